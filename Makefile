@@ -1,0 +1,40 @@
+# Two commands do everything on a fresh machine with Python 3.11 or later: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
+	@echo "make test   set up and run the whole test suite"
+	@echo "make lint   set up, then ruff and mypy"
+	@echo "make bench  set up and print the benchmark tables (minutes)"
+	@echo "make clean  remove what the other targets made"
+
+.venv/ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "shoal needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@
+
+demo: .venv/ready
+	$(BIN)/shoal demo --out demo
+
+test: .venv/ready
+	$(BIN)/python -m pytest
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/ready
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	$(BIN)/python benchmarks/hansen_mukherjee.py
+
+clean:
+	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""One algorithm a file: records ``(n, d)`` and k in, labels out. `registry` lists them."""

@@ -1,0 +1,62 @@
+"""What the fixed-size methods D and C share: gathering a group, and placing the records that are left over.
+
+M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
+on Knowledge and Data Engineering 17 (2005), Section 4.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from shoal.algorithms._pool import Pool, pool_remove, pool_scan, squared_distance
+from shoal.types import Floats, Ints
+
+__all__ = ["gather", "place_leftovers"]
+
+
+@njit(cache=True, nogil=True)
+def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: Ints) -> None:
+    """Grow a group from one record, k−1 times by the record nearest to the group's centroid: k scans."""
+    d = X.shape[1]
+    near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
+    total, centre = np.zeros(d), np.empty(d)
+    record = seed_record
+    if pool.place[record] < 0:
+        # Another group took the seed (duplicates): start from what is left beside it.
+        pool_scan(pool, X[record], near, near_ids)
+        record = near_ids[0]
+    for size in range(1, k + 1):
+        labels[record] = group
+        pool_remove(pool, record)
+        for j in range(d):
+            total[j] += X[record, j]
+            centre[j] = total[j] / size
+        if size < k:
+            pool_scan(pool, centre, near, near_ids)
+            record = near_ids[0]
+
+
+@njit(cache=True, nogil=True)
+def place_leftovers(X: Floats, pool: Pool, groups: int, labels: Ints) -> None:
+    """Add each record left to the group whose centroid (before any such addition) is nearest."""
+    d = X.shape[1]
+    centres = np.zeros((groups, d))
+    sizes = np.zeros(groups)
+    for i in range(len(X)):
+        if pool.place[i] < 0:
+            sizes[labels[i]] += 1
+            for j in range(d):
+                centres[labels[i], j] += X[i, j]
+    for g in range(groups):
+        for j in range(d):
+            centres[g, j] /= sizes[g]
+    for record in range(len(X)):
+        if pool.place[record] < 0:
+            continue
+        best, reach = 0, np.inf
+        for g in range(groups):
+            distance = squared_distance(X[record], centres[g])
+            if distance < reach:
+                best, reach = g, distance
+        labels[record] = best

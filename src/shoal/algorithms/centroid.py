@@ -1,0 +1,38 @@
+"""C, centroid-based fixed size: gather k records around the one farthest from the centroid of what is left.
+
+M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
+on Knowledge and Data Engineering 17 (2005), Section 4.2. O(d n²) time, O(n d) memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from shoal.algorithms._gather import gather, place_leftovers
+from shoal.algorithms._pool import pool_centroid, pool_new, pool_scan
+from shoal.progress import DONE, STOP, State
+from shoal.types import Floats, Ints
+
+__all__ = ["centroid"]
+
+
+def centroid(X: Floats, k: int, *, state: State) -> Ints:
+    """Group the records by method C; ties go to the lowest record number."""
+    labels: Ints = _centroid(X, k, state)
+    return labels
+
+
+@njit(cache=True, nogil=True)
+def _centroid(X: Floats, k: int, state: State) -> Ints:
+    pool = pool_new(X)
+    labels = np.zeros(len(X), dtype=np.int64)
+    none, no_ids = np.empty(0), np.empty(0, dtype=np.int64)
+    group = 0
+    while pool.left[0] >= k and not state[STOP]:
+        farthest = pool_scan(pool, pool_centroid(pool), none, no_ids)
+        gather(X, pool, farthest, k, group, labels)
+        group += 1
+        state[DONE] += k
+    place_leftovers(X, pool, group, labels)
+    return labels

@@ -1,0 +1,273 @@
+"""The registry of methods: the one list that the library, the command line, the docs and the tests read.
+
+A method is a function ``f(X, k, *, state, **options)`` in a file of its own: records in, labels out. It gets a
+C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and
+returns early when asked to (`shoal.progress`). Modules are imported on first use, so that looking at the list
+costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+from shoal.errors import InputError, closest
+from shoal.progress import State, fresh_state
+from shoal.types import Floats, Ints
+
+__all__ = ["METHODS", "Listing", "Method", "Option", "Outcome", "find", "methods"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A keyword of a method: what it may be and what it means."""
+
+    name: str
+    type: type
+    default: object
+    help: str
+    choices: tuple[object, ...] = ()
+    minimum: float | None = None
+
+    def read(self, value: object, method: str) -> Any:
+        """Return the value as the method wants it, or refuse it by name.
+
+        Examples
+        --------
+        >>> Option("gamma", float, None, "gain factor", minimum=0).read("0.2", "v-mdav")
+        0.2
+        """
+        if value is None or value == self.default:
+            return value
+        if self.type in (int, float, bool, str):
+            value = self._scalar(value, method)
+        if self.choices and value not in self.choices:
+            raise self._error(method, f"one of {', '.join(map(str, self.choices))}", value)
+        if self.minimum is not None and not value >= self.minimum:  # type: ignore[operator]
+            raise self._error(method, f"at least {self.minimum:g}", value)
+        return value
+
+    def _scalar(self, value: object, method: str) -> object:
+        if self.type is bool and not isinstance(value, bool):
+            words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+            if str(value).lower() not in words:
+                raise self._error(method, "true or false", value)
+            return words[str(value).lower()]
+        try:
+            return self.type(value)
+        except (TypeError, ValueError):
+            raise self._error(method, f"of type {self.type.__name__}", value) from None
+
+    def _error(self, method: str, rule: str, value: object) -> InputError:
+        return InputError(f"Option {self.name!r} of method {method!r} must be {rule}, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found.
+
+    Parameters
+    ----------
+    labels
+        The group of each record; ``(n, d)`` for a method that groups every column on its own.
+    bound
+        A proven lower bound on the SSE of any partition of the given records, or None.
+    status
+        ``"optimal"``, ``"bounded"`` or ``"heuristic"``.
+    facts
+        Choices the method made that a reader of the summary wants to know.
+    certificate
+        What an independent check of the bound needs, or None.
+    """
+
+    labels: Ints
+    bound: float | None = None
+    status: Literal["optimal", "bounded", "heuristic"] = "heuristic"
+    facts: Mapping[str, object] = field(default_factory=dict)
+    certificate: Any = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """An entry of the registry.
+
+    Parameters
+    ----------
+    name
+        What users type.
+    summary, paper, cost
+        One line each: what it does, where it comes from, what it costs in n, d and k.
+    function
+        ``"module:function"`` below `shoal.algorithms` (or a full dotted path).
+    univariate
+        Whether it groups one column only.
+    sizes
+        ``"fixed"`` when groups have k records but for a remainder, else ``"variable"``.
+    below_2k
+        Whether every group has fewer than 2k records.
+    options
+        Its keywords.
+    random
+        Whether it takes a ``seed``.
+    whole_records
+        Whether its groups are of whole records; if not, masking is not k-anonymous.
+    """
+
+    name: str
+    summary: str
+    paper: str
+    cost: str
+    function: str
+    sizes: Literal["fixed", "variable"]
+    univariate: bool = False
+    below_2k: bool = True
+    options: tuple[Option, ...] = ()
+    random: bool = False
+    whole_records: bool = True
+
+    def load(self) -> Callable[..., Any]:
+        """Import the function that does the work."""
+        module, _, name = self.function.partition(":")
+        path = module if "." in module else f"shoal.algorithms.{module}"
+        function: Callable[..., Any] = getattr(import_module(path), name)
+        return function
+
+    def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
+        """Check the given options and add the defaults of the others."""
+        known = {option.name: option for option in self.options}
+        for name in options:
+            if name not in known:
+                has = f"its options are {', '.join(known)}" if known else "it has none"
+                raise InputError(f"Method {self.name!r} has no option {name!r}; {has}.{closest(name, known)}")
+        return {name: option.read(options.get(name, option.default), self.name) for name, option in known.items()}
+
+    def run(
+        self,
+        X: Floats,
+        k: int,
+        options: Mapping[str, object] | None = None,
+        *,
+        seed: int | None = None,
+        state: State | None = None,
+    ) -> Outcome:
+        """Group the records; ``options`` must have been read by `read_options`."""
+        keywords = dict(options or {})
+        if self.random:
+            keywords["seed"] = seed
+        result = self.load()(X, k, state=fresh_state() if state is None else state, **keywords)
+        return result if isinstance(result, Outcome) else Outcome(result)
+
+
+_ENTRIES = (
+    Method(
+        name="univariate",
+        summary="the optimum for one column: shortest path over the sorted values",
+        paper="Hansen and Mukherjee 2003",
+        cost="O(n log n)",
+        function="univariate:univariate",
+        sizes="variable",
+        univariate=True,
+    ),
+    Method(
+        name="fixed",
+        summary="one column: k neighbours in sorted order, the remainder in the middle group",
+        paper="Defays and Nanopoulos 1993",
+        cost="O(n log n)",
+        function="fixed:fixed",
+        sizes="fixed",
+        univariate=True,
+    ),
+    Method(
+        name="individual-ranking",
+        summary="each column on its own; NOT k-anonymous for whole records",
+        paper="Defays and Nanopoulos 1993",
+        cost="O(d n log n)",
+        function="individual_ranking:individual_ranking",
+        sizes="variable",
+        options=(Option("ranking", str, "univariate", "how a column is grouped", choices=("univariate", "fixed")),),
+        whole_records=False,
+    ),
+    Method(
+        name="mdav",
+        summary="groups of k around the two extremes, from the outside in",
+        paper="Domingo-Ferrer and Torra 2005",
+        cost="O(d n²/k)",
+        function="mdav:mdav",
+        sizes="fixed",
+    ),
+    Method(
+        name="v-mdav",
+        summary="MDAV whose groups grow to 2k−1 where a neighbour is close",
+        paper="Solanas and Martínez-Ballesté 2006",
+        cost="O(d n²/k) for each γ",
+        function="v_mdav:v_mdav",
+        sizes="variable",
+        below_2k=False,
+        options=(Option("gamma", float, None, "gain factor γ; the best of a small grid if not given", minimum=0.0),),
+    ),
+    Method(
+        name="diameter",
+        summary="D: gather k records around each end of the diameter",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n²) typically",
+        function="diameter:diameter",
+        sizes="fixed",
+    ),
+    Method(
+        name="centroid",
+        summary="C: gather k records around the one farthest from the centroid",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n²)",
+        function="centroid:centroid",
+        sizes="fixed",
+    ),
+)
+
+METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
+
+
+def find(name: str) -> Method:
+    """Return the method of that name, or say which ones there are.
+
+    Examples
+    --------
+    >>> find("mdav").sizes
+    'fixed'
+    """
+    if name not in METHODS:
+        raise InputError(
+            f"Parameter 'method' must be one of {', '.join(METHODS)}, got {name!r}.{closest(name, METHODS)}"
+        )
+    return METHODS[name]
+
+
+def methods() -> Listing:
+    """Return the registry, one row a method, as a table that prints itself.
+
+    Examples
+    --------
+    >>> methods().names[:3]
+    ['univariate', 'fixed', 'individual-ranking']
+    """
+    return Listing(tuple(METHODS.values()))
+
+
+class Listing(tuple[Method, ...]):
+    """The methods, in order; prints as a table."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names, as `mask` and `partition` take them."""
+        return [method.name for method in self]
+
+    def __repr__(self) -> str:
+        rows = [("method", "group sizes", "cost", "summary")]
+        rows += [(m.name, m.sizes, m.cost, m.summary) for m in self]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        return "\n".join(
+            "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows
+        )

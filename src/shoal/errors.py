@@ -1,0 +1,52 @@
+"""Errors and warnings of shoal: every refusal names what, the rule, the value and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "FileError",
+    "InputError",
+    "NotKAnonymousWarning",
+    "PrivacyWarning",
+    "ShoalError",
+    "VerificationError",
+    "closest",
+]
+
+
+class ShoalError(Exception):
+    """Base of everything that shoal refuses to do."""
+
+
+class InputError(ShoalError, ValueError):
+    """A parameter or a column does not fit its rule."""
+
+
+class FileError(ShoalError, OSError):
+    """A file cannot be read or written as asked."""
+
+
+class VerificationError(ShoalError):
+    """A result failed its last check; nothing was released."""
+
+
+class PrivacyWarning(UserWarning):
+    """An option weakens what the release promises."""
+
+
+class NotKAnonymousWarning(PrivacyWarning):
+    """The release is not k-anonymous for whole records."""
+
+
+def closest(name: object, choices: Iterable[object]) -> str:
+    """Hint at the names nearest to a wrong one, ready to append to a message.
+
+    Examples
+    --------
+    >>> closest("incme", ["income", "assets"])
+    " Did you mean 'income'?"
+    """
+    near = get_close_matches(str(name), [str(choice) for choice in choices], n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(match) for match in near)}?" if near else ""

@@ -1,0 +1,126 @@
+"""What a partition is and how good it is: labels, sizes, centroids, SSE, information loss. Computed here only."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.types import Floats, Ints
+
+__all__ = [
+    "canonical_labels",
+    "centroids",
+    "group_sizes",
+    "information_loss",
+    "sse",
+    "sst",
+    "standardise",
+]
+
+
+def canonical_labels(labels: ArrayLike) -> Ints:
+    """Number the groups 0, 1, … in order of first appearance (down each column of a 2-D array).
+
+    Examples
+    --------
+    >>> canonical_labels([7, 3, 7, 9]).tolist()
+    [0, 1, 0, 2]
+    """
+    array = np.asarray(labels)
+    if array.ndim == 2:
+        return np.column_stack([canonical_labels(column) for column in array.T])
+    _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+def group_sizes(labels: ArrayLike) -> Ints:
+    """Count the records of each group.
+
+    Examples
+    --------
+    >>> group_sizes([0, 1, 0]).tolist()
+    [2, 1]
+    """
+    return np.bincount(np.asarray(labels)).astype(np.int64)
+
+
+def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
+    """Return the (weighted) mean of each group, one row a group.
+
+    Deviations from a record of the group are averaged, so that equal values have exactly that value as mean
+    and a large common offset costs no digits.
+
+    Examples
+    --------
+    >>> centroids(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1])).tolist()
+    [[2.0], [8.0]]
+    """
+    order = np.argsort(labels, kind="stable")
+    groups = labels[order]
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    pivot = X[order[starts]]
+    deviations = X[order] - pivot[groups]
+    if weights is None:
+        return pivot + np.add.reduceat(deviations, starts) / group_sizes(labels)[:, None]
+    ordered = weights[order][:, None]
+    return pivot + np.add.reduceat(deviations * ordered, starts) / np.add.reduceat(ordered, starts)
+
+
+def sse(X: Floats, labels: Ints) -> float:
+    """Sum the squared distances of the records to the centroid of their group.
+
+    Examples
+    --------
+    >>> sse(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1]))
+    2.0
+    """
+    return float(np.square(X - centroids(X, labels)[labels]).sum())
+
+
+def sst(X: Floats) -> float:
+    """Sum the squared distances of the records to their common centroid.
+
+    Examples
+    --------
+    >>> sst(np.array([[1.0], [3.0]]))
+    2.0
+    """
+    return sse(X, np.zeros(len(X), dtype=np.int64))
+
+
+def information_loss(X: Floats, labels: Ints) -> float:
+    """Return 100·SSE/SST; 0 when all records are equal.
+
+    Examples
+    --------
+    >>> information_loss(np.array([[0.0], [2.0], [9.0], [9.0]]), np.array([0, 0, 1, 1]))
+    3.0303030303030303
+    """
+    total = sst(X)
+    return 100 * sse(X, labels) / total if total > 0 else 0.0
+
+
+def standardise(X: Floats) -> Floats:
+    """Bring every column to mean 0 and variance 1; a constant column to 0. Missing cells (NaN) stay missing.
+
+    Examples
+    --------
+    >>> standardise(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    Z = np.empty_like(X)
+    for j, column in enumerate(X.T):
+        seen = column[~np.isnan(column)]
+        if not len(seen):
+            Z[:, j] = np.nan
+            continue
+        # A pivot from the data makes a constant column exactly 0; the scale keeps squares finite.
+        pivot = seen[0]
+        scale = np.abs(seen / 2 - pivot / 2).max() or 1.0
+        values = (column / 2 - pivot / 2) / scale
+        values -= np.nanmean(values)
+        spread = np.sqrt(np.nanmean(np.square(values)))
+        Z[:, j] = values / (spread or 1.0)
+    return Z

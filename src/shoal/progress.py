@@ -1,0 +1,96 @@
+"""Watching long work: kernels count what is done, the caller shows it and may stop it.
+
+A kernel shares one array with its caller: ``state[DONE]`` counts finished records, ``state[STOP]`` asks it to
+return early. The work runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DONE", "STOP", "State", "fresh_state", "watch"]
+
+DONE, STOP = 0, 1
+State = NDArray[np.int64]
+T = TypeVar("T")
+
+
+def fresh_state() -> State:
+    """Return the array that a kernel and its caller share."""
+    return np.zeros(2, dtype=np.int64)
+
+
+def watch(work: Callable[[State], T], total: int, *, title: str = "", show: bool = False, keep: bool = False) -> T:
+    """Run ``work(state)`` in a thread; show its progress on a terminal and stop it on Ctrl-C.
+
+    Parameters
+    ----------
+    work
+        What to run. It gets the shared state and returns early once ``state[STOP]`` is set.
+    total
+        The value of ``state[DONE]`` when all is done.
+    title
+        What stands before the bar.
+    show
+        Draw a progress bar on standard error, if that is a terminal and the work lasts.
+    keep
+        After Ctrl-C, return what ``work`` returned early instead of raising ``KeyboardInterrupt``.
+
+    Examples
+    --------
+    >>> watch(lambda state: int(state[DONE]) + 1, total=1)
+    1
+    """
+    state = fresh_state()
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(work(state))
+        except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="shoal", daemon=True)
+    thread.start()
+    try:
+        thread.join(0.5)
+        if thread.is_alive():
+            _follow(thread, state, total, title) if show else _wait(thread)
+    except KeyboardInterrupt:
+        state[STOP] = 1
+        thread.join()
+        if not keep:
+            raise
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+def _wait(thread: threading.Thread) -> None:
+    # A join without a limit cannot be interrupted on every platform.
+    while thread.is_alive():
+        thread.join(0.2)
+
+
+def _follow(thread: threading.Thread, state: State, total: int, title: str) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        "{task.percentage:>3.0f} %",
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=total)
+        while thread.is_alive():
+            bar.update(task, completed=int(state[DONE]))
+            thread.join(0.2)
