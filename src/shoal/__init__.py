@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from shoal.grouping import partition
+    from shoal.masking import mask
+    from shoal.release import Release
 
 __version__ = "0.1.0"
 
@@ -27,13 +29,17 @@ __all__ = [
     "InputError",
     "NotKAnonymousWarning",
     "PrivacyWarning",
+    "Release",
     "ShoalError",
     "VerificationError",
+    "mask",
     "methods",
     "partition",
 ]
 
 _HOMES = {
+    "Release": "shoal.release",
+    "mask": "shoal.masking",
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
 }

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.types import Floats, Ints
 
 __all__ = [
+    "Scaling",
     "canonical_labels",
     "centroids",
     "group_sizes",
     "information_loss",
+    "released_loss",
+    "scaling",
     "sse",
     "sst",
     "standardise",
@@ -102,6 +107,48 @@ def information_loss(X: Floats, labels: Ints) -> float:
     return 100 * sse(X, labels) / total if total > 0 else 0.0
 
 
+class Scaling(NamedTuple):
+    """What standardises a table: z = ((x − pivot) / reach − mean) / spread, column by column.
+
+    The pivot is a value of the column, so a constant column becomes exactly 0 and a large offset costs no digits;
+    the reach keeps squares finite.
+    """
+
+    pivot: Floats
+    reach: Floats
+    mean: Floats
+    spread: Floats
+
+    def apply(self, X: Floats) -> Floats:
+        """Standardise records of the same columns; missing cells (NaN) stay missing."""
+        Z: Floats = ((X / 2 - self.pivot / 2) / self.reach - self.mean) / self.spread
+        return Z
+
+
+def scaling(X: Floats) -> Scaling:
+    """Find what brings every column to mean 0 and variance 1, from its cells that are not missing.
+
+    Examples
+    --------
+    >>> scaling(np.array([[1.0, 5.0], [3.0, 5.0]])).apply(np.array([[5.0, 5.0]])).tolist()
+    [[3.0, 0.0]]
+    """
+    d = X.shape[1]
+    found = Scaling(np.zeros(d), np.ones(d), np.zeros(d), np.ones(d))
+    for j, column in enumerate(X.T):
+        seen = column[~np.isnan(column)]
+        if not len(seen):
+            continue
+        found.pivot[j] = seen[0]
+        # Halves, because the difference of two finite numbers need not be finite.
+        deviations = seen / 2 - seen[0] / 2
+        found.reach[j] = np.abs(deviations).max() or 1.0
+        deviations /= found.reach[j]
+        found.mean[j] = deviations.mean()
+        found.spread[j] = np.sqrt(np.square(deviations - found.mean[j]).mean()) or 1.0
+    return found
+
+
 def standardise(X: Floats) -> Floats:
     """Bring every column to mean 0 and variance 1; a constant column to 0. Missing cells (NaN) stay missing.
 
@@ -110,17 +157,21 @@ def standardise(X: Floats) -> Floats:
     >>> standardise(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    Z = np.empty_like(X)
-    for j, column in enumerate(X.T):
-        seen = column[~np.isnan(column)]
-        if not len(seen):
-            Z[:, j] = np.nan
-            continue
-        # A pivot from the data makes a constant column exactly 0; the scale keeps squares finite.
-        pivot = seen[0]
-        scale = np.abs(seen / 2 - pivot / 2).max() or 1.0
-        values = (column / 2 - pivot / 2) / scale
-        values -= np.nanmean(values)
-        spread = np.sqrt(np.nanmean(np.square(values)))
-        Z[:, j] = values / (spread or 1.0)
-    return Z
+    return scaling(X).apply(X)
+
+
+def released_loss(Z: Floats, released: Floats) -> tuple[float, Floats]:
+    """Return 100·SSE/SST of released values beside standardised ones: of all columns, and of each alone.
+
+    This is `information_loss` for any released values, means of groups or not; missing cells do not count.
+
+    Examples
+    --------
+    >>> released_loss(np.array([[-1.0], [1.0]]), np.array([[0.0], [0.0]]))
+    (100.0, array([100.]))
+    """
+    errors = np.nansum(np.square(released - Z), axis=0)
+    totals = np.nansum(np.square(Z), axis=0)
+    each = 100 * errors / np.where(totals > 0, totals, np.inf)
+    total = totals.sum()
+    return (float(100 * errors.sum() / total) if total > 0 else 0.0), each

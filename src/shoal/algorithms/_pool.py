@@ -20,6 +20,7 @@ __all__ = [
     "pool_new",
     "pool_remove",
     "pool_scan",
+    "pool_take",
     "squared_distance",
     "squared_distances",
 ]
@@ -132,3 +133,11 @@ def pool_scan(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> int:
                 if distance < near[wanted - 1] or record < near_ids[wanted - 1]:
                     _insert(distance, record, near, near_ids)
     return farthest
+
+
+@njit(cache=True, nogil=True)
+def pool_take(pool: Pool, records: Ints, group: int, labels: Ints) -> None:
+    """Give records their group and remove them."""
+    for i in range(len(records)):
+        labels[records[i]] = group
+        pool_remove(pool, records[i])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_remove, pool_scan
+from shoal.algorithms._pool import pool_centroid, pool_new, pool_scan, pool_take
 from shoal.progress import DONE, STOP, State
 from shoal.types import Floats, Ints
 
@@ -34,21 +34,14 @@ def _mdav(X: Floats, k: int, state: State) -> Ints:
         two = pool.left[0] >= 3 * k
         # s is the farthest from r while r's group is still there.
         s = pool_scan(pool, X[r], near, near_ids)
-        _take(pool, near_ids, group, labels)
+        pool_take(pool, near_ids, group, labels)
         group += 1
         if two:
             pool_scan(pool, X[s], near, near_ids)
-            _take(pool, near_ids, group, labels)
+            pool_take(pool, near_ids, group, labels)
             group += 1
         state[DONE] += 2 * k if two else k
     for i in range(pool.left[0]):
         labels[pool.ids[i]] = group
     state[DONE] += pool.left[0]
     return labels
-
-
-@njit(cache=True, nogil=True)
-def _take(pool: Pool, records: Ints, group: int, labels: Ints) -> None:
-    for record in records:
-        labels[record] = group
-        pool_remove(pool, record)

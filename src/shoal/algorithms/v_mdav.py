@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import place_leftovers
-from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_remove, pool_scan
+from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_remove, pool_scan, pool_take
 from shoal.algorithms.registry import Outcome
 from shoal.measures import sse
 from shoal.progress import DONE, STOP, State
@@ -49,9 +49,7 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     while pool.left[0] >= k and not state[STOP]:
         farthest = pool_scan(pool, centre, none, no_ids)
         pool_scan(pool, X[farthest], near, near_ids)
-        for record in near_ids:
-            labels[record] = group
-            pool_remove(pool, record)
+        pool_take(pool, near_ids, group, labels)
         if gamma > 0:
             _extend(X, pool, near_ids, gamma, group, labels)
         group += 1

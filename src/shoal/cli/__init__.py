@@ -1,0 +1,59 @@
+"""The command line. One command a file; heavy libraries are imported inside commands, so that help is fast."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from types import FrameType
+
+import typer
+
+from shoal.cli.demo import demo
+from shoal.cli.mask import mask
+from shoal.cli.methods import methods
+from shoal.errors import ShoalError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="shoal",
+    help="Microaggregation: hide every record in a group of at least k similar ones.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (mask, methods, demo):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    if version:
+        from shoal import __version__
+
+        typer.echo(f"shoal {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run a command: exit code 0 done, 1 refused for a reason that is printed, 2 wrong usage, 130 interrupted."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app(standalone_mode=True)
+    except ShoalError as error:
+        typer.secho(f"shoal: {error}", err=True, fg=typer.colors.RED)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.secho("shoal: interrupted; nothing was released", err=True, fg=typer.colors.RED)
+        sys.exit(130)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    typer.secho(f"{category.__name__}: {message}", err=True, fg=typer.colors.YELLOW)

@@ -1,0 +1,37 @@
+"""``shoal demo``: the main job on generated data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["demo"]
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the demo's files; made if it is not there.")] = Path("demo"),
+) -> None:
+    """Make a table of 3,000 firms that do not exist, mask it, and say where the files are."""
+    from shoal.cli.mask import print_release
+    from shoal.demo import firms
+    from shoal.errors import FileError
+    from shoal.manifest import write_labels, write_manifest
+    from shoal.masking import mask
+    from shoal.tables.files import write_file
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Folder {out} cannot be made: {error.strerror}.") from None
+    original, masked = out / "firms.csv", out / "firms-masked.csv"
+    write_file(firms(), original)
+    command = f"shoal mask {original} -k 5 --by region --weights weight --missing group -o {masked}"
+    typer.secho(f"$ {command}", bold=True)
+    release = mask(original, 5, by="region", weights="weight", missing="group", output=masked, progress=True)
+    write_labels(release, out / "firms-labels.csv")
+    write_manifest(release, out / "firms-manifest.json", source=original, output=masked)
+    print_release(release, verbose=False)
+    typer.echo(f"{'original':<17} {original}")
+    typer.echo(f"{'masked table':<17} {masked}")

@@ -1,0 +1,117 @@
+"""``shoal mask``: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.algorithms.registry import METHODS
+from shoal.errors import InputError
+
+if TYPE_CHECKING:
+    from shoal.release import Release
+
+__all__ = ["mask", "print_release", "read_pairs"]
+
+
+def mask(
+    source: Annotated[
+        Path | None, typer.Argument(metavar="IN", help="Table to mask: CSV, Parquet, Arrow, SPSS, Stata or SAS.")
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", help="The least number of records in a group.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Where the masked table goes.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("-c", "--column", help="Column to mask; repeat. All numeric ones if not given.")
+    ] = None,
+    method: Annotated[str, typer.Option("-m", "--method", help=f"One of: {', '.join(METHODS)}.")] = "mdav",
+    option: Annotated[
+        list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option("--by", help="Column that splits into strata; repeat.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Column of record weights: keeps weighted totals.")] = None,
+    missing: Annotated[str, typer.Option(help="Records with missing values: error, group or drop.")] = "error",
+    integers: Annotated[str, typer.Option(help="Means of integer columns: float or round.")] = "float",
+    aggregate: Annotated[str, typer.Option(help="A group's value: mean, median or medoid.")] = "mean",
+    seed: Annotated[int, typer.Option(help="Decides the result of a random method.")] = 0,
+    labels: Annotated[Path | None, typer.Option(help="Also write group and group size of each record here.")] = None,
+    manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
+    from_manifest: Annotated[
+        Path | None, typer.Option(help="Repeat the run of this manifest and check that the bytes are the same.")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="CSV delimiter; found out if not given. 'tab' works.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="CSV encoding; found out if not given.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="CSV decimal sign; found out if not given.")] = None,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the time of each step.")] = False,
+) -> None:
+    """Mask a table: groups of at least k similar records share their values.
+
+    Example: shoal mask firms.csv -k 5 -c sales -c assets --by region -o masked.csv
+    """
+    if from_manifest is not None:
+        from shoal.manifest import repeat
+
+        release, target = repeat(from_manifest, output=output, progress=True)
+        print_release(release, verbose=verbose)
+        typer.echo(f"{'same bytes':<17} the masked table is the recorded one: {target}")
+        return
+    if source is None:
+        raise typer.BadParameter("the table to mask is missing", param_hint="IN")
+    if k is None:
+        raise typer.BadParameter("say how many records a group must have, e.g. -k 5", param_hint="-k")
+    if output is None:
+        raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
+
+    from shoal.manifest import check_extras, write_labels, write_manifest
+    from shoal.masking import mask as mask_table
+
+    check_extras(source, output, labels=labels, manifest=manifest)
+    release = mask_table(
+        source,
+        k,
+        columns=columns or None,
+        method=method,
+        by=by or None,
+        weights=weights,
+        missing=missing,  # type: ignore[arg-type]  # mask() checks the three words
+        integers=integers,  # type: ignore[arg-type]
+        aggregate=aggregate,  # type: ignore[arg-type]
+        seed=seed,
+        output=output,
+        delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
+        encoding=encoding,
+        decimal=decimal,
+        progress=True,
+        **read_pairs(option or []),
+    )
+    print_release(release, verbose=verbose)
+    typer.echo(f"{'masked table':<17} {output}")
+    if labels is not None:
+        write_labels(release, labels)
+        typer.echo(f"{'labels':<17} {labels}")
+    if manifest is not None:
+        write_manifest(release, manifest, source=source, output=output)
+        typer.echo(f"{'manifest':<17} {manifest}")
+
+
+def read_pairs(pairs: list[str]) -> dict[str, object]:
+    """Read NAME=VALUE options.
+
+    Examples
+    --------
+    >>> read_pairs(["gamma=0.2"])
+    {'gamma': '0.2'}
+    """
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"Option must read NAME=VALUE, got {pair!r}; for example -O gamma=0.2.")
+    return {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def print_release(release: Release, *, verbose: bool) -> None:
+    """Print the summary, and with verbose the seconds of each step."""
+    typer.echo(str(release))
+    if verbose:
+        steps = ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items())
+        typer.echo(f"{'seconds':<17} {steps}")

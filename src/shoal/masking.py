@@ -1,0 +1,414 @@
+"""mask(): the whole way of the data, in one direction.
+
+read → choose and encode columns → standardise → partition → aggregate → decode → VERIFY → write. Each step is
+another module's job; this one wires them together.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from shoal.aggregation import AGGREGATES, Aggregate, group_values
+from shoal.algorithms.registry import Method, Outcome, find
+from shoal.errors import InputError, NotKAnonymousWarning
+from shoal.grouping import check_k
+from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
+from shoal.progress import State, watch
+from shoal.release import Release
+from shoal.tables.files import Source, check_target, read_file, write_file
+from shoal.tables.frames import Column, Name, Table, check_name, codes_of, open_table, strata_of
+from shoal.types import Bools, Floats, Ints
+from shoal.verification import verify
+
+__all__ = ["mask"]
+
+Missing = Literal["error", "group", "drop"]
+MISSING: tuple[Missing, ...] = ("error", "group", "drop")
+Integers = Literal["float", "round"]
+INTEGERS: tuple[Integers, ...] = ("float", "round")
+
+
+def mask(
+    data: Any,
+    k: int,
+    *,
+    columns: Sequence[Name] | Name | None = None,
+    method: str = "mdav",
+    by: Sequence[Name] | Name | None = None,
+    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
+    missing: Missing = "error",
+    integers: Integers = "float",
+    aggregate: Aggregate = "mean",
+    seed: int | None = 0,
+    output: str | os.PathLike[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    progress: bool = False,
+    **options: object,
+) -> Release:
+    """Mask a table: put its records in groups of at least k similar ones and replace their values by the group's.
+
+    Parameters
+    ----------
+    data
+        A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, SPSS, Stata,
+        SAS).
+    k
+        The least number of records in a group, at least 2.
+    columns
+        The columns to mask; all numeric ones but those in `by` and `weights` if not given.
+    method
+        A name listed by `shoal.methods`.
+    by
+        Columns that split the table into strata: groups never cross them.
+    weights
+        Weights of the records, as a column's name or a vector: the group's value is then the weighted mean, so that
+        weighted totals are kept. k counts records all the same.
+    missing
+        What to do with records that miss a value in a masked column: ``"error"`` refuses them, ``"group"`` masks
+        them among records that miss the same columns, ``"drop"`` leaves them out of the release.
+    integers
+        ``"float"`` releases means of integer columns as they are, ``"round"`` keeps them integers.
+    aggregate
+        The value that stands for a group: ``"mean"``, ``"median"`` or ``"medoid"`` (a real record's values).
+    seed
+        Decides the result of a random method.
+    output
+        Write the masked table to this file, as a whole or not at all.
+    delimiter, encoding, decimal
+        How a CSV file is written; taken from the file itself if not given.
+    progress
+        Show a progress bar on a terminal.
+    **options
+        Options of the method.
+
+    Returns
+    -------
+    Release
+        The masked table and what a reader must know about it. It has been verified: every combination of released
+        values occurs at least k times in its stratum.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> firms = pl.DataFrame({"name": list("abcdef"), "sales": [1.0, 9.0, 2.0, 8.5, 1.5, 9.5]})
+    >>> release = mask(firms, k=3, columns=["sales"])
+    >>> release.data["sales"].to_list()
+    [1.5, 9.0, 1.5, 9.0, 1.5, 9.0]
+    >>> round(release.loss, 3)
+    1.171
+    """
+    watchmaker = _Stopwatch()
+    entry = find(method)
+    chosen = entry.read_options(options)
+    _check_choice("missing", missing, MISSING)
+    _check_choice("integers", integers, INTEGERS)
+    _check_choice("aggregate", aggregate, AGGREGATES)
+    if weights is not None and aggregate != "mean":
+        raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={aggregate!r}.")
+    if output is not None:
+        check_target(output)
+    by_names, wanted = _as_names(by), None if columns is None else _as_names(columns)
+
+    source: Source | None = None
+    with watchmaker("read"):
+        if isinstance(data, (str, os.PathLike)):
+            if output is not None and Path(output).resolve() == Path(data).resolve():
+                raise InputError(
+                    f"Output {output} must not be the input: the original would be lost. Name another file."
+                )
+            numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
+            source = read_file(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
+        table = open_table(data if source is None else source.frame)
+
+    with watchmaker("encode"):
+        names = _choose(table, wanted, by_names, weights)
+        if entry.univariate and len(names) != 1:
+            raise InputError(
+                f"Method {method!r} masks one column, got {len(names)}: {', '.join(map(str, names))}. Name one column, "
+                "or take 'individual-ranking' (each column on its own) or a multivariate method."
+            )
+        check_k(k, table.rows)
+        plan = _plan(table, names, by_names, weights, missing, k)
+
+    with watchmaker("standardise"):
+        scale = scaling(plan.X)
+        Z = scale.apply(plan.X)
+
+    with watchmaker("partition"):
+        grouped = watch(
+            lambda state: _group(Z, plan, entry, k, chosen, seed, state), len(Z), title=method, show=progress
+        )
+
+    with watchmaker("aggregate"):
+        released = _aggregate(Z, plan, grouped.labels, aggregate)
+
+    with watchmaker("decode"):
+        whole = integers == "round"
+        values = {name: released[:, j] for j, name in enumerate(names)}
+        masked = plan.table.replaced(values, whole=whole)
+
+    with watchmaker("verify"):
+        back = np.column_stack([masked.column(name).values for name in names])
+        _verify(masked, back, by_names, k, whole_records=entry.whole_records)
+
+    loss, column_loss = released_loss(Z, scale.apply(back))
+    notes = list(plan.notes)
+    if wanted is None:
+        notes.insert(0, "all numeric columns were masked, as none were named")
+    notes += _integer_notes(plan, whole, loss, released_loss(Z, scale.apply(released))[0])
+    if not entry.whole_records and len(names) > 1:
+        warning = (
+            f"Method {method!r} groups every column on its own: a record's combination of released values may be "
+            "unique, so the release is not k-anonymous for whole records. Take a multivariate method for that."
+        )
+        warnings.warn(warning, NotKAnonymousWarning, stacklevel=2)
+        notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
+
+    with watchmaker("write"):
+        if output is not None:
+            rows = plan.kept if len(plan.kept) < table.rows else None
+            write_file(masked.native, output, like=source, changed=[str(name) for name in names], rows=rows)
+
+    total = float(np.nansum(np.square(Z)))
+    return Release(
+        data=masked.native,
+        labels=grouped.labels,
+        sizes=_sizes(grouped.labels),
+        loss=loss,
+        bound=None if grouped.bound is None else (100 * grouped.bound / total if total > 0 else 0.0),
+        status=grouped.status,
+        column_loss=dict(zip(names, column_loss.tolist(), strict=True)),
+        kept=plan.kept,
+        parameters={
+            "k": int(k),
+            "columns": names,
+            "method": method,
+            "options": chosen,
+            "by": by_names,
+            "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",
+            "missing": missing,
+            "integers": integers,
+            "aggregate": aggregate,
+            "seed": seed,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "decimal": decimal,
+        },
+        facts=grouped.facts,
+        notes=tuple(notes),
+        timings=watchmaker.seconds,
+        certificate=grouped.certificate,
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be masked: the records that stay, their numbers, and the sets that groups must not leave."""
+
+    table: Table
+    kept: Ints
+    X: Floats
+    cells: tuple[tuple[Ints, Ints], ...]  # (rows, columns present): a stratum, split by what its records miss
+    weights: Floats | None
+    integer_columns: tuple[Name, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass
+class _Stopwatch:
+    """Seconds by step."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, step: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[step] = time.perf_counter() - start
+
+
+def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InputError(f"Parameter {name!r} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def _as_names(names: Sequence[Name] | Name | None) -> list[Name]:
+    if names is None:
+        return []
+    return [names] if isinstance(names, (str, int, np.integer)) else list(names)
+
+
+def _choose(table: Table, wanted: list[Name] | None, by: list[Name], weights: object) -> list[Name]:
+    """Return the columns to mask."""
+    for name in by:
+        check_name(name, table.names, "by")
+    if wanted is None:
+        apart = {*by, *([weights] if isinstance(weights, (str, int)) else [])}
+        numeric = [name for name in table.numeric_names() if name not in apart]
+        if not numeric:
+            raise InputError("Parameter 'columns' is not given and the table has no numeric column to mask.")
+        return numeric
+    if not wanted:
+        raise InputError("Parameter 'columns' must name at least one column, got none.")
+    for name in wanted:
+        check_name(name, table.names, "columns")
+        if wanted.count(name) > 1:
+            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
+        if name in by:
+            raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
+    return wanted
+
+
+def _plan(table: Table, names: list[Name], by: list[Name], weights: Any, missing: Missing, k: int) -> _Plan:
+    """Read the numbers, apply the missing-value policy and check k against every set of records."""
+    columns = [table.column(name) for name in names]
+    for column in columns:
+        _check_finite(column)
+    X = np.column_stack([column.values for column in columns])
+    integer_columns = tuple(column.name for column in columns if column.integer)
+    weight = _read_weights(table, weights)
+    holes = np.isnan(X)
+    incomplete: Bools = np.asarray(holes.any(axis=1))
+    kept = np.arange(table.rows)
+    notes: list[str] = []
+    if incomplete.any():
+        if missing == "error":
+            raise _missing_error(names, holes)
+        if missing == "drop":
+            kept = np.flatnonzero(~incomplete)
+            notes.append(f"{int(incomplete.sum())} records with missing values were left out (missing='drop')")
+            table, X, holes = table.take(kept), X[kept], holes[kept]
+            weight = None if weight is None else weight[kept]
+        else:
+            notes.append(f"{int(incomplete.sum())} records were masked among those that miss the same columns")
+    check_k(k, len(X), "the table without records that miss a value" if len(kept) < len(incomplete) else "")
+
+    cells = []
+    for stratum in strata_of(table, by):
+        check_k(k, len(stratum.rows), stratum.describe(by) if by else "")
+        for pattern, rows in _patterns(holes, stratum.rows):
+            if len(rows) < k:
+                lacking = ", ".join(str(name) for name, hole in zip(names, pattern, strict=True) if hole)
+                raise InputError(
+                    f"Parameter 'missing' is 'group', but only {len(rows)} records of {stratum.describe(by)} miss "
+                    f"{f'exactly: {lacking}' if lacking else 'nothing'}; k={k} are needed. Take missing='drop', a "
+                    "smaller k, or mask fewer columns."
+                )
+            cells.append((rows, np.flatnonzero(~pattern)))
+    return _Plan(table, kept, X, tuple(cells), weight, integer_columns, tuple(notes))
+
+
+def _patterns(holes: Bools, rows: Ints) -> Iterator[tuple[Bools, Ints]]:
+    """Split records by the columns that they miss."""
+    if not holes[rows].any():
+        yield np.zeros(holes.shape[1], dtype=np.bool_), rows
+        return
+    patterns, inverse = np.unique(holes[rows], axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        yield pattern, rows[inverse.ravel() == number]
+
+
+def _check_finite(column: Column) -> None:
+    infinite = np.isinf(column.values)
+    if infinite.any():
+        record = int(np.argmax(infinite))
+        raise InputError(
+            f"Column {column.name!r} must be finite, but record {record + 1} holds {column.values[record]}. "
+            "Correct it, or make it missing and choose missing='drop' or 'group'."
+        )
+
+
+def _missing_error(names: list[Name], holes: Bools) -> InputError:
+    counts = {name: int(count) for name, count in zip(names, holes.sum(axis=0), strict=True) if count}
+    listed = ", ".join(f"{name!r} ({count})" for name, count in counts.items())
+    return InputError(
+        f"Values are missing in column {listed}; {int(holes.any(axis=1).sum())} records are concerned. Choose "
+        "missing='group' to mask them among records that miss the same columns, or missing='drop' to leave them out."
+    )
+
+
+def _read_weights(table: Table, weights: Any) -> Floats | None:
+    if weights is None:
+        return None
+    if isinstance(weights, (str, int)):
+        check_name(weights, table.names, "weights")
+        values, what = table.column(weights).values, f"Column {weights!r}, the weights,"
+    else:
+        values, what = np.asarray(weights, dtype=np.float64), "Parameter 'weights'"
+        if values.shape != (table.rows,):
+            raise InputError(f"{what} must have one number a record ({table.rows}), got shape {values.shape}.")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        record = int(np.argmax(bad))
+        raise InputError(f"{what} must be positive, but record {record + 1} holds {values[record]}.")
+    return values
+
+
+def _group(
+    Z: Floats, plan: _Plan, entry: Method, k: int, options: Mapping[str, Any], seed: int | None, state: State
+) -> Outcome:
+    """Partition every cell and number the groups through."""
+    labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
+    outcomes = []
+    offset = 0
+    for rows, present in plan.cells:
+        if not len(present):
+            outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
+        else:
+            outcome = entry.run(np.ascontiguousarray(Z[np.ix_(rows, present)]), k, options, seed=seed, state=state)
+        if entry.whole_records:
+            labels[rows] = outcome.labels + offset
+        else:
+            labels[np.ix_(rows, present)] = outcome.labels + offset
+        offset += int(outcome.labels.max()) + 1
+        outcomes.append(outcome)
+    bounds = [outcome.bound for outcome in outcomes]
+    merged = outcomes[0] if len(outcomes) == 1 else Outcome(labels)
+    if len(outcomes) > 1 and all(bound is not None for bound in bounds):
+        optimal = all(outcome.status == "optimal" for outcome in outcomes)
+        total = float(sum(bound for bound in bounds if bound is not None))
+        merged = Outcome(labels, bound=total, status="optimal" if optimal else "bounded")
+    return replace(merged, labels=canonical_labels(labels))
+
+
+def _aggregate(Z: Floats, plan: _Plan, labels: Ints, how: Aggregate) -> Floats:
+    """Return the released values of every record; a missing cell stays missing."""
+    if labels.ndim == 2:
+        released = [
+            _aggregate(Z[:, [j]], replace(plan, X=plan.X[:, [j]]), labels[:, j], how) for j in range(labels.shape[1])
+        ]
+        return np.column_stack(released)
+    # All records of a group miss the same cells, so a NaN stays in its own group and column.
+    return group_values(plan.X, Z, labels, how, plan.weights)[labels]
+
+
+def _verify(masked: Table, values: Floats, by: list[Name], k: int, *, whole_records: bool) -> None:
+    strata = codes_of(strata_of(masked, by), masked.rows)
+    for released in [values] if whole_records else [values[:, [j]] for j in range(values.shape[1])]:
+        verify(released, k, strata)
+
+
+def _sizes(labels: Ints) -> Ints:
+    if labels.ndim == 2:
+        return np.concatenate([group_sizes(column) for column in labels.T])
+    return group_sizes(labels)
+
+
+def _integer_notes(plan: _Plan, whole: bool, loss: float, unrounded: float) -> list[str]:
+    if not plan.integer_columns:
+        return []
+    names = ", ".join(map(str, plan.integer_columns))
+    if whole:
+        return [f"integer columns were rounded ({names}), which adds {loss - unrounded:+.5f} % to the loss"]
+    return [f"integer columns hold decimals now ({names}); integers='round' keeps them whole"]

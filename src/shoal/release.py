@@ -1,0 +1,119 @@
+"""What masking returns: the data, how they were grouped, what it cost, and what a reader must know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from shoal.tables.frames import Name
+from shoal.types import Ints
+
+__all__ = ["Release"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A verified release.
+
+    Parameters
+    ----------
+    data
+        The masked table: the same kind as given, the same records in the same order.
+    labels
+        The group of each record of `data`; ``(n, d)`` if every column was grouped on its own.
+    sizes
+        The number of records of each group.
+    loss
+        Information loss 100·SSE/SST on the standardised columns, from the released values.
+    bound
+        A certified lower bound on the loss of any such partition, or None.
+    status
+        ``"optimal"``, ``"bounded"`` or ``"heuristic"``.
+    column_loss
+        The loss of each masked column alone.
+    kept
+        The row numbers of the given table that `data` holds.
+    parameters
+        Everything that decided the result, as plain values.
+    facts
+        Choices that the method made.
+    notes
+        What was done that a reader might not expect, in sentences.
+    timings
+        Seconds of each step.
+    certificate
+        What an independent check of the bound needs, or None.
+    """
+
+    data: Any = field(repr=False)
+    labels: Ints = field(repr=False)
+    sizes: Ints = field(repr=False)
+    loss: float
+    bound: float | None
+    status: Literal["optimal", "bounded", "heuristic"]
+    column_loss: Mapping[Name, float]
+    kept: Ints = field(repr=False)
+    parameters: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    notes: tuple[str, ...]
+    timings: Mapping[str, float]
+    certificate: Any = field(default=None, repr=False)
+
+    @property
+    def gap(self) -> float | None:
+        """How far the loss can be from the optimum at most, as a share of the loss; None without a bound."""
+        if self.bound is None:
+            return None
+        return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
+
+    @property
+    def k(self) -> int:
+        """The least number of records in a group."""
+        return int(self.parameters["k"])
+
+    @property
+    def columns(self) -> list[Name]:
+        """The masked columns."""
+        return list(self.column_loss)
+
+    @property
+    def size_histogram(self) -> dict[int, int]:
+        """How many groups there are of each size."""
+        values, counts = np.unique(self.sizes, return_counts=True)
+        return {int(size): int(count) for size, count in zip(values, counts, strict=True)}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the summary, a name and a value a line."""
+        smallest, largest = int(self.sizes.min()), int(self.sizes.max())
+        spread = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
+        names = ", ".join(map(str, self.columns))
+        chosen = ", ".join(f"{name}={value}" for name, value in self.facts.items())
+        each = " in each column" if self.labels.ndim == 2 else ""
+        lines = [
+            ("records", f"{len(self.kept):,} in {len(self.sizes):,} groups of {spread}{each} (k = {self.k})"),
+            ("method", self.parameters["method"] + (f" ({chosen})" if chosen else "")),
+            ("columns", f"{len(self.columns)}: {names}"),
+        ]
+        if self.parameters["by"]:
+            lines.append(("strata", ", ".join(map(str, self.parameters["by"]))))
+        lines.append(("information loss", f"{self.loss:.5f} %"))
+        if self.bound is not None and self.gap is not None:
+            lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
+        checked = "each column's value" if self.labels.ndim == 2 else "every released record"
+        lines.append(("verified", f"{checked} is shared by at least {self.k} records"))
+        return lines + [("note", note) for note in self.notes]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<17} {value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self.rows()
+        )
+        return f"<table>{cells}</table>"

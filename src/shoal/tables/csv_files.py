@@ -1,0 +1,174 @@
+"""CSV files: dialect sniffed, numbers recognised, and everything that is not masked written back as it was read.
+
+All cells are kept as text beside the parsed numbers, so an identifier 007 stays 007, 1.50 stays 1.50 and a cell NA
+stays NA.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from shoal.errors import FileError, InputError, closest
+from shoal.tables.frames import check_unique
+from shoal.types import Ints
+
+__all__ = ["CsvFile", "Dialect", "read_csv", "write_csv"]
+
+DELIMITERS = (",", ";", "\t", "|")
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
+# 007 and 0123 are codes, not numbers.
+CODE = r"^[+-]?0\d"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+    newline: str = "\n"
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file as read: the frame with its numbers, the same cells as text, and the dialect."""
+
+    frame: pl.DataFrame
+    text: pl.DataFrame
+    dialect: Dialect
+
+    def like(self, frame: pl.DataFrame, changed: Sequence[str], rows: Ints | None) -> pl.DataFrame:
+        """Return the text of a released frame: new cells in the changed columns, the old text elsewhere."""
+        text = self.text if rows is None else self.text[rows]
+        new = [
+            pl.select(
+                pl.when(frame[name].is_null())
+                .then(text[name])
+                .otherwise(frame[name].cast(pl.String).str.replace(".", self.dialect.decimal, literal=True))
+                .alias(name)
+            ).to_series()
+            for name in changed
+        ]
+        return text.with_columns(new)
+
+
+def read_csv(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    numbers: Sequence[str] = (),
+) -> CsvFile:
+    """Read a CSV file with a header line.
+
+    Parameters
+    ----------
+    path
+        The file.
+    delimiter, encoding, decimal
+        Taken from the file itself where not given.
+    numbers
+        Columns to read as numbers even if they look like codes (007).
+    """
+    if decimal not in (None, ".", ","):
+        raise InputError(f"Parameter 'decimal' must be '.' or ',', got {decimal!r}.")
+    content, encoding = _decode(path, encoding)
+    if not content.strip():
+        raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
+    newline = "\r\n" if "\r\n" in content[:100_000] else "\n"
+    delimiter = delimiter or _sniff_delimiter(content)
+    header = next(csv.reader(io.StringIO(content[:1_000_000]), delimiter=delimiter))
+    check_unique(header)
+    for name in numbers:
+        if name not in header:
+            raise InputError(f"File {path} has no column {name!r}.{closest(name, header)}")
+    try:
+        text = pl.read_csv(content.encode(), separator=delimiter, infer_schema=False).fill_null("")
+    except (pl.exceptions.PolarsError, pl.exceptions.ComputeError) as error:
+        reason = str(error).splitlines()[0]
+        raise FileError(
+            f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Name another delimiter or "
+            "repair the lines that have another number of fields than the header."
+        ) from None
+    text.columns = header
+    dialect = Dialect(delimiter, encoding, decimal or ".", newline)
+    if decimal is None and delimiter != ",":
+        dialect = replace(dialect, decimal=_sniff_decimal(text))
+    frame = text.with_columns([_parse(text[name], dialect.decimal, codes=name in numbers) for name in header])
+    return CsvFile(frame, text, dialect)
+
+
+def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
+    """Write a frame, every cell as polars prints it, in the given dialect."""
+    content = text.write_csv(separator=dialect.delimiter, line_terminator=dialect.newline)
+    try:
+        path.write_bytes(content.encode(dialect.encoding))
+    except UnicodeEncodeError as error:
+        raise FileError(
+            f"Encoding {dialect.encoding!r} cannot write {content[error.start : error.end]!r}. Take --encoding utf-8."
+        ) from None
+
+
+def _decode(path: Path, encoding: str | None) -> tuple[str, str]:
+    raw = path.read_bytes()
+    if encoding is not None:
+        try:
+            return raw.decode(encoding), encoding
+        except LookupError:
+            raise InputError(f"Parameter 'encoding' must be a known encoding, got {encoding!r}.") from None
+        except UnicodeDecodeError as error:
+            raise FileError(f"File {path} is not in encoding {encoding!r}: byte {error.start} does not fit.") from None
+    marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+    for candidate in [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252"]:
+        try:
+            return raw.decode(candidate), candidate
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("latin-1"), "latin-1"
+
+
+def _sniff_delimiter(content: str) -> str:
+    """Choose the delimiter that splits the first lines into the most fields, as many in each line."""
+    head = content[:200_000].splitlines(keepends=True)[:20]
+
+    def fields(delimiter: str) -> int:
+        counts = [len(row) for row in csv.reader(head, delimiter=delimiter) if row]
+        return counts[0] if len(set(counts)) == 1 else 0
+
+    best = max(DELIMITERS, key=fields)
+    return best if fields(best) > 1 else ","
+
+
+def _sniff_decimal(text: pl.DataFrame) -> str:
+    """Say whether the file writes 1,5 for one and a half."""
+
+    def number(name: str, decimal: str) -> bool:
+        return _parse(text[name], decimal, codes=False).dtype.is_numeric()
+
+    return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
+
+
+def _parse(series: pl.Series, decimal: str, *, codes: bool) -> pl.Series:
+    """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
+    cells = series.str.strip_chars().replace(dict.fromkeys(MISSING))
+    present = cells.len() - cells.null_count()
+    if present == 0 or (not codes and cells.str.contains(CODE).any()):
+        return series
+    if decimal == ",":
+        if cells.str.contains(".", literal=True).any():
+            return series
+        cells = cells.str.replace(",", ".", literal=True)
+    for kind in (pl.Int64, pl.Float64):
+        parsed = cells.cast(kind, strict=False)
+        if parsed.len() - parsed.null_count() == present:
+            return parsed
+    return series

@@ -1,0 +1,181 @@
+"""Files in and out: the format by the name's ending, written beside the target and moved into place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from shoal.errors import FileError, InputError
+from shoal.tables.csv_files import CsvFile, Dialect, read_csv, write_csv
+from shoal.tables.stat_files import READERS, WRITERS, StatFile, read_stat, write_stat
+from shoal.types import Ints
+
+__all__ = ["Source", "check_target", "read_file", "sha256", "write_file", "written_beside"]
+
+CSV = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".pq")
+ARROW = (".feather", ".arrow", ".ipc")
+READABLE = (*CSV, *PARQUET, *ARROW, *READERS)
+WRITABLE = (*CSV, *PARQUET, *ARROW, *WRITERS)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table read from a file, with what is needed to write one like it."""
+
+    path: Path
+    frame: Any
+    file: CsvFile | StatFile | None = None
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    numbers: Sequence[str] = (),
+) -> Source:
+    """Read a table; CSV options are taken from the file itself where not given."""
+    source = Path(path)
+    suffix = source.suffix.lower()
+    if suffix not in READABLE:
+        raise InputError(f"File {source} must end in one of {', '.join(READABLE)}; got {suffix or 'no ending'!r}.")
+    if not source.is_file():
+        raise FileError(f"File {source} is not there{' (it is a folder)' if source.is_dir() else ''}. Check the path.")
+    try:
+        if suffix in CSV:
+            text = read_csv(source, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
+            return Source(source, text.frame, text)
+        if suffix in READERS:
+            stat = read_stat(source)
+            return Source(source, stat.frame, stat)
+        return Source(source, _read_arrow(source))
+    except (FileNotFoundError, PermissionError) as error:
+        raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
+
+
+def write_file(
+    frame: Any,
+    path: str | os.PathLike[str],
+    *,
+    like: Source | None = None,
+    changed: Sequence[str] = (),
+    rows: Ints | None = None,
+) -> None:
+    """Write a frame as a whole or not at all.
+
+    Parameters
+    ----------
+    frame
+        A polars or pyarrow table, or any frame that converts to Arrow.
+    path
+        The target; its ending decides the format.
+    like
+        The file the frame came from. A CSV file is then written in the same dialect, with the old text in all
+        but the changed columns.
+    changed
+        The columns whose values are new.
+    rows
+        The records of `like` that are left, if not all.
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    check_target(target)
+    origin = like.file if like is not None else None
+    with written_beside(target) as temporary:
+        if suffix in CSV and isinstance(origin, CsvFile):
+            write_csv(origin.like(_polars(frame), changed, rows), temporary, origin.dialect)
+        elif suffix in CSV:
+            write_csv(_polars(frame), temporary, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
+        elif suffix in WRITERS:
+            write_stat(_polars(frame), temporary, origin if isinstance(origin, StatFile) else None)
+        else:
+            _write_arrow(frame, temporary)
+
+
+def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE) -> None:
+    """Refuse a target that cannot be written, before any work is done."""
+    target = Path(path)
+    folder = target.parent
+    if target.suffix.lower() not in endings:
+        got = target.suffix or "no ending"
+        raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
+    if not folder.is_dir():
+        raise FileError(f"Output {target} cannot be written: folder {folder} does not exist. Make it first.")
+    if target.is_dir():
+        raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
+    if not os.access(folder, os.W_OK):
+        raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Take another.")
+
+
+@contextmanager
+def written_beside(target: Path) -> Iterator[Path]:
+    """Give a temporary path in the target's folder; move it into place if all went well, else remove it."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    except OSError as error:
+        raise FileError(f"Output {target} cannot be written: {error.strerror}.") from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        with temporary.open("rb") as done:
+            os.fsync(done.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _read_arrow(path: Path) -> Any:
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    try:
+        return parquet.read_table(path) if path.suffix.lower() in PARQUET else feather.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
+
+
+def _write_arrow(frame: Any, path: Path) -> None:
+    from pyarrow import feather, parquet
+
+    table = frame.to_arrow() if isinstance(frame, pl.DataFrame) else frame
+    if path.suffix.lower() in PARQUET:
+        parquet.write_table(table, path)
+    else:
+        feather.write_feather(table, str(path))
+
+
+def _polars(frame: Any) -> pl.DataFrame:
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    import narwhals as nw
+
+    converted: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
+    return converted
