@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ShoalError,
         VerificationError,
     )
+    from shoal.estimator import Microaggregator
     from shoal.grouping import partition
     from shoal.masking import mask
     from shoal.release import Release
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "FileError",
     "InputError",
+    "Microaggregator",
     "NotKAnonymousWarning",
     "PrivacyWarning",
     "Release",
@@ -38,6 +40,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Microaggregator": "shoal.estimator",
     "Release": "shoal.release",
     "mask": "shoal.masking",
     "methods": "shoal.algorithms.registry",
