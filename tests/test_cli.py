@@ -198,7 +198,7 @@ def test_help_methods_and_version_need_no_compiler():
             [sys.executable, "-c", code.format(arguments)], capture_output=True, text=True, check=True
         )
         loaded = set(done.stdout.splitlines()[-1].split())
-        assert not loaded & {"numba", "polars", "sklearn", "pandas", "scipy", "pyarrow", "matplotlib"}
+        assert not loaded & {"numba", "numpy", "polars", "sklearn", "pandas", "scipy", "pyarrow", "matplotlib"}
 
 
 def test_methods_lists_the_registry():

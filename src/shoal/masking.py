@@ -22,11 +22,11 @@ from shoal.algorithms.registry import Method, Outcome, find
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
-from shoal.progress import State, watch
+from shoal.progress import watch
 from shoal.release import Release
 from shoal.tables.files import Source, check_target, read_file, write_file
 from shoal.tables.frames import Column, Name, Table, check_name, codes_of, open_table, strata_of
-from shoal.types import Bools, Floats, Ints
+from shoal.types import Bools, Floats, Ints, State
 from shoal.verification import verify
 
 __all__ = ["mask"]

@@ -18,8 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.progress import State
-from shoal.types import Floats, Ints
+from shoal.types import Floats, Ints, State
 
 __all__ = ["sort_values", "univariate"]
 
