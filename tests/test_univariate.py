@@ -8,6 +8,7 @@ import slow
 
 import shoal
 from shoal.algorithms import univariate as kernels
+from shoal.algorithms._sort import sort_values
 from shoal.algorithms.fixed import fixed
 from shoal.measures import group_sizes, sse
 from shoal.progress import fresh_state
@@ -16,8 +17,8 @@ PATHS = [kernels._plain_path, kernels._halving_path]
 
 
 def labels_by(path, column, k):
-    values, order = kernels.sort_values(column)
-    return kernels._labels_of_path(path(values, k), order)
+    values, order = sort_values(column)
+    return kernels.labels_of_path(path(values, k), order)
 
 
 def exact_cost(column, labels):
@@ -84,9 +85,25 @@ def test_a_large_offset_changes_nothing():
         assert np.array_equal(shoal.partition(column, k, "univariate"), moved)
 
 
-def test_equal_values_are_taken_in_record_order():
-    _, order = kernels.sort_values(np.array([1.0, 0.0, 1.0, 0.0, 1.0]))
-    assert order.tolist() == [1, 3, 0, 2, 4]
+SORTED = {
+    "uniform": lambda rng, n: rng.random(n),
+    "both signs, heavy tails": lambda rng, n: rng.standard_cauchy(n) ** 3,
+    "few integers": lambda rng, n: rng.integers(-3, 4, n).astype(float),
+    "near 1e9": lambda rng, n: 1e9 + rng.integers(0, 100, n) / 16,
+    "signed zeros": lambda rng, n: rng.choice([-0.0, 0.0, -5e-324, 5e-324], n),
+    "equal leading bits": lambda rng, n: np.append(1 + rng.integers(0, 50, n) * 2.0**-52, 1e300)[-n:],
+    "extremes": lambda rng, n: rng.choice([-1.7e308, 1.7e308, 1.0, np.nextafter(1.0, 2)], n),
+}
+
+
+@pytest.mark.parametrize("kind", SORTED)
+def test_sorting_equals_a_stable_argsort(kind):
+    rng = np.random.default_rng(6)
+    for n in (1, 2, 31, 500, 5000):
+        column = SORTED[kind](rng, n)
+        values, order = sort_values(column)
+        assert np.array_equal(order, np.argsort(column, kind="stable"))
+        assert np.array_equal(values, column[order])
 
 
 def test_groups_are_runs_of_sorted_values_below_2k():
