@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
-from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_scan, squared_distance
+from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_new, squared_distance
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -42,8 +42,9 @@ def _diameter(X: Floats, k: int, state: State) -> Ints:
         group += 2
         state[DONE] += 2 * k
     if pool.left[0] >= k:
-        for i in range(pool.left[0]):
-            labels[pool.ids[i]] = group
+        for i in range(n):
+            if pool.place[i] >= 0:
+                labels[i] = group
     else:
         place_leftovers(X, pool, group, labels)
     return labels
@@ -64,16 +65,14 @@ def _bounds_from_centroid(X: Floats, centre: Floats) -> Floats:
 
 @njit(cache=True, nogil=True)
 def _most_distant(X: Floats, pool: Pool, bound: Floats, partner: Ints) -> tuple[int, int]:
-    none, no_ids = np.empty(0), np.empty(0, dtype=np.int64)
     while True:
         a, reach = -1, -1.0
-        for i in range(pool.left[0]):
-            record = pool.ids[i]
-            if bound[record] > reach or (bound[record] == reach and record < a):
-                a, reach = record, bound[record]
+        for i in range(len(X)):
+            if pool.place[i] >= 0 and bound[i] > reach:
+                a, reach = i, bound[i]
         b = partner[a]
         if b >= 0 and pool.place[b] >= 0:
             return a, b
-        b = pool_scan(pool, X[a], none, no_ids)
+        b = pool_farthest(pool, X[a])
         partner[a] = b
         bound[a] = squared_distance(X[a], X[b])
