@@ -1,6 +1,7 @@
 """The kd-tree of records without a group: every answer against a look at all of them, ties included."""
 
 import numpy as np
+import plain
 import pytest
 import slow
 
@@ -46,3 +47,14 @@ def test_methods_over_several_leaves_follow_their_papers(name):
     X = np.random.default_rng(1).integers(-6, 7, (4 * _pool.LEAF + 3, 2)).astype(float)
     for k in (2, 5):
         assert np.array_equal(shoal.partition(X, k, name), canonical_labels(getattr(slow, name)(X.tolist(), k)))
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 12])
+def test_mdav_equals_the_plain_loop_at_size(d):
+    rng = np.random.default_rng(d)
+    for X in (
+        rng.normal(size=(6000, d)),
+        rng.integers(0, 12, (6000, d)).astype(float),
+        rng.lognormal(0, 2, (6000, d)) + 1e9,
+    ):
+        assert np.array_equal(shoal.partition(X, 4, "mdav"), canonical_labels(plain.mdav(X, 4)))
