@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
+    from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
     from shoal.errors import (
         FileError,
         InputError,
@@ -28,14 +29,18 @@ __all__ = [
     "NotKAnonymousWarning",
     "PrivacyWarning",
     "ShoalError",
+    "SpanningTree",
     "VerificationError",
     "methods",
     "partition",
+    "spanning_tree",
 ]
 
 _HOMES = {
+    "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
+    "spanning_tree": "shoal.algorithms.spanning_tree",
 }
 
 
