@@ -160,6 +160,11 @@ class Method:
         return result if isinstance(result, Outcome) else Outcome(result)
 
 
+_TREE_OPTIONS = (
+    Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
+    Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
+)
+
 _ENTRIES = (
     Method(
         name="univariate",
@@ -222,6 +227,34 @@ _ENTRIES = (
         cost="O(d n²)",
         function="centroid:centroid",
         sizes="fixed",
+    ),
+    Method(
+        name="mst",
+        summary="M: cut the minimum spanning tree, longest edges first",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n log n) in low dimensions, else O(d n²)",
+        function="mst:mst",
+        sizes="variable",
+        below_2k=False,
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="mst-d",
+        summary="M, then groups of 2k or more split by D",
+        paper="Laszlo and Mukherjee 2005",
+        cost="as mst",
+        function="mst:mst_d",
+        sizes="variable",
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="mst-c",
+        summary="M, then groups of 2k or more split by C",
+        paper="Laszlo and Mukherjee 2005",
+        cost="as mst",
+        function="mst:mst_c",
+        sizes="variable",
+        options=_TREE_OPTIONS,
     ),
 )
 

@@ -78,6 +78,14 @@ def spanning_tree(X: ArrayLike, algorithm: Algorithm = "auto", threads: int | No
     [[1, 2], [0, 2]]
     >>> tree.lengths.round(3).tolist()
     [4.243, 1.0]
+
+    The tree of a data set serves any k:
+
+    >>> import shoal
+    >>> values = [[1.0], [9.0], [1.2], [9.3], [1.5]]
+    >>> tree = shoal.spanning_tree(values)
+    >>> [shoal.partition(values, k, method="mst", tree=tree).tolist() for k in (2, 3)]
+    [[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]
     """
     from shoal.grouping import as_records
 
