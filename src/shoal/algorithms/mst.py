@@ -23,7 +23,7 @@ from shoal.measures import group_sizes
 from shoal.progress import DONE, STOP, State
 from shoal.types import Floats, Ints
 
-__all__ = ["mst", "mst_c", "mst_d"]
+__all__ = ["mst", "mst_c", "mst_d", "preorder"]
 
 
 def mst(X: Floats, k: int, *, state: State, tree: SpanningTree | None = None, spanning: Algorithm = "auto") -> Ints:
@@ -71,7 +71,7 @@ def _split_oversized(X: Floats, labels: Ints, k: int, split: Callable[..., Ints]
 def _cut(ends: Ints, k: int) -> Ints:
     """Cut the edges, longest first, that leave at least k records on both sides; return the trees as labels."""
     n = len(ends) + 1
-    record, parent, below = _preorder(ends)
+    record, parent, below = preorder(ends)
     spot = np.empty(n, dtype=np.int64)
     for i in range(n):
         spot[record[i]] = i
@@ -109,7 +109,7 @@ def _cut(ends: Ints, k: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _preorder(ends: Ints) -> tuple[Ints, Ints, Ints]:
+def preorder(ends: Ints) -> tuple[Ints, Ints, Ints]:
     """Walk the tree from record 0; return the record, the parent's spot and the subtree's size at each spot."""
     n = len(ends) + 1
     start = np.zeros(n + 2, dtype=np.int64)

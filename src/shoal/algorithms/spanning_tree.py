@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from shoal.algorithms._boruvka import boruvka
 from shoal.algorithms._prim import prim
-from shoal.progress import State, fresh_state
+from shoal.progress import STOP, State, fresh_state
 from shoal.types import Floats, Ints
 
-__all__ = ["SpanningTree", "find_tree", "spanning_tree"]
+__all__ = ["SpanningTree", "distinct", "find_tree", "spanning_tree"]
 
 Algorithm = Literal["auto", "boruvka", "prim"]
 # Up to SMALL · GROWTH^d records comparing all pairs beats the search (measured: n ≈ 2,000 for d = 2, 20,000 for 10).
@@ -96,7 +96,7 @@ def find_tree(X: Floats, algorithm: Algorithm, threads: int | None, state: State
     """Do what `spanning_tree` does, for an array that is known to be good."""
     n = len(X)
     X, exponent = _in_range(X)
-    kept, twin = _distinct(X)
+    kept, twin = distinct(X)
     D = X if len(kept) == n else X[kept]
     if algorithm == "auto":
         algorithm = "prim" if np.log(len(D) / SMALL) <= D.shape[1] * np.log(GROWTH) else "boruvka"
@@ -106,6 +106,10 @@ def find_tree(X: Floats, algorithm: Algorithm, threads: int | None, state: State
         a, b, squares = prim(D, state)
     else:
         a, b, squares = boruvka(D, threads or os.cpu_count() or 1, state)
+    if state[STOP]:
+        # What was found is no tree yet: give the caller a plain chain, which is one.
+        a, b = np.arange(len(D) - 1), np.arange(1, len(D))
+        squares = np.square(np.diff(D, axis=0)).sum(axis=1)
     copies = np.flatnonzero(twin >= 0)
     a, b = np.r_[kept[a], twin[copies]], np.r_[kept[b], copies]
     low, high = np.minimum(a, b), np.maximum(a, b)
@@ -127,7 +131,7 @@ def _in_range(X: Floats) -> tuple[Floats, int]:
 
 
 @njit(cache=True, nogil=True)
-def _distinct(X: Floats) -> tuple[Ints, Ints]:
+def distinct(X: Floats) -> tuple[Ints, Ints]:
     """Return the first record of each kind, and for every other record the one before it that is equal (else −1)."""
     n, d = X.shape
     size = 4
