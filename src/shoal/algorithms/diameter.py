@@ -18,7 +18,7 @@ from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_scan, squ
 from shoal.progress import DONE, STOP, State
 from shoal.types import Floats, Ints
 
-__all__ = ["diameter"]
+__all__ = ["bounds_from_centroid", "diameter", "most_distant"]
 
 
 def diameter(X: Floats, k: int, *, state: State) -> Ints:
@@ -32,11 +32,11 @@ def _diameter(X: Floats, k: int, state: State) -> Ints:
     n = len(X)
     pool = pool_new(X)
     labels = np.zeros(n, dtype=np.int64)
-    bound = _bounds_from_centroid(X, pool_centroid(pool))
+    bound = bounds_from_centroid(X, pool_centroid(pool))
     partner = np.full(n, -1, dtype=np.int64)  # a record at that distance, if the bound was once exact
     group = 0
     while pool.left[0] >= 2 * k and not state[STOP]:
-        a, b = _most_distant(X, pool, bound, partner)
+        a, b = most_distant(X, pool, bound, partner)
         gather(X, pool, a, k, group, labels)
         gather(X, pool, b, k, group + 1, labels)
         group += 2
@@ -50,7 +50,7 @@ def _diameter(X: Floats, k: int, state: State) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _bounds_from_centroid(X: Floats, centre: Floats) -> Floats:
+def bounds_from_centroid(X: Floats, centre: Floats) -> Floats:
     """Bound each record's reach by the triangle through the centroid, rounded up."""
     bound = np.empty(len(X))
     reach = 0.0
@@ -63,7 +63,8 @@ def _bounds_from_centroid(X: Floats, centre: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _most_distant(X: Floats, pool: Pool, bound: Floats, partner: Ints) -> tuple[int, int]:
+def most_distant(X: Floats, pool: Pool, bound: Floats, partner: Ints) -> tuple[int, int]:
+    """Return the two most distant records left, tightening bounds until the largest is exact."""
     none, no_ids = np.empty(0), np.empty(0, dtype=np.int64)
     while True:
         a, reach = -1, -1.0

@@ -256,6 +256,41 @@ _ENTRIES = (
         sizes="variable",
         options=_TREE_OPTIONS,
     ),
+    Method(
+        name="projection",
+        summary="order along an axis, then the optimum for that order",
+        paper="Hansen and Mukherjee 2003",
+        cost="O(n log n + k n d) an axis",
+        function="projection:projection",
+        sizes="variable",
+        options=(
+            Option(
+                "order",
+                str,
+                "best",
+                "the axis: first principal component, sum of z-scores, a column, or the best of all",
+                choices=("best", "component", "scores", "column"),
+            ),
+            Option("column", int, 0, "the column of order='column', counted from 0", minimum=0),
+        ),
+    ),
+    Method(
+        name="path",
+        summary="order along a short path through space, then the optimum for that order",
+        paper="Domingo-Ferrer et al. 2006, Maya-López et al. 2021",
+        cost="tour: about O(n log n + k n d); others O(d n²)",
+        function="path:path",
+        sizes="variable",
+        options=(
+            Option(
+                "order",
+                str,
+                "tour",
+                "the path: a travelling salesman's, nearest point next, maximum distance, or the best of them",
+                choices=("tour", "nearest", "maximum", "best"),
+            ),
+        ),
+    ),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
