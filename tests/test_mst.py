@@ -56,7 +56,7 @@ def random_tree(rng, n, kind):
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)[rng.permutation(n - 1)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.integers(2, 60),
     st.integers(2, 9),
@@ -77,7 +77,7 @@ records = st.integers(2, 60).flatmap(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(records, st.integers(2, 6))
 def test_groups_keep_k_and_no_edge_left_is_removable(X, k):
     if len(X) < k:
@@ -99,7 +99,7 @@ def test_groups_keep_k_and_no_edge_left_is_removable(X, k):
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(records, st.integers(2, 6), st.sampled_from(["mst-d", "mst-c"]))
 def test_oversized_groups_are_split_and_only_those(X, k, method):
     if len(X) < k:

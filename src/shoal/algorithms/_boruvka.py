@@ -18,15 +18,15 @@ from itertools import pairwise
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from shoal.algorithms._kdtree import (
     DEPTH,
-    LEAF,
     KdTree,
     build,
     leaf_distances,
+    leaf_gaps,
     neighbours,
-    point_within,
     push_children,
     siblings,
 )
@@ -35,6 +35,7 @@ from shoal.types import Floats, Ints
 
 __all__ = ["boruvka"]
 
+Bools = NDArray[np.bool_]
 
 # Neighbours that a record keeps: more cost the first round, fewer the later ones (measured, d = 2 and d = 10).
 KEPT = 8
@@ -46,7 +47,7 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
     tree = build(X)
     near = np.empty((n, min(KEPT, n - 1)))
     near_places = np.empty(near.shape, dtype=np.int64)
-    used = np.zeros(n, dtype=np.int64)
+    used, fresh = np.zeros(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
     ends_a, ends_b, squares = np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int64), np.empty(n - 1)
     forest, home = np.arange(n), np.arange(n)
     best, best_from, best_to = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -56,10 +57,11 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
         everywhere(neighbours, near, near_places, state)
         found = 0
         while found < n - 1 and not state[STOP]:
-            _shortest_known(tree, home, near, near_places, used, best, best_from, best_to)
+            best[:], fresh[:] = np.inf, True
+            _shortest_known(tree, home, near, near_places, used, fresh, best, best_from, best_to)
             _node_homes(tree, home, node_home)
-            everywhere(_search, home, node_home, best, near, near_places, used, state)
-            _shortest_known(tree, home, near, near_places, used, best, best_from, best_to)
+            everywhere(_search, home, node_home, best, near, near_places, used, fresh, state)
+            _shortest_known(tree, home, near, near_places, used, fresh, best, best_from, best_to)
             found = _join(tree, forest, home, best, best_from, best_to, ends_a, ends_b, squares, found)
     return ends_a, ends_b, squares
 
@@ -93,16 +95,17 @@ def _shortest_known(
     near: Floats,
     near_places: Ints,
     used: Ints,
+    fresh: Bools,
     best: Floats,
     best_from: Ints,
     best_to: Ints,
 ) -> None:
-    """Take, for each tree of the forest, the shortest edge that leaves it among the records' next neighbours."""
+    """Take, for each tree of the forest, the shortest edge that leaves it to a next neighbour of a fresh record."""
     n, wanted = near.shape
     for place in range(n):
-        best[place] = np.inf
-        best_from[place] = -1
-    for place in range(n):
+        if not fresh[place]:
+            continue
+        fresh[place] = False
         t, own = used[place], home[place]
         while t < wanted and home[near_places[place, t]] == own:
             t += 1
@@ -120,15 +123,15 @@ def _shortest_known(
 @njit(cache=True, nogil=True)
 def _node_homes(tree: KdTree, home: Ints, node_home: Ints) -> None:
     """Write the forest tree that all records of a node belong to, or −1."""
-    n = len(tree.rows)
+    n, size = len(tree.rows), tree.blocks.shape[2]
     for node in range(len(tree.right) - 1, -1, -1):
         if tree.right[node] > 0:
             left, right = node_home[node + 1], node_home[tree.right[node]]
             node_home[node] = left if left == right else -1
             continue
-        start = LEAF * (-1 - tree.right[node])
+        start = size * (-1 - tree.right[node])
         node_home[node] = home[start]
-        for place in range(start + 1, min(start + LEAF, n)):
+        for place in range(start + 1, min(start + size, n)):
             if home[place] != home[start]:
                 node_home[node] = -1
                 break
@@ -145,6 +148,7 @@ def _search(
     near: Floats,
     near_places: Ints,
     used: Ints,
+    fresh: Bools,
     state: State,
 ) -> None:
     """Find the nearest record of another tree for the records of some leaves whose lists are used up.
@@ -153,16 +157,17 @@ def _search(
     entry keeps the least distance that is still possible.
     """
     n, wanted = near.shape
+    size = tree.blocks.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
-    distances, limit = np.empty(LEAF), np.empty(LEAF)
-    asked = np.empty(LEAF, dtype=np.int64)
+    distances, point_gaps, limit = np.empty(size), np.empty(size), np.empty(size)
+    asked = np.empty(size, dtype=np.int64)
     # Known to this call only, so that what others find changes nothing but the time.
     known = best.copy()
     for leaf in range(first, last):
         if state[STOP]:
             return
         count, single, reach = 0, True, 0.0
-        for place in range(leaf * LEAF, min((leaf + 1) * LEAF, n)):
+        for place in range(leaf * size, min((leaf + 1) * size, n)):
             if used[place] == wanted and near[place, wanted - 1] <= known[home[place]]:
                 asked[count], limit[count] = place, known[home[place]]
                 near_places[place, wanted - 1] = -1
@@ -172,6 +177,7 @@ def _search(
         if count == 0:
             continue
         lone = home[asked[0]] if single else -2
+        cap = np.inf
         own, top = siblings(tree, leaf, stack, gaps)
         top += 1
         stack[top], gaps[top] = own, 0.0
@@ -184,10 +190,14 @@ def _search(
                 top = push_children(tree, own, node, stack, gaps, top)
                 continue
             reach = 0.0
+            if single:
+                cap = known[lone]
+            leaf_gaps(tree, leaf, node, point_gaps)
             for t in range(count):
                 place = asked[t]
-                limit[t] = min(limit[t], known[home[place]])
-                if node_home[node] != home[place] and point_within(tree, place, node, limit[t]):
+                limit[t] = min(limit[t], cap)
+                if point_gaps[place - leaf * size] <= limit[t] and node_home[node] != home[place]:
+                    limit[t] = min(limit[t], known[home[place]])
                     leaf_distances(tree, place, -1 - tree.right[node], distances)
                     limit[t] = _keep_foreign(
                         tree, place, -1 - tree.right[node], home, distances, limit[t], near, near_places
@@ -199,6 +209,7 @@ def _search(
             # A neighbour beyond the limit, which others may have lowered, need not be the nearest.
             if near_places[place, wanted - 1] >= 0 and near[place, wanted - 1] <= limit[t]:
                 used[place] = wanted - 1
+                fresh[place] = True
             else:
                 near[place, wanted - 1] = np.nextafter(limit[t], np.inf)
 
@@ -215,8 +226,8 @@ def _keep_foreign(
     near_places: Ints,
 ) -> float:
     last = near_places.shape[1] - 1
-    for i in range(LEAF):
-        distance, other = distances[i], leaf * LEAF + i
+    for i in range(len(distances)):
+        distance, other = distances[i], leaf * len(distances) + i
         if distance > limit or distance == np.inf or home[other] == home[place]:
             continue
         current = near_places[place, last]
@@ -251,7 +262,7 @@ def _join(
     """Join the trees of the forest along their shortest edges; return how many edges there are now."""
     n = len(forest)
     for tree_of in range(n):
-        if best_from[tree_of] < 0:
+        if best[tree_of] == np.inf:
             continue
         a, b = _root(forest, best_from[tree_of]), _root(forest, best_to[tree_of])
         if a != b:

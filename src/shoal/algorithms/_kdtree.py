@@ -1,6 +1,6 @@
 """A kd-tree over records, packed for scanning: what the spanning tree and the tour search in.
 
-Records are sorted into leaves of exactly `LEAF` places (the last one padded) by splitting the widest side of the
+Records are sorted into leaves of one size (the last one padded) by splitting the widest side of the
 bounding box. Nodes are numbered in preorder, so a node that covers the leaves a … b−1 has its children at
 ``node + 1`` and ``node + 2 (mid − a)``. Building costs O(n d log n) time, the tree O(n d) memory.
 
@@ -26,13 +26,14 @@ __all__ = [
     "box_gap",
     "build",
     "leaf_distances",
+    "leaf_gaps",
     "neighbours",
-    "point_within",
     "push_children",
     "siblings",
 ]
 
-LEAF = 32
+# Leaves of 16 records in the plane, of 32 where boxes prune less (measured, d = 2 and d = 10).
+FLAT, SMALL_LEAF, LEAF = 3, 16, 32
 NOBODY = np.iinfo(np.int64).max
 # A level has at most three quarters of the leaves of the one above, and a search keeps one sibling a level.
 DEPTH = 128
@@ -42,7 +43,7 @@ class KdTree(NamedTuple):
     """Records in the order of the leaves; a place is a position in that order."""
 
     rows: Floats  # (places, d), a record a row
-    blocks: Floats  # (leaves, d, LEAF), a leaf's records in columns; inf where the last leaf is padded
+    blocks: Floats  # (leaves, d, size), a leaf's records in columns; inf where the last leaf is padded
     ids: Ints  # record at each place, NOBODY where padded
     boxes: Floats  # (nodes, 2, d), least and greatest values
     right: Ints  # right child of each node, −1 − leaf at a leaf; the left child is the next node
@@ -51,9 +52,10 @@ class KdTree(NamedTuple):
 @njit(cache=True, nogil=True)
 def build(X: Floats) -> KdTree:
     n, d = X.shape
-    leaves = (n + LEAF - 1) // LEAF
+    size = SMALL_LEAF if d <= FLAT else LEAF
+    leaves = (n + size - 1) // size
     rows = np.empty((n, d))
-    ids = np.full(leaves * LEAF, NOBODY)
+    ids = np.full(leaves * size, NOBODY)
     for i in range(n):
         ids[i] = i
         for j in range(d):
@@ -66,21 +68,21 @@ def build(X: Floats) -> KdTree:
     while top >= 0:
         node, a, b = stack[top, 0], stack[top, 1], stack[top, 2]
         top -= 1
-        start, stop = a * LEAF, min(b * LEAF, n)
+        start, stop = a * size, min(b * size, n)
         widest = _enclose(rows, start, stop, boxes, node)
         if b - a == 1:
             right[node] = -1 - a
             continue
-        mid = _middle(rows, widest, start, stop, boxes, node, a, b)
-        _select(rows, ids, widest, start, stop - 1, mid * LEAF)
+        mid = _middle(rows, widest, start, stop, boxes, node, a, b, size)
+        _select(rows, ids, widest, start, stop - 1, mid * size)
         right[node] = node + 2 * (mid - a)
         stack[top + 1, 0], stack[top + 1, 1], stack[top + 1, 2] = right[node], mid, b
         stack[top + 2, 0], stack[top + 2, 1], stack[top + 2, 2] = node + 1, a, mid
         top += 2
-    blocks = np.full((leaves, d, LEAF), np.inf)
+    blocks = np.full((leaves, d, size), np.inf)
     for i in range(n):
         for j in range(d):
-            blocks[i // LEAF, j, i % LEAF] = rows[i, j]
+            blocks[i // size, j, i % size] = rows[i, j]
     return KdTree(rows, blocks, ids, boxes, right)
 
 
@@ -105,14 +107,14 @@ def _enclose(rows: Floats, start: int, stop: int, boxes: Floats, node: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node: int, a: int, b: int) -> int:
+def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node: int, a: int, b: int, size: int) -> int:
     """Return the leaf to split at: at the middle of the box's side, but with a quarter of the leaves on each side."""
     middle = boxes[node, 0, axis] / 2 + boxes[node, 1, axis] / 2
     below = 0
     for i in range(start, stop):
         below += rows[i, axis] < middle
     least = (b - a + 3) // 4
-    return a + min(max((below + LEAF // 2) // LEAF, least), b - a - least)
+    return a + min(max((below + size // 2) // size, least), b - a - least)
 
 
 @njit(cache=True, nogil=True)
@@ -153,35 +155,29 @@ def box_gap(boxes: Floats, a: int, b: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def point_within(tree: KdTree, place: int, node: int, limit: float) -> bool:
-    """Tell whether the squared distance from the record at a place to a box is at most the limit."""
-    gap = 0.0
+def leaf_gaps(tree: KdTree, leaf: int, node: int, out: Floats) -> None:
+    """Write the squared distances from the records of a leaf to a box."""
+    for i in range(len(out)):
+        out[i] = 0.0
     for j in range(tree.rows.shape[1]):
-        value = tree.rows[place, j]
-        delta = max(tree.boxes[node, 0, j] - value, value - tree.boxes[node, 1, j], 0.0)
-        gap += delta * delta
-        if gap > limit:
-            return False
-    return True
+        low, high = tree.boxes[node, 0, j], tree.boxes[node, 1, j]
+        for i in range(len(out)):
+            value = tree.blocks[leaf, j, i]
+            delta = max(low - value, value - high, 0.0)
+            out[i] += delta * delta
 
 
 @njit(cache=True, nogil=True)
 def leaf_distances(tree: KdTree, place: int, leaf: int, out: Floats) -> None:
     """Write the squared distances from the record at a place to the records of a leaf."""
-    # Four sums at a time stay in registers and become vector instructions.
-    for i in range(0, LEAF, 4):
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(tree.rows.shape[1]):
-            value = tree.rows[place, j]
-            t0 = tree.blocks[leaf, j, i] - value
-            t1 = tree.blocks[leaf, j, i + 1] - value
-            t2 = tree.blocks[leaf, j, i + 2] - value
-            t3 = tree.blocks[leaf, j, i + 3] - value
-            s0 += t0 * t0
-            s1 += t1 * t1
-            s2 += t2 * t2
-            s3 += t3 * t3
-        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+    # A loop to a constant would be unrolled into scalar instructions; this one becomes vector instructions.
+    for i in range(len(out)):
+        out[i] = 0.0
+    for j in range(tree.rows.shape[1]):
+        value = tree.rows[place, j]
+        for i in range(len(out)):
+            delta = tree.blocks[leaf, j, i] - value
+            out[i] += delta * delta
 
 
 @njit(cache=True, nogil=True)
@@ -223,15 +219,15 @@ def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: I
     """Find the nearest other records of those in the leaves first … last−1, as many as `near` has columns.
 
     They come ascending by squared distance, then record number. All records of a leaf are searched for together,
-    from the leaf outwards: the way through the tree is walked once for `LEAF` records.
+    from the leaf outwards: the way through the tree is walked once for all.
     """
-    n, wanted = len(tree.rows), near.shape[1]
+    n, wanted, size = len(tree.rows), near.shape[1], tree.blocks.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
-    distances = np.empty(LEAF)
+    distances, point_gaps = np.empty(size), np.empty(size)
     for leaf in range(first, last):
         if state[STOP]:
             return
-        start, stop = leaf * LEAF, min((leaf + 1) * LEAF, n)
+        start, stop = leaf * size, min((leaf + 1) * size, n)
         for place in range(start, stop):
             for t in range(wanted):
                 near[place, t] = np.inf
@@ -249,8 +245,9 @@ def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: I
             if tree.right[node] > 0:
                 top = push_children(tree, own, node, stack, gaps, top)
                 continue
+            leaf_gaps(tree, leaf, node, point_gaps)
             for place in range(start, stop):
-                if point_within(tree, place, node, near[place, wanted - 1]):
+                if point_gaps[place - start] <= near[place, wanted - 1]:
                     leaf_distances(tree, place, -1 - tree.right[node], distances)
                     _keep_nearest(tree, place, -1 - tree.right[node], distances, near, near_places)
             reach = _reach(near, start, stop)
@@ -268,11 +265,11 @@ def _reach(near: Floats, start: int, stop: int) -> float:
 @njit(cache=True, nogil=True)
 def _keep_nearest(tree: KdTree, place: int, leaf: int, distances: Floats, near: Floats, near_places: Ints) -> None:
     last = near.shape[1] - 1
-    for i in range(LEAF):
+    for i in range(len(distances)):
         distance = distances[i]
         if distance > near[place, last] or distance == np.inf:
             continue
-        other = leaf * LEAF + i
+        other = leaf * len(distances) + i
         t = last
         if distance == near[place, t] and tree.ids[near_places[place, t]] < tree.ids[other]:
             continue
