@@ -29,16 +29,11 @@ GAIN = 1e-9
 
 def tour(X: Floats, state: State) -> Ints:
     """Return the records in the order of a short path; equal records follow each other."""
-    kept, twin = distinct(X)
+    kept, first = distinct(X)
     order = kept[_short_path(X[kept], state)] if len(kept) > 3 else kept
-    if len(kept) == len(X):
-        return order
-    copies = [[record] for record in range(len(X))]
-    first = np.arange(len(X))
-    for record in np.flatnonzero(twin >= 0):
-        first[record] = first[twin[record]]
-        copies[first[record]].append(int(record))
-    return np.concatenate([copies[record] for record in order])
+    rank = np.empty(len(X), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return np.argsort(rank[first], kind="stable")
 
 
 def _short_path(X: Floats, state: State) -> Ints:

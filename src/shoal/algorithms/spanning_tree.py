@@ -96,7 +96,7 @@ def find_tree(X: Floats, algorithm: Algorithm, threads: int | None, state: State
     """Do what `spanning_tree` does, for an array that is known to be good."""
     n = len(X)
     X, exponent = _in_range(X)
-    kept, twin = distinct(X)
+    kept, first = distinct(X)
     D = X if len(kept) == n else X[kept]
     if algorithm == "auto":
         algorithm = "prim" if np.log(len(D) / SMALL) <= D.shape[1] * np.log(GROWTH) else "boruvka"
@@ -110,8 +110,10 @@ def find_tree(X: Floats, algorithm: Algorithm, threads: int | None, state: State
         # What was found is no tree yet: give the caller a plain chain, which is one.
         a, b = np.arange(len(D) - 1), np.arange(1, len(D))
         squares = np.square(np.diff(D, axis=0)).sum(axis=1)
-    copies = np.flatnonzero(twin >= 0)
-    a, b = np.r_[kept[a], twin[copies]], np.r_[kept[b], copies]
+    alike = np.argsort(first, kind="stable") if len(kept) < n else kept
+    linked = first[alike[1:]] == first[alike[:-1]]
+    copies = alike[1:][linked]
+    a, b = np.r_[kept[a], alike[:-1][linked]], np.r_[kept[b], copies]
     low, high = np.minimum(a, b), np.maximum(a, b)
     lengths = np.r_[np.sqrt(squares), np.zeros(len(copies))]
     order = np.argsort(-lengths)
@@ -132,14 +134,13 @@ def _in_range(X: Floats) -> tuple[Floats, int]:
 
 @njit(cache=True, nogil=True)
 def distinct(X: Floats) -> tuple[Ints, Ints]:
-    """Return the first record of each kind, and for every other record the one before it that is equal (else −1)."""
+    """Return the records that no earlier one equals, and for every record the first one that equals it."""
     n, d = X.shape
     size = 4
     while size < 2 * n:
         size *= 2
     table = np.full(size, -1)
-    latest, twin = np.arange(n), np.full(n, -1)
-    kept = np.empty(n, dtype=np.int64)
+    first, kept = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     count = 0
     bits = X.view(np.uint64)
     for i in range(n):
@@ -156,10 +157,8 @@ def distinct(X: Floats) -> tuple[Ints, Ints]:
             table[slot] = i
             kept[count] = i
             count += 1
-        else:
-            twin[i] = latest[table[slot]]
-            latest[table[slot]] = i
-    return kept[:count], twin
+        first[i] = table[slot]
+    return kept[:count], first
 
 
 @njit(cache=True, nogil=True)
