@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
+    from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
     from shoal.errors import (
         FileError,
         InputError,
@@ -33,18 +34,22 @@ __all__ = [
     "PrivacyWarning",
     "Release",
     "ShoalError",
+    "SpanningTree",
     "VerificationError",
     "mask",
     "methods",
     "partition",
+    "spanning_tree",
 ]
 
 _HOMES = {
     "Microaggregator": "shoal.estimator",
     "Release": "shoal.release",
     "mask": "shoal.masking",
+    "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
+    "spanning_tree": "shoal.algorithms.spanning_tree",
 }
 
 
