@@ -21,7 +21,7 @@ from numba import njit
 from shoal.progress import State
 from shoal.types import Floats, Ints
 
-__all__ = ["sort_values", "univariate"]
+__all__ = ["labels_of_path", "sort_values", "univariate"]
 
 # From this k on, halving beats the plain recurrence (measured).
 LARGE_K = 24
@@ -33,7 +33,7 @@ def univariate(X: Floats, k: int, *, state: State) -> Ints:
     """Group the values of one column with the least possible SSE."""
     values, order = sort_values(X[:, 0])
     path = _plain_path if k < LARGE_K else _halving_path
-    labels: Ints = _labels_of_path(path(values, k), order)
+    labels: Ints = labels_of_path(path(values, k), order)
     return labels
 
 
@@ -138,7 +138,8 @@ def _prefix_sums(x: Floats, origin: int, last: int, total: Floats, squares: Floa
 
 
 @njit(cache=True, nogil=True)
-def _labels_of_path(previous: Ints, order: Ints) -> Ints:
+def labels_of_path(previous: Ints, order: Ints) -> Ints:
+    """Number the groups of the path that ends at the last node, from the last group to the first."""
     labels = np.empty(len(order), dtype=np.int64)
     node = len(order)
     group = 0
