@@ -11,37 +11,49 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
     from shoal.errors import (
+        DataBoundsWarning,
         FileError,
         InputError,
         NotKAnonymousWarning,
         PrivacyWarning,
+        SeededNoiseWarning,
         ShoalError,
+        UnprotectedColumnWarning,
         VerificationError,
     )
     from shoal.grouping import partition
     from shoal.masking import mask
+    from shoal.privacy.publication import Publication
+    from shoal.privacy.publishing import publish
     from shoal.release import Release
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DataBoundsWarning",
     "FileError",
     "InputError",
     "NotKAnonymousWarning",
     "PrivacyWarning",
+    "Publication",
     "Release",
+    "SeededNoiseWarning",
     "ShoalError",
+    "UnprotectedColumnWarning",
     "VerificationError",
     "mask",
     "methods",
     "partition",
+    "publish",
 ]
 
 _HOMES = {
+    "Publication": "shoal.privacy.publication",
     "Release": "shoal.release",
     "mask": "shoal.masking",
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
+    "publish": "shoal.privacy.publishing",
 }
 
 

@@ -12,6 +12,7 @@ import typer
 from shoal.cli.demo import demo
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
+from shoal.cli.publish import publish
 from shoal.errors import ShoalError
 
 __all__ = ["app", "main"]
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (mask, methods, demo):
+for command in (mask, publish, methods, demo):
     app.command()(command)
 
 

@@ -18,20 +18,54 @@ error, and again in double-double where the bound does not decide. A large offse
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 
 from shoal.algorithms.univariate import labels_of_path, sort_values
 from shoal.errors import InputError
 from shoal.privacy._double_double import dd_add, dd_divide, dd_square, dd_subtract
 from shoal.types import Floats, Ints
 
-__all__ = ["check_noise", "laplace_noise", "optimal_for_noise"]
+__all__ = ["laplace_noise", "optimal_for_noise", "optimal_partition"]
 
 # Columns of the kernel's table: sum of the values so far and length of the shortest path, high and low parts.
 SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
 # Rounding errors of a comparison in float64, in units of its largest terms: eight operations, doubled.
 TRUST = 16 * 2.0**-53
+
+
+def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: int = 1) -> Ints:
+    """Group the values of one column with the least expected SSE under any noise whose variance depends on the size.
+
+    Parameters
+    ----------
+    column
+        The values, finite.
+    variance
+        Gets the sizes 1 … n and returns the variance of the noise on the mean of such a group; size × variance must
+        be convex.
+    k
+        The least size of a group.
+
+    Returns
+    -------
+    labels
+        The group of each record.
+
+    Examples
+    --------
+    >>> optimal_partition([1.0, 9.0, 1.2, 9.3], lambda size: 0.2 / size**2).tolist()
+    [1, 0, 1, 0]
+    """
+    values = np.asarray(column, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise InputError(f"Parameter 'column' must be a vector of finite numbers, got shape {values.shape}.")
+    if not 1 <= k <= len(values):
+        raise InputError(f"Parameter 'k' must be from 1 to the number of values, {len(values)}, got {k}.")
+    return optimal_for_noise(values, _noise_of(variance, len(values)), k)
 
 
 def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
@@ -77,31 +111,32 @@ def laplace_noise(n: int, scale: float) -> Floats:
     return noise
 
 
-def check_noise(noise: Floats) -> None:
-    """Refuse noise for which the fast path would not be exact: it must be finite, not negative and convex.
-
-    Examples
-    --------
-    >>> check_noise(np.array([0.0, 3.0, 2.0, 0.0]))
-    Traceback (most recent call last):
-    ...
-    shoal.errors.InputError: Parameter 'variance' must make size × variance convex in the size, ... sizes 1 to 3...
-    """
-    added = noise[1:]
-    if not (np.isfinite(added) & (added >= 0)).all():
-        size = int(np.argmin(np.isfinite(added) & (added >= 0))) + 1
+def _noise_of(variance: Callable[[Ints], Floats], n: int) -> Floats:
+    """Return size × variance, or refuse what would make the fast path inexact."""
+    sizes = np.arange(1, n + 1)
+    given = np.asarray(variance(sizes), dtype=np.float64)
+    if given.shape != sizes.shape:
+        raise InputError(
+            f"Parameter 'variance' must return a variance for each of the {n} sizes it is given, got shape "
+            f"{given.shape}."
+        )
+    sound = np.isfinite(given) & (given >= 0)
+    if not sound.all():
+        size = int(np.argmin(sound)) + 1
         raise InputError(
             "Parameter 'variance' must give a finite variance of at least 0 for every size, got "
-            f"{added[size - 1] / size} for size {size}."
+            f"{given[size - 1]} for size {size}."
         )
-    bend = added[2:] - 2 * added[1:-1] + added[:-2]
-    bad = bend < -8 * np.finfo(np.float64).eps * added[:-2]
+    noise = np.concatenate([[0.0], sizes * given])
+    bend = noise[3:] - 2 * noise[2:-1] + noise[1:-2]
+    bad = bend < -8 * np.finfo(np.float64).eps * noise[1:-2]
     if bad.any():
         size = int(np.argmax(bad)) + 1
         raise InputError(
-            "Parameter 'variance' must make size × variance convex in the size, else the optimum takes Θ(n²); it is "
+            "Parameter 'variance' must make size × variance convex in the size, else the fast path is not exact; it is "
             f"not from sizes {size} to {size + 2}. The Laplace mechanism's 2(Δ/(ε·size))² is."
         )
+    return noise
 
 
 @njit(cache=True, nogil=True)
@@ -160,17 +195,15 @@ def _better(table: Floats, noise: Floats, inverse: Floats, late: int, early: int
     square_late, square_early = sum_late * sum_late * inverse[j - late], sum_early * sum_early * inverse[j - early]
     louder = noise[j - late] - noise[j - early]
     gain = (square_late - square_early) - (ahead + louder)
-    if abs(gain) > TRUST * (square_late + square_early + abs(ahead) + abs(louder)):
-        return gain > 0.0
-    decided: bool = _better_exactly(table, noise, late, early, j)
-    return decided
+    certain: bool = abs(gain) > TRUST * (square_late + square_early + abs(ahead) + abs(louder))
+    return bool(gain > 0.0) if certain else _better_exactly(table, noise, late, early, j)
 
 
 @njit(cache=True, nogil=True)
 def _better_exactly(table: Floats, noise: Floats, late: int, early: int, j: int) -> bool:
     high, low = _length(table, noise, late, j)
     less, rest = _length(table, noise, early, j)
-    return dd_subtract(high, low, less, rest)[0] < 0.0
+    return bool(dd_subtract(high, low, less, rest)[0] < 0.0)
 
 
 @njit(cache=True, nogil=True)
