@@ -90,9 +90,13 @@ class Exploration:
                 self._line(axis, method, epsilon)
             axis.set(xscale="log", yscale="log", title=f"ε = {epsilon:g}", xlabel="k", ylabel="expected SSE")
             axis.grid(visible=True, which="major", alpha=0.3)
+            ticks = sorted({point.k for point in self.points if point.k is not None})
+            ticks = ticks[:: max(1, len(ticks) // 6)]
+            axis.set_xticks(ticks, [str(tick) for tick in ticks])
+            axis.minorticks_off()
         for axis in axes[len(epsilons) :]:
             axis.set_visible(False)
-        axes[0].legend(fontsize="small")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         figure.suptitle(f"{self.records:,} records, {len(self.columns)} columns: for the data holder, not for release")
         with written_beside(target) as temporary:
             figure.savefig(temporary, dpi=150)

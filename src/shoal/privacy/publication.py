@@ -87,7 +87,8 @@ class Publication:
         for name in self.columns:
             sizes = self.sizes[name]
             spread = f"{sizes.min():,} to {sizes.max():,}" if sizes.min() < sizes.max() else f"{sizes[0]:,}"
-            facts = f"{len(sizes):,} group{'' if len(sizes) == 1 else 's'} of {spread}; {self.clipped[name]:,} values clipped"
+            groups = f"{len(sizes):,} group{'' if len(sizes) == 1 else 's'} of {spread}"
+            facts = f"{groups}; {self.clipped[name]:,} values clipped"
             lines.append((str(name), f"{facts}; expected SSE {self.expected_sse[name]:.4g}"))
         return lines
 
