@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         UnprotectedColumnWarning,
         VerificationError,
     )
+    from shoal.estimator import Microaggregator
     from shoal.grouping import partition
     from shoal.masking import mask
     from shoal.privacy.publication import Publication
@@ -33,6 +34,7 @@ __all__ = [
     "DataBoundsWarning",
     "FileError",
     "InputError",
+    "Microaggregator",
     "NotKAnonymousWarning",
     "PrivacyWarning",
     "Publication",
@@ -48,6 +50,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Microaggregator": "shoal.estimator",
     "Publication": "shoal.privacy.publication",
     "Release": "shoal.release",
     "mask": "shoal.masking",

@@ -70,9 +70,7 @@ def repeat(path: Path, *, output: str | os.PathLike[str] | None = None, progress
     if not source.is_file():
         raise FileError(f"Manifest {path} names the input {source}, which is not there. Put the file back.")
     if sha256(source) != content["input"]["sha256"]:
-        raise InputError(
-            f"Input {source} is not the recorded one: its SHA-256 differs from the manifest's. Put the recorded one back."
-        )
+        raise InputError(f"Input {source} is not the recorded one: its SHA-256 differs. Put the recorded file back.")
     target = Path(output) if output is not None else path.parent / content["output"]["path"]
     parameters = dict(content["parameters"])
     options = parameters.pop("options")

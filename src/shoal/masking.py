@@ -22,11 +22,11 @@ from shoal.algorithms.registry import Method, Outcome, find
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
-from shoal.progress import State, watch
+from shoal.progress import watch
 from shoal.release import Release
 from shoal.tables.files import Source, check_target, read_file, write_file
 from shoal.tables.frames import Column, Name, Table, check_name, codes_of, open_table, strata_of
-from shoal.types import Bools, Floats, Ints
+from shoal.types import Bools, Floats, Ints, State
 from shoal.verification import verify
 
 __all__ = ["mask"]
@@ -373,13 +373,26 @@ def _group(
             labels[np.ix_(rows, present)] = outcome.labels + offset
         offset += int(outcome.labels.max()) + 1
         outcomes.append(outcome)
-    bounds = [outcome.bound for outcome in outcomes]
-    merged = outcomes[0] if len(outcomes) == 1 else Outcome(labels)
-    if len(outcomes) > 1 and all(bound is not None for bound in bounds):
-        optimal = all(outcome.status == "optimal" for outcome in outcomes)
-        total = float(sum(bound for bound in bounds if bound is not None))
-        merged = Outcome(labels, bound=total, status="optimal" if optimal else "bounded")
-    return replace(merged, labels=canonical_labels(labels))
+    return replace(_merged(outcomes), labels=canonical_labels(labels))
+
+
+def _merged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Tell of all cells together what was found of each; the labels are the caller's to set."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    bounds = [outcome.bound for outcome in outcomes if outcome.bound is not None]
+    proven = len(bounds) == len(outcomes)
+    statuses = {outcome.status for outcome in outcomes}
+    facts: dict[str, object] = {}
+    for name in dict.fromkeys(name for outcome in outcomes for name in outcome.facts):
+        values = dict.fromkeys(outcome.facts[name] for outcome in outcomes if name in outcome.facts)
+        facts[name] = next(iter(values)) if len(values) == 1 else "/".join(map(str, values))
+    return Outcome(
+        outcomes[0].labels,
+        bound=sum(bounds) if proven else None,
+        status=("optimal" if statuses == {"optimal"} else "bounded") if proven else "heuristic",
+        facts=facts,
+    )
 
 
 def _aggregate(Z: Floats, plan: _Plan, labels: Ints, how: Aggregate) -> Floats:

@@ -51,26 +51,42 @@ def group_sizes(labels: ArrayLike) -> Ints:
     return np.bincount(np.asarray(labels)).astype(np.int64)
 
 
-def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
-    """Return the (weighted) mean of each group, one row a group.
+class _Grouped(NamedTuple):
+    """Records in the order of their groups, as deviations from the first record of their group."""
 
-    Deviations from a record of the group are averaged, so that equal values have exactly that value as mean
-    and a large common offset costs no digits.
+    groups: Ints  # of each record, in order
+    starts: Ints  # where each group begins
+    pivot: Floats  # the first record of each group
+    deviations: Floats
+    weights: Floats  # a column
+
+    def means(self) -> Floats:
+        """Return the (weighted) mean deviation of each group."""
+        totals = np.add.reduceat(self.deviations * self.weights, self.starts)
+        mean: Floats = totals / np.add.reduceat(self.weights, self.starts)
+        return mean
+
+
+def _grouped(X: Floats, labels: Ints, weights: Floats | None = None) -> _Grouped:
+    # Deviations from a record of the group cost no digits under a large offset, and are 0 where values are equal.
+    order = np.argsort(labels, kind="stable")
+    groups = labels[order]
+    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    pivot = X[order[starts]]
+    ordered = np.ones(len(X)) if weights is None else weights[order]
+    return _Grouped(groups, starts, pivot, X[order] - pivot[groups], ordered[:, None])
+
+
+def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
+    """Return the (weighted) mean of each group, one row a group; equal values have exactly that value as mean.
 
     Examples
     --------
     >>> centroids(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1])).tolist()
     [[2.0], [8.0]]
     """
-    order = np.argsort(labels, kind="stable")
-    groups = labels[order]
-    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
-    pivot = X[order[starts]]
-    deviations = X[order] - pivot[groups]
-    if weights is None:
-        return pivot + np.add.reduceat(deviations, starts) / group_sizes(labels)[:, None]
-    ordered = weights[order][:, None]
-    return pivot + np.add.reduceat(deviations * ordered, starts) / np.add.reduceat(ordered, starts)
+    grouped = _grouped(X, labels, weights)
+    return grouped.pivot + grouped.means()
 
 
 def sse(X: Floats, labels: Ints) -> float:
@@ -81,7 +97,8 @@ def sse(X: Floats, labels: Ints) -> float:
     >>> sse(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1]))
     2.0
     """
-    return float(np.square(X - centroids(X, labels)[labels]).sum())
+    grouped = _grouped(X, labels)
+    return float(np.square(grouped.deviations - grouped.means()[grouped.groups]).sum())
 
 
 def sst(X: Floats) -> float:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from shoal.types import State
 
-__all__ = ["DONE", "STOP", "State", "fresh_state", "watch"]
+__all__ = ["DONE", "STOP", "fresh_state", "watch"]
 
 DONE, STOP = 0, 1
-State = NDArray[np.int64]
 T = TypeVar("T")
 
 
 def fresh_state() -> State:
     """Return the array that a kernel and its caller share."""
+    import numpy as np
+
     return np.zeros(2, dtype=np.int64)
 
 

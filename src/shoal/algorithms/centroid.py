@@ -11,8 +11,8 @@ from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
 from shoal.algorithms._pool import pool_centroid, pool_new, pool_scan
-from shoal.progress import DONE, STOP, State
-from shoal.types import Floats, Ints
+from shoal.progress import DONE, STOP
+from shoal.types import Floats, Ints, State
 
 __all__ = ["centroid"]
 

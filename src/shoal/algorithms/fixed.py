@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.progress import State
-from shoal.types import Floats, Ints
+from shoal.types import Floats, Ints, State
 
 __all__ = ["fixed"]
 

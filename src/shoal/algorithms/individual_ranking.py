@@ -11,8 +11,7 @@ import numpy as np
 
 from shoal.algorithms.fixed import fixed
 from shoal.algorithms.univariate import univariate
-from shoal.progress import State
-from shoal.types import Floats, Ints
+from shoal.types import Floats, Ints, State
 
 __all__ = ["individual_ranking"]
 

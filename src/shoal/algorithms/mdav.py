@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._pool import pool_centroid, pool_new, pool_scan, pool_take
-from shoal.progress import DONE, STOP, State
-from shoal.types import Floats, Ints
+from shoal.progress import DONE, STOP
+from shoal.types import Floats, Ints, State
 
 __all__ = ["mdav"]
 

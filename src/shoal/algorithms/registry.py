@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from shoal.errors import InputError, closest
-from shoal.progress import State, fresh_state
-from shoal.types import Floats, Ints
+from shoal.progress import fresh_state
+
+if TYPE_CHECKING:
+    from shoal.types import Floats, Ints, State
 
 __all__ = ["METHODS", "Listing", "Method", "Option", "Outcome", "find", "methods"]
 

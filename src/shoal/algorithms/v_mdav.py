@@ -16,8 +16,8 @@ from shoal.algorithms._gather import place_leftovers
 from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_remove, pool_scan, pool_take
 from shoal.algorithms.registry import Outcome
 from shoal.measures import sse
-from shoal.progress import DONE, STOP, State
-from shoal.types import Floats, Ints
+from shoal.progress import DONE, STOP
+from shoal.types import Floats, Ints, State
 
 __all__ = ["GAMMAS", "v_mdav"]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
-import sys
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from types import FrameType
+from typing import Any
 
 import typer
 
@@ -25,8 +27,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (mask, publish, methods, demo):
-    app.command()(command)
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn a refusal or an interrupt into one line and an exit code, never a traceback."""
+
+    @wraps(command)
+    def run(*arguments: Any, **keywords: Any) -> None:
+        try:
+            command(*arguments, **keywords)
+        except ShoalError as error:
+            typer.secho(f"shoal: {error}", err=True, fg=typer.colors.RED)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.secho("shoal: interrupted; nothing was released", err=True, fg=typer.colors.RED)
+            raise typer.Exit(130) from None
+
+    return run
+
+
+for _command in (mask, publish, methods, demo):
+    app.command()(_guarded(_command))
 
 
 @app.callback(invoke_without_command=True)
@@ -42,14 +63,7 @@ def main() -> None:
     """Run a command: exit code 0 done, 1 refused for a reason that is printed, 2 wrong usage, 130 interrupted."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        app(standalone_mode=True)
-    except ShoalError as error:
-        typer.secho(f"shoal: {error}", err=True, fg=typer.colors.RED)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.secho("shoal: interrupted; nothing was released", err=True, fg=typer.colors.RED)
-        sys.exit(130)
+    app()
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

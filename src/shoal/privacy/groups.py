@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shoal.algorithms._sort import sort_values
 from shoal.algorithms.registry import find
-from shoal.algorithms.univariate import sort_values
 from shoal.measures import canonical_labels, centroids, group_sizes, standardise
 from shoal.privacy.bounds import Bounds
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise

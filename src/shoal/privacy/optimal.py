@@ -24,7 +24,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from shoal.algorithms.univariate import labels_of_path, sort_values
+from shoal.algorithms._sort import sort_values
+from shoal.algorithms.univariate import labels_of_path
 from shoal.errors import InputError
 from shoal.privacy._double_double import dd_add, dd_divide, dd_square, dd_subtract
 from shoal.types import Floats, Ints

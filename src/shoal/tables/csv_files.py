@@ -92,7 +92,7 @@ def read_csv(
         if name not in header:
             raise InputError(f"File {path} has no column {name!r}.{closest(name, header)}")
     try:
-        text = pl.read_csv(content.encode(), separator=delimiter, infer_schema=False).fill_null("")
+        text = pl.read_csv(content.encode(), separator=delimiter, infer_schema=False)
     except (pl.exceptions.PolarsError, pl.exceptions.ComputeError) as error:
         reason = str(error).splitlines()[0]
         raise FileError(

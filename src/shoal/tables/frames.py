@@ -193,7 +193,7 @@ class FrameTable:
 
     def column(self, name: Name) -> Column:
         """Return a column as numbers."""
-        series = self._frame[name]
+        series = self._frame.get_column(name)
         if not series.dtype.is_numeric():
             raise _not_numeric(name, series)
         values = series.cast(nw.Float64).to_numpy().astype(np.float64, copy=True)
@@ -202,7 +202,7 @@ class FrameTable:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
-        return pl.DataFrame([self._frame[name].to_polars().alias(str(i)) for i, name in enumerate(names)])
+        return pl.DataFrame([self._frame.get_column(name).to_polars().alias(str(i)) for i, name in enumerate(names)])
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
@@ -210,7 +210,7 @@ class FrameTable:
 
     def replaced(self, values: Mapping[Name, Floats], *, whole: bool) -> FrameTable:
         """Return the frame with new values in some columns."""
-        new = [self._released(self._frame[name], column, whole=whole) for name, column in values.items()]
+        new = [self._released(self._frame.get_column(name), column, whole=whole) for name, column in values.items()]
         return FrameTable(self._frame.with_columns(*new))
 
     def only(self, names: Sequence[Name]) -> FrameTable:

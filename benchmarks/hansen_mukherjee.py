@@ -1,0 +1,82 @@
+"""Seed 000 reproduced: the SSE ratio of fixed-size to optimal univariate microaggregation, Tables 1 and 2.
+
+Run: python benchmarks/hansen_mukherjee.py [runs]
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from shoal.algorithms.fixed import fixed
+from shoal.algorithms.univariate import univariate
+from shoal.measures import sse
+from shoal.progress import fresh_state
+from shoal.types import Floats
+
+N = 1000
+TABLE_1 = {
+    "uniform": (1.7964, 0.18447, 1.3605, 2.4208),
+    "normal": (1.1533, 0.22668, 1.0072, 3.5602),
+    "exponential": (1.1514, 0.39815, 1.0003, 5.0515),
+}
+TABLE_2 = {  # mean and maximum for each k
+    "normal": (
+        (1.3177, 7.0436),
+        (1.1537, 2.6761),
+        (1.0850, 1.7621),
+        (1.0542, 1.4708),
+        (1.0441, 1.3747),
+        (1.0338, 1.2883),
+        (1.0254, 1.1786),
+    ),
+    "uniform": (
+        (2.2530, 3.4144),
+        (1.7867, 2.3866),
+        (1.5358, 1.8760),
+        (1.4136, 1.8215),
+        (1.3415, 1.6334),
+        (1.3001, 1.5869),
+        (1.2723, 1.6431),
+    ),
+}
+GROUP_SIZES = (2, 3, 4, 5, 6, 7, 8)
+
+
+def column(kind: str, rng: np.random.Generator) -> Floats:
+    if kind == "uniform":
+        return rng.uniform(0, 1000, (N, 1))
+    return rng.normal(500, 150, (N, 1)) if kind == "normal" else rng.exponential(500, (N, 1))
+
+
+def ratios(kind: str, k: int, runs: int) -> Floats:
+    rng = np.random.default_rng([k, len(kind)])
+    found = np.empty(runs)
+    for run in range(runs):
+        X = column(kind, rng)
+        costs = [sse(X, method(X, k, state=fresh_state())) for method in (fixed, univariate)]
+        found[run] = costs[0] / costs[1]
+    return found
+
+
+def main(runs: int = 500) -> None:
+    print(f"Table 1. SSE ratio fixed / optimal, k = 3, n = {N}, {runs} runs (in brackets: the paper)\n")
+    print("| distribution | mean | std. dev. | minimum | maximum |\n|---|---|---|---|---|")
+    for kind, paper in TABLE_1.items():
+        r = ratios(kind, 3, runs)
+        figures = zip((r.mean(), r.std(ddof=1), r.min(), r.max()), paper, strict=True)
+        print(f"| {kind} | " + " | ".join(f"{ours:.4f} ({theirs:.4f})" for ours, theirs in figures) + " |")
+    print(f"\nTable 2. SSE ratio by group size, n = {N}, {runs} runs (in brackets: the paper)\n")
+    print("| k | normal mean | normal maximum | uniform mean | uniform maximum |\n|---|---|---|---|---|")
+    for i, k in enumerate(GROUP_SIZES):
+        cells = []
+        for kind, paper_rows in TABLE_2.items():
+            r = ratios(kind, k, runs)
+            mean, maximum = paper_rows[i]
+            cells += [f"{r.mean():.4f} ({mean:.4f})", f"{r.max():.4f} ({maximum:.4f})"]
+        print(f"| {k} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

@@ -1,0 +1,135 @@
+"""Microaggregator: masking as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from shoal.grouping import find_groups
+from shoal.measures import centroids, group_sizes, information_loss, scaling
+from shoal.types import Floats, Ints
+from shoal.verification import verify
+
+__all__ = ["Microaggregator"]
+
+
+class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Replace every record by the mean of its group of at least k similar records.
+
+    Parameters
+    ----------
+    k
+        The least number of records in a group.
+    method
+        A name listed by `shoal.methods`; it must group whole records.
+    standardize
+        Compare records on columns of mean 0 and variance 1.
+    options
+        Options of the method.
+    random_state
+        Seed of a random method.
+
+    Attributes
+    ----------
+    labels_
+        The group of each record.
+    sizes_
+        The number of records of each group.
+    centroids_
+        The mean of each group.
+    loss_
+        Information loss 100·SSE/SST on the columns that were compared.
+
+    Notes
+    -----
+    ``fit_transform`` is the masking, and the k-anonymous result. ``transform`` gives a record that was fitted the
+    values of its group, and any other record those of the group with the nearest centroid: what a pipeline needs at
+    prediction time, but no protection for the new records, nor for a selection of the old ones.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [1.2, 0.1], [9.0, 5.0], [9.2, 5.3]])
+    >>> Microaggregator(k=2).fit_transform(X).round(2).tolist()
+    [[1.1, 0.05], [1.1, 0.05], [9.1, 5.15], [9.1, 5.15]]
+    """
+
+    labels_: Ints
+    sizes_: Ints
+    centroids_: Floats
+    loss_: float
+
+    def __init__(
+        self,
+        k: int = 3,
+        method: str = "mdav",
+        *,
+        standardize: bool = True,
+        options: dict[str, Any] | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.k = k
+        self.method = method
+        self.standardize = standardize
+        self.options = options
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Group the records.
+
+        Parameters
+        ----------
+        X
+            Records ``(n, d)``.
+        y
+            Not used.
+        """
+        from shoal.algorithms.registry import find
+        from shoal.errors import InputError
+
+        records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        if not find(self.method).whole_records:
+            raise InputError(
+                f"Parameter 'method' must group whole records, got {self.method!r}; use shoal.mask for it."
+            )
+        self._scaling = scaling(records)
+        compared = self._compared(records)
+        outcome = find_groups(compared, self.k, self.method, seed=self.random_state, **(self.options or {}))
+        self.labels_ = outcome.labels
+        self.sizes_ = group_sizes(self.labels_)
+        self.centroids_ = centroids(records, self.labels_)
+        self.loss_ = information_loss(compared, self.labels_)
+        verify(self.centroids_[self.labels_], self.k)
+        # Of equal records that stand in several groups, transform() knows the first.
+        self._groups = {
+            record.tobytes(): int(group) for record, group in zip(records[::-1], self.labels_[::-1], strict=True)
+        }
+        return self
+
+    def fit_predict(self, X: ArrayLike, y: object = None) -> Ints:
+        """Group the records and return the group of each."""
+        return self.fit(X).labels_
+
+    def fit_transform(self, X: ArrayLike, y: object = None) -> Any:
+        """Mask the records: the k-anonymous result."""
+        self.fit(X)
+        return self.centroids_[self.labels_]
+
+    def transform(self, X: ArrayLike) -> Any:
+        """Give each record the values of its group, or of the nearest one if it was not fitted."""
+        check_is_fitted(self)
+        records = validate_data(self, X, dtype=np.float64, reset=False)
+        groups = np.array([self._groups.get(record.tobytes(), -1) for record in records], dtype=np.int64)
+        new = np.flatnonzero(groups < 0)
+        if len(new):
+            from scipy.spatial import cKDTree
+
+            _, nearest = cKDTree(self._compared(self.centroids_)).query(self._compared(records[new]))
+            groups[new] = nearest
+        return self.centroids_[groups]
+
+    def _compared(self, records: Floats) -> Floats:
+        return self._scaling.apply(records) if self.standardize else records

@@ -1,0 +1,136 @@
+"""Slow, obvious references for the fast kernels: the papers' steps, written down as they are."""
+
+from fractions import Fraction
+from functools import cache
+from math import inf
+
+import numpy as np
+
+
+def distance(a, b):
+    """Squared distance, added up column by column as the kernels do, so that ties are the same ties."""
+    total = 0.0
+    for x, y in zip(a, b, strict=True):
+        total += (x - y) * (x - y)
+    return total
+
+
+def mean(X, records):
+    return [sum(X[i][j] for i in records) / len(records) for j in range(len(X[0]))]
+
+
+def farthest(X, records, point):
+    return max(records, key=lambda i: (distance(X[i], point), -i))
+
+
+def nearest(X, records, point, count):
+    return sorted(records, key=lambda i: (distance(X[i], point), i))[:count]
+
+
+def as_labels(groups, n):
+    labels = np.full(n, -1)
+    for number, group in enumerate(groups):
+        labels[list(group)] = number
+    assert (labels >= 0).all()
+    return labels
+
+
+def mdav(X, k):
+    left, groups = set(range(len(X))), []
+    while len(left) >= 2 * k:
+        r = farthest(X, left, mean(X, sorted(left)))
+        ends = [r]
+        if len(left) >= 3 * k:
+            ends.append(farthest(X, left, X[r]))
+        for end in ends:
+            group = nearest(X, left, X[end], k)
+            groups.append(group)
+            left -= set(group)
+    groups.append(left)
+    return as_labels(groups, len(X))
+
+
+def v_mdav(X, k, gamma):
+    left, groups = set(range(len(X))), []
+    centre = mean(X, sorted(left))
+    while len(left) >= k:
+        group = nearest(X, left, X[farthest(X, left, centre)], k)
+        left -= set(group)
+        while len(group) < 2 * k - 1 and len(left) > 1:
+            inside, candidate = min((min(distance(X[i], X[g]) for g in group), i) for i in left)
+            outside = min(distance(X[i], X[candidate]) for i in left - {candidate})
+            if not inside < gamma * gamma * outside:
+                break
+            group.append(candidate)
+            left.remove(candidate)
+        groups.append(group)
+    return as_labels(_with_leftovers(X, groups, left), len(X))
+
+
+def _gather(X, left, seed, k):
+    group = [seed if seed in left else nearest(X, left, X[seed], 1)[0]]
+    left.remove(group[0])
+    while len(group) < k:
+        group += nearest(X, left, mean(X, group), 1)
+        left.remove(group[-1])
+    return group
+
+
+def _with_leftovers(X, groups, left):
+    centres = [mean(X, group) for group in groups]
+    for record in sorted(left):
+        best = min(range(len(groups)), key=lambda g: (distance(X[record], centres[g]), g))
+        groups[best] = [*groups[best], record]
+    return groups
+
+
+def diameter(X, k):
+    left, groups = set(range(len(X))), []
+    while len(left) >= 2 * k:
+        pairs = ((distance(X[a], X[b]), -a, -b) for a in left for b in left if a < b)
+        _, a, b = max(pairs)
+        groups.append(_gather(X, left, -a, k))
+        groups.append(_gather(X, left, -b, k))
+    if len(left) >= k:
+        groups.append(left)
+        left = set()
+    return as_labels(_with_leftovers(X, groups, left), len(X))
+
+
+def centroid(X, k):
+    left, groups = set(range(len(X))), []
+    while len(left) >= k:
+        groups.append(_gather(X, left, farthest(X, left, mean(X, sorted(left))), k))
+    return as_labels(_with_leftovers(X, groups, left), len(X))
+
+
+def exact_sse(values):
+    """SSE in rational arithmetic: no rounding at all."""
+    numbers = [Fraction(value) for value in values]
+    return sum(x * x for x in numbers) - sum(numbers) ** 2 / len(numbers)
+
+
+def exact_optimum(values, k):
+    """The least SSE over every partition of sorted values into runs of at least k, all of them tried."""
+    ordered = sorted(values)
+
+    @cache
+    def best(start):
+        if start == len(ordered):
+            return Fraction(0)
+        ends = range(start + k, len(ordered) + 1)
+        return min((exact_sse(ordered[start:end]) + best(end) for end in ends), default=Fraction(10**40))
+
+    return best(0)
+
+
+def shortest_path(values, k):
+    """The plain O(kn) recurrence with arc lengths from scratch; returns the optimal SSE."""
+    x = np.sort(values)
+    length = [0.0] + [inf] * len(x)
+    for j in range(k, len(x) + 1):
+        for i in range(max(0, j - 2 * k + 1), j - k + 1):
+            if length[i] < inf:
+                group = x[i:j] - x[i]
+                length[j] = min(length[j], length[i] + float(np.square(group - group.mean()).sum()))
+    return length[-1]

@@ -1,0 +1,222 @@
+"""The command line, run as a process: what it prints, its exit codes, and what it leaves behind."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import reference_path
+
+from shoal.demo import firms
+from shoal.tables.files import sha256, write_file
+
+SHOAL = [sys.executable, "-m", "shoal"]
+
+
+def shoal(*arguments, cwd=None):
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(
+        [*SHOAL, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=environment, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    write_file(firms(400), folder / "firms.csv")
+    return folder
+
+
+def smallest_group(path, columns):
+    """An independent look at a released file: the rarest combination of masked values."""
+    with Path(path).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return min(Counter(tuple(row[column] for column in columns) for row in rows).values())
+
+
+def test_mask_does_the_whole_job(folder):
+    out, labels, manifest = folder / "out.csv", folder / "labels.csv", folder / "run.json"
+    done = shoal(
+        "mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-c", "wages", "--by", "region", "-m", "v-mdav",
+        "-O", "gamma=0.2", "-o", out, "--labels", labels, "--manifest", manifest, "-v",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "v-mdav (gamma=0.2)",
+        "sales, wages",
+        "information loss",
+        "every released record",
+        str(out),
+        "seconds",
+    ):
+        assert words in done.stdout
+    assert done.stderr == ""
+    assert smallest_group(out, ["region", "sales", "wages"]) >= 5
+    groups = pl.read_csv(labels)
+    assert groups.columns == ["record", "group", "size"]
+    assert groups["record"].to_list() == list(range(1, 401))
+    assert groups["size"].min() >= 5
+    assert (
+        groups.group_by("group")
+        .agg(pl.len().alias("n"), pl.col("size").first())
+        .select((pl.col("n") == pl.col("size")).all())
+        .item()
+    )
+    content = json.loads(manifest.read_text())
+    assert content["input"] == {"path": "firms.csv", "sha256": sha256(folder / "firms.csv")}
+    assert content["output"] == {"path": "out.csv", "sha256": sha256(out)}
+    assert content["parameters"]["options"] == {"gamma": 0.2}
+    assert sum(int(size) * count for size, count in content["result"]["group_sizes"].items()) == 400
+    assert f"{content['result']['loss']:.5f}" in done.stdout
+
+
+@pytest.mark.parametrize(("k", "loss"), [(3, "5.69219"), (5, "9.08844"), (10, "14.15593")])
+def test_census_prints_the_reference_figures(tmp_path, k, loss):
+    done = shoal("mask", reference_path("census"), "-k", k, "-m", "mdav", "-o", tmp_path / "out.csv")
+    assert f"{loss} %" in done.stdout
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert min(Counter(map(tuple, csv.reader(file))).values()) == 1  # the header line alone
+    columns = pl.read_csv(tmp_path / "out.csv").columns
+    assert smallest_group(tmp_path / "out.csv", columns) >= k
+
+
+def test_a_manifest_repeats_a_run_to_the_byte(folder):
+    arguments = ["-k", 4, "--missing", "group", "--weights", "weight", "--integers", "round"]
+    first = shoal("mask", "firms.csv", *arguments, "-o", "a.csv", "--manifest", "a.json", cwd=folder)
+    assert first.returncode == 0, first.stderr
+    before = (folder / "a.csv").read_bytes()
+    (folder / "a.csv").unlink()
+    again = shoal("mask", "--from-manifest", folder / "a.json")
+    assert again.returncode == 0, again.stderr
+    assert "same bytes" in again.stdout
+    assert (folder / "a.csv").read_bytes() == before
+    elsewhere = shoal("mask", "--from-manifest", folder / "a.json", "-o", folder / "b.csv")
+    assert elsewhere.returncode == 0
+    assert (folder / "b.csv").read_bytes() == before
+
+
+def test_a_manifest_of_another_file_is_refused(folder, tmp_path):
+    write_file(firms(50), tmp_path / "in.csv")
+    shoal("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", "--manifest", "run.json", cwd=tmp_path)
+    write_file(firms(50, seed=1), tmp_path / "in.csv")
+    done = shoal("mask", "--from-manifest", tmp_path / "run.json")
+    assert done.returncode == 1
+    assert "is not the recorded one" in done.stderr
+    (tmp_path / "in.csv").unlink()
+    assert "which is not there" in shoal("mask", "--from-manifest", tmp_path / "run.json").stderr
+    (tmp_path / "run.json").write_text("{}")
+    assert "is not a manifest" in shoal("mask", "--from-manifest", tmp_path / "run.json").stderr
+    assert "is not there" in shoal("mask", "--from-manifest", tmp_path / "gone.json").stderr
+
+
+def test_individual_ranking_warns_and_writes_labels_by_column(folder):
+    done = shoal(
+        "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-c", "wages", "-m", "individual-ranking",
+        "-o", folder / "ir.csv", "--labels", folder / "ir-labels.csv",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "NotKAnonymousWarning" in done.stderr
+    assert pl.read_csv(folder / "ir-labels.csv").columns == [
+        "record", "group_sales", "size_sales", "group_wages", "size_wages",
+    ]  # fmt: skip
+
+
+REFUSED = {
+    "k is 1": (["-k", 1, "-c", "sales"], "'k' must be at least 2"),
+    "k above n": (["-k", 500, "-c", "sales"], "k=500, but the table has 400 records"),
+    "k above a stratum": (["-k", 30, "-c", "sales", "--by", "region"], "the stratum region='Islands'"),
+    "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
+    "text": (["-k", 3, "-c", "sector"], "Column 'sector' must be numeric"),
+    "missing cells": (["-k", 3], "Values are missing in column 'research'"),
+    "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
+    "bad option": (["-k", 3, "-O", "gamma"], "Option must read NAME=VALUE"),
+    "wrong option": (["-k", 3, "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
+    "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
+    "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
+    "manifest ending": (["-k", 3, "-c", "sales", "--manifest", "run.txt"], "must end in .json"),
+    "same file twice": (["-k", 3, "-c", "sales", "--labels", "kept.csv"], "is named twice"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_with_a_reason_and_nothing_changed(folder, tmp_path, case):
+    arguments, words = REFUSED[case]
+    (tmp_path / "kept.csv").write_text("old")
+    output = [] if "-o" in arguments else ["-o", "kept.csv"]
+    done = shoal("mask", folder / "firms.csv", *arguments, *output, cwd=tmp_path)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert (tmp_path / "kept.csv").read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["kept.csv"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["mask"], ["mask", "a.csv", "-o", "b.csv"], ["mask", "a.csv", "-k", "x"], ["nonsense"], ["mask", "--no"]],
+)
+def test_wrong_usage_is_exit_code_2(arguments):
+    done = shoal(*arguments)
+    assert done.returncode == 2
+    assert "Usage" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
+    write_file(firms(60_000).drop("research"), tmp_path / "big.csv")
+    (tmp_path / "out.csv").write_text("old")
+    process = subprocess.Popen(
+        [*SHOAL, "mask", "big.csv", "-k", "3", "-m", "centroid", "-o", "out.csv"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(4)
+    assert process.poll() is None
+    process.send_signal(sign)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; nothing was released" in errors
+    assert "Traceback" not in errors
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["big.csv", "out.csv"]
+
+
+def test_help_methods_and_version_need_no_compiler():
+    code = (
+        "import sys; sys.argv = ['shoal', *{!r}]\nfrom shoal.cli import main\ntry: main()\nfinally: print(*sys.modules)"
+    )
+    for arguments in (["--help"], ["mask", "--help"], ["methods"], ["--version"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(arguments)], capture_output=True, text=True, check=True
+        )
+        loaded = set(done.stdout.splitlines()[-1].split())
+        assert not loaded & {"numba", "numpy", "polars", "sklearn", "pandas", "scipy", "pyarrow", "matplotlib"}
+
+
+def test_methods_lists_the_registry():
+    from shoal.algorithms.registry import METHODS
+
+    printed = shoal("methods").stdout
+    for name, method in METHODS.items():
+        assert name in printed
+        assert all(f"-O {option.name}" in printed for option in method.options)
+
+
+def test_demo_ends_with_its_files(tmp_path):
+    done = shoal("demo", "--out", tmp_path / "demo")
+    assert done.returncode == 0, done.stderr
+    path = Path(next(line for line in done.stdout.splitlines() if line.startswith("masked table")).split()[-1])
+    masked = pl.read_csv(path, null_values=[""])
+    assert (
+        masked.group_by("region", "employees", "sales", "wages", "assets", "profit", "research").len()["len"].min() >= 5
+    )
+    again = shoal("demo", "--out", tmp_path / "demo")
+    assert again.returncode == 0

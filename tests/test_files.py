@@ -1,0 +1,218 @@
+"""Files in and out: dialects, formats, and that nothing is lost, changed or half written."""
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+import shoal
+from shoal.demo import firms
+from shoal.errors import FileError, InputError
+from shoal.tables.files import read_file, write_file, written_beside
+
+ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'
+
+
+def masked_lines(tmp_path, content, name="in.csv", encoding="utf-8", **keywords):
+    path = tmp_path / name
+    path.write_bytes(content.encode(encoding))
+    release = shoal.mask(path, 2, output=tmp_path / "out.csv", **keywords)
+    return (tmp_path / "out.csv").read_bytes().decode(encoding).splitlines(), release
+
+
+def test_what_is_not_masked_is_written_back_as_it_was(tmp_path):
+    lines, _ = masked_lines(tmp_path, ROWS, columns=["v"])
+    assert lines == ["id,v,w,note", "007,2.0,10,a", "008,2.0,20,NA", '009,9.0,30,"x, y"', "010,9.0,40,"]
+
+
+def test_codes_with_leading_zeros_are_not_numbers_unless_named(tmp_path):
+    _, release = masked_lines(tmp_path, ROWS)
+    assert release.columns == ["v", "w"]
+    _, release = masked_lines(tmp_path, ROWS, columns=["id"])
+    assert release.columns == ["id"]
+
+
+@pytest.mark.parametrize(("delimiter", "decimal"), [(",", "."), (";", ","), (";", "."), ("\t", "."), ("|", ",")])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_dialects_are_found_out_and_kept(tmp_path, delimiter, decimal, encoding, newline):
+    cells = [["café", "v"], ["ä", "1.5"], ["é", "2.5"], ["ß", "8.5"], ["ü", "9.0"]]
+    content = newline.join(delimiter.join(row).replace(".", decimal) for row in cells) + newline
+    masked_lines(tmp_path, content, encoding=encoding, columns=["v"])
+    released = (tmp_path / "out.csv").read_bytes().decode(encoding)
+    expected = [["café", "v"], ["ä", "2.0"], ["é", "2.0"], ["ß", "8.75"], ["ü", "8.75"]]
+    assert released == newline.join(delimiter.join(row).replace(".", decimal) for row in expected) + newline
+
+
+def test_given_dialect_wins(tmp_path):
+    lines, _ = masked_lines(tmp_path, "a;b|v\n1;2|3\n1;2|5\n", delimiter="|", columns=["v"])
+    assert lines == ["a;b|v", "1;2|4.0", "1;2|4.0"]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "words"),
+    [
+        ({"encoding": "utf-9"}, InputError, "'encoding' must be a known encoding, got 'utf-9'"),
+        ({"encoding": "ascii"}, FileError, "is not in encoding 'ascii'"),
+        ({"decimal": ";"}, InputError, r"'decimal' must be '\.' or ',', got ';'"),
+    ],
+)
+def test_a_wrong_dialect_is_refused(tmp_path, keywords, error, words):
+    (tmp_path / "in.csv").write_text("ä,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(error, match=words):
+        read_file(tmp_path / "in.csv", **keywords)
+
+
+def test_missing_cells_keep_their_word(tmp_path):
+    content = "v,w\n1,NA\n2,NA\n3,5\n5,7\n"
+    lines, _ = masked_lines(tmp_path, content, missing="group")
+    assert lines == ["v,w", "1.5,NA", "1.5,NA", "4.0,6.0", "4.0,6.0"]
+
+
+def test_dropped_records_leave_the_file(tmp_path):
+    lines, release = masked_lines(tmp_path, "v,t\n1,a\n,b\n3,c\n", missing="drop")
+    assert lines == ["v,t", "2.0,a", "2.0,c"]
+    assert release.kept.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "words"),
+    [
+        ("", FileError, "is empty"),
+        ("\n\n", FileError, "is empty"),
+        ("a,b\n", InputError, "no numeric column|0 records"),
+        ("a,b,a\n1,2,3\n", InputError, "'a' stands more than once"),
+        ("a,b\n1,2\n1,2,3\n4,5\n", FileError, "cannot be read as CSV"),
+        ("a,b\n1,x\n2,y\n", InputError, "k=2|Did you mean|'c'"),
+    ],
+)
+def test_csv_files_that_cannot_be_masked(tmp_path, content, error, words):
+    path = tmp_path / "in.csv"
+    path.write_text(content)
+    keywords = {"columns": ["c"]} if "x" in content else {}
+    with pytest.raises(error, match=words):
+        shoal.mask(path, 2, output=tmp_path / "out.csv", **keywords)
+    assert [file.name for file in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".arrow"])
+def test_arrow_files_keep_types_and_metadata(tmp_path, suffix):
+    table = firms(60).drop("research").to_arrow()
+    table = table.append_column("day", pa.array(range(60), pa.date32()))
+    table = table.replace_schema_metadata({"made by": "nobody"})
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    write_file(table, source)
+    release = shoal.mask(source, 3, columns=["sales", "wages"], output=target)
+    back = parquet.read_table(target) if suffix == ".parquet" else feather.read_table(target)
+    assert back.drop(["sales", "wages"]).equals(table.drop(["sales", "wages"]))
+    assert back.equals(release.data)
+    assert pl.from_arrow(back).group_by("sales", "wages").len()["len"].min() >= 3
+
+
+def test_any_format_to_any_other(tmp_path):
+    table = firms(60).drop("research")
+    write_file(table, tmp_path / "0.csv")
+    names = ["0.csv", "1.parquet", "2.feather", "3.dta", "4.sav", "5.xpt", "6.tsv", "7.csv"]
+    for here, there in pairwise(names):
+        write_file(read_file(tmp_path / here).frame, tmp_path / there)
+    back = read_file(tmp_path / "7.csv").frame
+    assert back.columns == table.columns
+    assert np.allclose(back["sales"].to_numpy(), table["sales"].to_numpy())
+    assert back["sector"].to_list() == table["sector"].to_list()
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".zsav", ".dta"])
+def test_statistical_files_keep_their_labels(tmp_path, suffix):
+    import pyreadstat
+
+    frame = pl.DataFrame({"v": [1.0, 2.0, 8.0, 9.0], "sex": [1, 2, 1, 2]})
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    write = pyreadstat.write_dta if suffix == ".dta" else pyreadstat.write_sav
+    write(frame, source, column_labels={"v": "A value"}, variable_value_labels={"sex": {1: "m", 2: "f"}})
+    shoal.mask(source, 2, columns=["v"], output=target)
+    read = pyreadstat.read_dta if suffix == ".dta" else pyreadstat.read_sav
+    back, labels = read(target, output_format="polars")
+    assert back["v"].to_list() == [1.5, 1.5, 8.5, 8.5]
+    assert back["sex"].to_list() == [1, 2, 1, 2]
+    assert labels.column_names_to_labels["v"] == "A value"
+    assert labels.variable_value_labels["sex"] == {1: "m", 2: "f"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "error", "words"),
+    [
+        ("gone.csv", "out.csv", FileError, "is not there"),
+        ("in.xlsx", "out.csv", InputError, "must end in one of .csv"),
+        ("in.csv", "out.doc", InputError, "must end in .csv"),
+        ("in.csv", "no/such/out.csv", FileError, "folder .*such does not exist"),
+        ("in.csv", "folder.csv", FileError, "it is a folder"),
+        ("in.csv", "in.csv/out.csv", FileError, "does not exist"),
+        ("in.csv", "in.csv", InputError, "must not be the input"),
+        ("bad.parquet", "out.csv", FileError, "cannot be read as .parquet"),
+        ("bad.sav", "out.csv", FileError, "cannot be read as .sav"),
+    ],
+)
+def test_paths_that_cannot_be_used(tmp_path, source, target, error, words):
+    (tmp_path / "in.csv").write_text(ROWS)
+    (tmp_path / "bad.parquet").write_text("no")
+    (tmp_path / "bad.sav").write_text("no")
+    (tmp_path / "folder.csv").mkdir()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(error, match=words):
+        shoal.mask(tmp_path / source, 2, output=tmp_path / target)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "in.csv").read_text() == ROWS
+
+
+def test_a_read_only_folder_is_refused_before_work(tmp_path, monkeypatch):
+    (tmp_path / "in.csv").write_text(ROWS)
+    monkeypatch.setattr("shoal.tables.files.os.access", lambda *_: False)
+    with pytest.raises(FileError, match="read-only for you"):
+        shoal.mask(tmp_path / "in.csv", 2, output=tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, MemoryError, OSError(28, "No space left on device")])
+def test_interrupted_while_writing_leaves_the_old_file(tmp_path, monkeypatch, problem):
+    (tmp_path / "in.csv").write_text(ROWS)
+    (tmp_path / "out.csv").write_text("old")
+
+    def half(text, path, dialect):
+        path.write_text("half of it")
+        raise problem
+
+    monkeypatch.setattr("shoal.tables.files.write_csv", half)
+    expected = FileError if isinstance(problem, OSError) else problem
+    with pytest.raises(expected):
+        shoal.mask(tmp_path / "in.csv", 2, output=tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_a_new_file_replaces_the_old_one_whole(tmp_path):
+    target = tmp_path / "t.txt"
+    target.write_text("old")
+    target.chmod(0o640)
+    with written_beside(target) as temporary:
+        temporary.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_an_encoding_that_cannot_hold_the_text_is_refused(tmp_path):
+    from shoal.tables.csv_files import Dialect, write_csv
+
+    with pytest.raises(FileError, match="Encoding 'cp1252' cannot write '→'"):
+        write_csv(pl.DataFrame({"a": ["→"]}), tmp_path / "x.csv", Dialect(encoding="cp1252"))
+
+
+def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch):
+    import sys
+
+    (tmp_path / "in.sav").write_bytes(b"$FL2")
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
+    with pytest.raises(FileError, match=r"pip install 'shoal\[stat\]'"):
+        read_file(tmp_path / "in.sav")

@@ -1,0 +1,318 @@
+"""mask(): every kind of table, strata, missing values, weights, integers, aggregates, and every refusal."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import shoal
+from shoal.algorithms.registry import METHODS
+from shoal.demo import firms
+from shoal.errors import InputError, NotKAnonymousWarning
+
+MONEY = ["sales", "wages", "assets"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    return firms(300)
+
+
+def counts(frame, columns):
+    return frame.group_by(columns).len()["len"]
+
+
+def quick(name):
+    return {"steps": 2000} if "steps" in {option.name for option in METHODS[name].options} else {}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_masks(table, name):
+    method = METHODS[name]
+    columns = MONEY[:1] if method.univariate else MONEY
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if not method.whole_records else "error", NotKAnonymousWarning)
+        release = shoal.mask(table, 4, columns=columns, method=name, **quick(name))
+    if method.whole_records:
+        assert counts(release.data, columns).min() >= 4
+        assert len(release.sizes) == release.labels.max() + 1
+    for column in columns:
+        assert counts(release.data, [column]).min() >= 4
+        assert release.data[column].mean() == pytest.approx(table[column].mean())
+    rest = [column for column in table.columns if column not in columns]
+    assert_frame_equal(release.data.select(rest), table.select(rest))
+    assert 0 < release.loss < 100
+    assert release.loss == pytest.approx(np.mean(list(release.column_loss.values())))
+
+
+@given(
+    n=st.integers(4, 60),
+    k=st.integers(2, 4),
+    seed=st.integers(0, 10**6),
+    name=st.sampled_from([name for name, method in METHODS.items() if method.whole_records and not method.univariate]),
+    integers=st.sampled_from(["float", "round"]),
+    aggregate=st.sampled_from(["mean", "median", "medoid"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_asked_the_release_is_k_anonymous(n, k, seed, name, integers, aggregate):
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame({"a": rng.integers(0, 9, n), "b": rng.normal(size=n), "c": rng.integers(0, 2, n)})
+    keywords = {"method": name, "integers": integers, "aggregate": aggregate, "columns": ["a", "b"], **quick(name)}
+    release = shoal.mask(frame, k, **keywords)
+    assert counts(release.data, ["a", "b"]).min() >= k
+    assert release.data["c"].equals(frame["c"])
+    assert release.data["a"].dtype == (pl.Int64 if integers == "round" else pl.Float64)
+    again = shoal.mask(frame, k, **keywords)
+    assert again.data.equals(release.data)
+    assert np.array_equal(again.labels, release.labels)
+
+
+def test_the_same_kind_of_table_comes_back(table):
+    expected = shoal.mask(table, 3, columns=MONEY).data
+    frame = table.to_pandas().set_index(pd.Index(range(1000, 700, -1), name="number"))
+    frame["kind"] = pd.Categorical(frame["sector"])
+    masked = shoal.mask(frame, 3, columns=MONEY).data
+    assert isinstance(masked, pd.DataFrame)
+    assert masked.index.equals(frame.index)
+    assert masked.drop(columns=MONEY).equals(frame.drop(columns=MONEY))
+    assert np.array_equal(masked[MONEY].to_numpy(), expected.select(MONEY).to_numpy())
+    masked = shoal.mask(table.to_arrow(), 3, columns=MONEY).data
+    assert isinstance(masked, pa.Table)
+    assert pl.from_arrow(masked).equals(expected)
+    array = table.select(MONEY).to_numpy()
+    masked = shoal.mask(array, 3).data
+    assert isinstance(masked, np.ndarray)
+    assert np.array_equal(masked, expected.select(MONEY).to_numpy())
+
+
+def test_the_given_table_is_not_changed(table):
+    frame, array = table.to_pandas(), table.select(MONEY).to_numpy().copy()
+    before, copy = frame.copy(), array.copy()
+    shoal.mask(frame, 3, columns=MONEY)
+    shoal.mask(array, 3)
+    assert frame.equals(before)
+    assert np.array_equal(array, copy)
+
+
+def test_arrays_of_one_column_and_of_integers():
+    vector = np.arange(10)
+    assert shoal.mask(vector, 5).data.tolist() == [2.0] * 5 + [7.0] * 5
+    assert shoal.mask(vector, 5, integers="round").data.dtype == vector.dtype
+    square = np.random.default_rng(0).normal(size=(9, 3))
+    masked = shoal.mask(square, 3, columns=[0, 2]).data
+    assert np.array_equal(masked[:, 1], square[:, 1])
+
+
+def test_pandas_columns_may_be_numbers():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, 2)))
+    assert shoal.mask(frame, 4, columns=[1]).data[0].equals(frame[0])
+
+
+def test_default_columns_leave_out_strata_and_weights_and_are_said_aloud(table):
+    release = shoal.mask(table.drop("research"), 3, by="region", weights="weight")
+    assert release.columns == ["employees", "sales", "wages", "assets", "profit"]
+    assert "all numeric columns were masked" in str(release)
+
+
+def test_groups_stay_in_their_stratum(table):
+    release = shoal.mask(table, 3, columns=MONEY, by=["region", "sector"][:1])
+    assert counts(release.data, ["region", *MONEY]).min() >= 3
+    for label in range(release.labels.max() + 1):
+        assert table["region"].to_numpy()[release.labels == label].tolist().count(None) == 0
+        assert len(set(table["region"].to_numpy()[release.labels == label])) == 1
+    # Standardised together, masked apart: the same as masking each stratum of the standardised table.
+    assert release.loss > shoal.mask(table, 3, columns=MONEY).loss
+
+
+def test_a_missing_stratum_is_a_stratum():
+    frame = pl.DataFrame({"v": np.arange(8.0), "s": ["a"] * 4 + [None] * 4})
+    assert shoal.mask(frame, 4, columns="v", by="s").sizes.tolist() == [4, 4]
+
+
+def test_missing_values_are_refused_by_default(table):
+    with pytest.raises(InputError, match=r"missing in column 'research' \(\d+\).*missing='group'.*missing='drop'"):
+        shoal.mask(table, 3, columns=["sales", "research"])
+
+
+@pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, lambda frame: frame])
+def test_missing_group_masks_within_the_pattern(table, convert):
+    release = shoal.mask(convert(table), 3, columns=["sales", "research"], missing="group")
+    masked = pl.DataFrame(release.data) if not isinstance(release.data, pa.Table) else pl.from_arrow(release.data)
+    masked = masked.with_columns(pl.col("research").fill_nan(None))
+    assert masked["research"].is_null().equals(table["research"].is_null())
+    assert counts(masked, ["sales", "research"]).min() >= 3
+    assert masked["research"].mean() == pytest.approx(table["research"].mean())
+
+
+def test_missing_group_refuses_a_rare_pattern():
+    frame = pl.DataFrame({"a": [1.0, 2, 3, None, 5], "b": [1.0, 2, 3, 4, 5]})
+    with pytest.raises(InputError, match="only 1 records of the table miss exactly: a; k=2 are needed"):
+        shoal.mask(frame, 2, missing="group")
+
+
+def test_a_record_without_any_value_needs_company_too():
+    frame = pl.DataFrame({"a": [1.0, 2, None, None]})
+    assert shoal.mask(frame, 2, missing="group").data["a"].to_list() == [1.5, 1.5, None, None]
+
+
+def test_missing_drop_leaves_records_out(table):
+    release = shoal.mask(table, 3, columns=["sales", "research"], missing="drop")
+    full = table.filter(pl.col("research").is_not_null())
+    assert release.data["region"].equals(full["region"])
+    assert np.array_equal(release.kept, np.flatnonzero(table["research"].is_not_null().to_numpy()))
+    assert len(release.labels) == len(full)
+    assert "were left out" in str(release)
+
+
+def test_nan_is_missing_too():
+    frame = pl.DataFrame({"a": [1.0, float("nan"), 3.0, 4.0]})
+    with pytest.raises(InputError, match="Values are missing in column 'a'"):
+        shoal.mask(frame, 2)
+    assert len(shoal.mask(frame, 2, missing="drop").data) == 3
+
+
+def test_weights_keep_weighted_totals(table):
+    release = shoal.mask(table, 5, columns=MONEY, weights="weight")
+    vector = shoal.mask(table, 5, columns=MONEY, weights=table["weight"].to_numpy())
+    for column in MONEY:
+        before = (table[column] * table["weight"]).sum()
+        assert (release.data[column] * table["weight"]).sum() == pytest.approx(before)
+        assert vector.data[column].equals(release.data[column])
+    assert release.sizes.min() >= 5
+    assert release.data["weight"].equals(table["weight"])
+
+
+def test_rounding_reports_what_it_adds():
+    frame = pl.DataFrame({"a": [1, 2, 4, 7, 8, 8]})
+    plain, whole = shoal.mask(frame, 3), shoal.mask(frame, 3, integers="round")
+    assert plain.data["a"].to_list() == pytest.approx([7 / 3] * 3 + [23 / 3] * 3)
+    assert whole.data["a"].to_list() == [2] * 3 + [8] * 3
+    added = whole.loss - plain.loss
+    assert added > 0
+    assert f"{added:+.5f} %" in str(whole)
+
+
+def test_medoids_are_records(table):
+    masked = shoal.mask(table, 4, columns=MONEY, aggregate="medoid").data
+    originals = set(table.select(MONEY).rows())
+    assert set(masked.select(MONEY).rows()) <= originals
+
+
+def test_float32_stays_float32():
+    frame = pl.DataFrame({"a": np.arange(10, dtype=np.float32) / 3})
+    masked = shoal.mask(frame, 5).data
+    assert masked["a"].dtype == pl.Float32
+    assert masked["a"].n_unique() == 2
+
+
+def test_constant_columns_and_equal_records_lose_nothing():
+    frame = pl.DataFrame({"a": [3.5] * 6, "b": [0.1] * 6})
+    release = shoal.mask(frame, 3)
+    assert release.data.equals(frame)
+    assert release.loss == 0.0
+    mixed = shoal.mask(frame.with_columns(c=pl.Series(np.arange(6.0))), 3)
+    assert mixed.data["a"].equals(frame["a"])
+    assert mixed.loss > 0
+
+
+def test_more_columns_than_records():
+    frame = pl.DataFrame(np.random.default_rng(0).normal(size=(5, 30)))
+    assert shoal.mask(frame, 2).sizes.sum() == 5
+
+
+def test_values_near_1e9_are_masked_like_values_near_0():
+    values = np.random.default_rng(1).integers(0, 1000, (60, 2)).astype(float)
+    near, far = shoal.mask(values, 3), shoal.mask(values + 1e9, 3)
+    assert np.array_equal(near.labels, far.labels)
+    assert near.loss == pytest.approx(far.loss, rel=1e-9)
+
+
+def test_individual_ranking_warns_by_name(table):
+    with pytest.warns(NotKAnonymousWarning, match="not k-anonymous for whole records"):
+        release = shoal.mask(table, 3, columns=MONEY, method="individual-ranking")
+    assert release.labels.shape == (300, 3)
+    assert "NOT k-anonymous" in str(release)
+
+
+def test_a_release_prints_itself(table):
+    release = shoal.mask(table, 3, columns=MONEY, method="v-mdav", by="region")
+    text = str(release)
+    for words in ("300 in", "v-mdav (gamma=", "sales, wages, assets", "region", f"{release.loss:.5f} %", "at least 3"):
+        assert words in text
+    assert "<table>" in release._repr_html_()
+    assert release.bound is None
+    assert release.gap is None
+    assert sum(size * count for size, count in release.size_histogram.items()) == 300
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"k": 1}, "'k' must be at least 2, got 1"),
+        ({"k": "5"}, "'k' must be a whole number"),
+        ({"k": True}, "'k' must be a whole number"),
+        ({"k": 301}, "k=301, but the table has 300 records"),
+        ({"k": 40, "by": "region"}, "k=40, but the stratum region='Islands' has"),
+        ({"columns": ["salse"]}, "'salse', which the table does not have. Did you mean 'sales'?"),
+        ({"columns": []}, "at least one column"),
+        ({"columns": ["sales", "sales"]}, "'sales' stands twice"),
+        ({"columns": ["sector"]}, "Column 'sector' must be numeric, but record 1 holds"),
+        ({"by": "regio"}, "Did you mean 'region'"),
+        ({"by": "sales"}, "stands in 'columns' and in 'by'"),
+        ({"weights": "weigth"}, "Did you mean 'weight'"),
+        ({"weights": [1.0]}, "one number a record (300)"),
+        ({"weights": [0.0] * 300}, "must be positive, but record 1 holds 0.0"),
+        ({"weights": "weight", "aggregate": "median"}, "'weights' goes with aggregate='mean' only"),
+        ({"missing": "ignore"}, "'missing' must be one of 'error', 'group', 'drop', got 'ignore'"),
+        ({"integers": "keep"}, "'integers' must be one of"),
+        ({"aggregate": "mode"}, "'aggregate' must be one of"),
+        ({"method": "univariate"}, "masks one column, got 3"),
+        ({"method": "mdavv"}, "Did you mean 'mdav'"),
+        ({"gamma": 3}, "Method 'mdav' has no option 'gamma'"),
+    ],
+)
+def test_refusals_name_what_is_wrong(table, change, words):
+    arguments = {"k": 3, "columns": MONEY} | change
+    with pytest.raises(InputError) as caught:
+        shoal.mask(table, arguments.pop("k"), **arguments)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (pl.DataFrame({"a": [1.0, float("inf"), 2.0]}), "Column 'a' must be finite, but record 2 holds inf"),
+        (pl.DataFrame({"a": ["x", "y", "z"]}), "no numeric column"),
+        (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "the table has 0 records"),
+        (pl.LazyFrame({"a": [1.0]}), "Collect a lazy frame first"),
+        ([[1.0, 2.0]], "must be a pandas, polars or pyarrow table"),
+        (np.array([["a"]]), "must be an array of numbers"),
+        (np.zeros((2, 2, 2)), "records in rows"),
+        (pd.DataFrame([[1.0, 2.0]] * 4, columns=["a", "a"]), "'a' stands more than once"),
+        (pa.table([[1.0, 2.0], [1.0, 2.0]], names=["a", "a"]), "'a' stands more than once"),
+    ],
+)
+def test_tables_that_cannot_be_masked(data, words):
+    with pytest.raises(InputError) as caught:
+        shoal.mask(data, 2)
+    assert words in str(caught.value)
+
+
+def test_a_text_cell_among_numbers_is_named():
+    frame = pl.DataFrame({"a": ["1", "2.5", "n/a?", "4"]})
+    with pytest.raises(InputError, match=r"Column 'a' must be numeric, but record 3 holds 'n/a\?'"):
+        shoal.mask(frame, 2, columns="a")
+
+
+def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatch):
+    from shoal.algorithms import mdav as module
+
+    monkeypatch.setattr(module, "mdav", lambda X, *_, **__: np.arange(len(X)))
+    with pytest.raises(shoal.VerificationError, match="Nothing was released"):
+        shoal.mask(table, 3, columns=MONEY)
