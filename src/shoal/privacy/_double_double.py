@@ -1,7 +1,7 @@
-"""Sums and products kept in two float64, about 32 digits: a high part and what it leaves over.
+"""Sums, squares and quotients without rounding error: the float64 result and what it leaves over.
 
-T. J. Dekker, A floating-point technique for extending the available precision (1971). Kernels use it where a
-difference of two long sums decides.
+T. J. Dekker, A floating-point technique for extending the available precision (1971). A result and its rest together
+have about 32 digits; kernels use them where a difference of two long sums decides.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["dd_add", "dd_divide", "dd_square", "dd_subtract"]
+__all__ = ["exact_quotient", "exact_square", "exact_sum"]
 
 
 def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
@@ -27,31 +27,23 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 _fma: Any = intrinsic(_fused)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def dd_add(high: float, low: float, more: float, rest: float) -> tuple[float, float]:
-    """Return the sum of two numbers, each a high and a low part."""
-    total = high + more
-    part = total - high
-    left = ((high - (total - part)) + (more - part)) + (low + rest)
-    result = total + left
-    return result, left - (result - total)
+@njit(cache=True, nogil=True, error_model="numpy")
+def exact_sum(a: float, b: float) -> tuple[float, float]:
+    """Return a + b and what rounding took off."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def dd_subtract(high: float, low: float, less: float, rest: float) -> tuple[float, float]:
-    """Return the difference of two numbers, each a high and a low part."""
-    return dd_add(high, low, -less, -rest)
+@njit(cache=True, nogil=True, error_model="numpy")
+def exact_square(a: float) -> tuple[float, float]:
+    """Return a² and what rounding took off."""
+    square = a * a
+    return square, _fma(a, a, -square)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def dd_square(high: float, low: float) -> tuple[float, float]:
-    """Return the square of a number."""
-    square = high * high
-    return square, _fma(high, high, -square) + 2.0 * high * low
-
-
-@njit(cache=True, nogil=True, inline="always")
-def dd_divide(high: float, low: float, divisor: float) -> tuple[float, float]:
-    """Return a number divided by a float."""
-    quotient = high / divisor
-    return quotient, (_fma(-quotient, divisor, high) + low) / divisor
+@njit(cache=True, nogil=True, error_model="numpy")
+def exact_quotient(a: float, b: float) -> tuple[float, float]:
+    """Return a / b and what it leaves over of a."""
+    quotient = a / b
+    return quotient, _fma(-quotient, b, a)
