@@ -88,6 +88,13 @@ def test_budgets_sum_to_epsilon_and_never_to_more(epsilon, width, how):
     assert math.fsum(shares) == pytest.approx(epsilon, rel=1e-12)
 
 
+def test_given_shares_that_miss_epsilon_by_rounding_are_brought_to_it():
+    third = round(1 / 3, 10)
+    shares = split_budget(1.0, {0: third, 1: third, 2: third + 3e-10}, [0, 1, 2], np.ones(3), [[0], [1], [2]])
+    assert math.fsum(shares) <= 1.0
+    assert shares == pytest.approx([1 / 3] * 3, rel=1e-8)
+
+
 # Groups
 
 

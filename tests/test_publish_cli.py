@@ -111,6 +111,13 @@ def test_exploring_releases_nothing(folder):
     assert sum(line.startswith(("mdav ", "mdav-ir", "insensitive")) for line in lines) == 6
 
 
+def test_exploring_some_methods(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, shown, _, _ = invoke("publish", "firms.csv", *NAMED, "--explore", "-m", "optimal,mdav-ir", "-k", "5")
+    assert code == 0
+    assert [line.split()[0] for line in shown.splitlines()[4:]] == ["optimal", "mdav-ir"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -38,7 +38,12 @@ def publish(
         list[str] | None,
         typer.Option("-c", "--column", help="Column to publish; repeat. Those with bounds if not given."),
     ] = None,
-    method: Annotated[str, typer.Option("-m", "--method", help=f"One of: {', '.join(WAYS)}.")] = "optimal",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "-m", "--method", help=f"One of: {', '.join(WAYS)}; optimal if not given. With --explore a list, or all."
+        ),
+    ] = None,
     k: Annotated[
         str | None, typer.Option("-k", help="Records in a group (optimal: at least); with --explore a list: 5,10,50.")
     ] = None,
@@ -88,7 +93,7 @@ def publish(
         "decimal": decimal,
     }
     if explore:
-        _explore(source, epsilon, k, output, common)
+        _explore(source, epsilon, k, method, output, common)
         return
     if epsilon is None:
         raise typer.BadParameter("say the privacy budget, e.g. --epsilon 1", param_hint="--epsilon")
@@ -107,7 +112,7 @@ def publish(
     publication = publish_table(
         source,
         _number(epsilon, "--epsilon", float),
-        method=method,
+        method=method or "optimal",
         k=None if k is None else _number(k, "-k", int),
         keep=keep or None,
         ledger=ledger,
@@ -169,7 +174,14 @@ def read_budget(text: str) -> dict[str, float] | str:
         ) from None
 
 
-def _explore(source: Path, epsilon: str | None, k: str | None, picture: Path | None, common: dict[str, Any]) -> None:
+def _explore(
+    source: Path,
+    epsilon: str | None,
+    k: str | None,
+    method: str | None,
+    picture: Path | None,
+    common: dict[str, Any],
+) -> None:
     from shoal.privacy.exploring import EPSILONS, PICTURES
     from shoal.privacy.exploring import explore as look
     from shoal.tables.files import check_target
@@ -180,6 +192,7 @@ def _explore(source: Path, epsilon: str | None, k: str | None, picture: Path | N
         source,
         epsilon=EPSILONS if epsilon is None else [_number(part, "--epsilon", float) for part in epsilon.split(",")],
         k=None if k is None else [_number(part, "-k", int) for part in k.split(",")],
+        methods=tuple(WAYS) if method is None else method.split(","),
         **common,
     )
     typer.echo(str(found))

@@ -107,7 +107,7 @@ def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
         "bounds='data' reads the domain from the confidential values, so nothing is guaranteed: for experiments only. "
         "Do not release the result; give the bounds as public knowledge for that.",
         DataBoundsWarning,
-        stacklevel=2,
+        stacklevel=5,
     )
     lower, upper = np.minimum(X.min(axis=0), 0.0), 1.5 * X.max(axis=0)
     for name, low, high in zip(names, lower, upper, strict=True):

@@ -99,4 +99,4 @@ def _given(epsilon: float, shares: Mapping[Any, float], names: Sequence[Name]) -
     total = math.fsum(values)
     if not math.isclose(total, epsilon, rel_tol=1e-9):
         raise InputError(f"Parameter 'budget' must sum to epsilon={epsilon:g}, but its shares sum to {total:g}.")
-    return values
+    return values * (epsilon / total)

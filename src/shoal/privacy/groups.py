@@ -17,6 +17,7 @@ from shoal.measures import canonical_labels, centroids, group_sizes, standardise
 from shoal.privacy.bounds import Bounds
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 from shoal.privacy.ways import Way
+from shoal.progress import watch
 from shoal.types import Floats, Ints
 
 __all__ = ["Grouping", "group_columns"]
@@ -94,7 +95,9 @@ def _group(
         sizes = group_sizes(labels)
         return Grouping(columns, labels, sizes, touched=len(sizes))
     if way.name == "mdav":
-        labels = canonical_labels(find("mdav").run(standardise(X), k).labels)
+        Z = standardise(X)
+        # In a thread, so that Ctrl-C is answered: MDAV takes O(n²/k).
+        labels = canonical_labels(watch(lambda state: find("mdav").run(Z, k, state=state), n).labels)
     elif way.name == "mdav-ir":
         labels = _mdav_of_column(X[:, 0], k)
     else:

@@ -6,7 +6,7 @@ Messages here name columns and record numbers, never a value of a published colu
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +46,8 @@ def prepare(
 ) -> Prepared:
     """Read and check everything; the columns are those that have bounds, if none are named."""
     wanted = None if columns is None else as_names(columns)
-    if wanted is None and not isinstance(bounds, str):
-        wanted = list(bounds) if isinstance(bounds, dict) else None
+    if wanted is None and isinstance(bounds, Mapping):
+        wanted = list(bounds)
     source: Source | None = None
     if isinstance(data, (str, os.PathLike)):
         source = read_file(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=wanted or ())
