@@ -339,6 +339,10 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ),
         ({"data": 3}, "'data' must be a pandas, polars or pyarrow table"),
         ({"output": "out.docx"}, "must end in"),
+        (
+            {"data": np.ones((3, 1)), "bounds": {0: (0, 2)}, "output": "out.csv"},
+            "whose columns have names, got an array",
+        ),
     ],
     ids=str,
 )

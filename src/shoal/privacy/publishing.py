@@ -28,7 +28,7 @@ from shoal.privacy.ways import find_way
 from shoal.tables.csv_files import CsvFile
 from shoal.tables.files import Source, check_target, write_file
 from shoal.tables.frames import Name, Table, check_name
-from shoal.types import Floats
+from shoal.types import Floats, Ints
 
 __all__ = ["publish"]
 
@@ -111,6 +111,11 @@ def publish(
         check_target(output)
         if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
             raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")
+        if isinstance(data, np.ndarray):
+            raise InputError(
+                "Parameter 'output' writes tables whose columns have names, got an array. Give a frame, or write "
+                "the result's data yourself."
+            )
     if ledger is None and total_budget is not None:
         raise InputError("Parameter 'total_budget' goes with a ledger. Name the ledger's file in 'ledger'.")
 
@@ -119,9 +124,7 @@ def publish(
     size = check_group_size(way, k, len(ready.X))
     numbers = column_sets(way, ready.names, sets)
     rng = _generator(seed)
-
     budgets = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
-
     groupings = group_columns(way, ready.clipped, ready.bounds, budgets, numbers, size)
     for grouping in groupings:
         for j in grouping.columns:
@@ -153,30 +156,28 @@ def publish(
         like = _like(ready.source, released.names)
         write_file(released.native, output, like=like, changed=[str(name) for name in ready.names])
 
-    labels = np.empty(ready.X.shape, dtype=np.int64)
-    for grouping in groupings:
-        labels[:, list(grouping.columns)] = grouping.labels[:, None]
-    sizes = {j: grouping.sizes for grouping in groupings for j in grouping.columns}
+    names, found = ready.names, ready.bounds
+    by_column = {j: grouping for grouping in groupings for j in grouping.columns}
     return Publication(
         data=released.native,
-        guarantee=guarantee(
-            way, epsilon, ready.names, kept=kept, data_bounds=ready.bounds.from_data, seeded=rng is not None
-        ),
+        guarantee=guarantee(way, epsilon, names, kept=kept, data_bounds=found.from_data, seeded=rng is not None),
         definition=way.definition,
         epsilon=epsilon,
-        budgets=dict(zip(ready.names, budgets.tolist(), strict=True)),
-        bounds=dict(
-            zip(ready.names, zip(ready.bounds.lower.tolist(), ready.bounds.upper.tolist(), strict=True), strict=True)
-        ),
-        scales=dict(zip(ready.names, scales.tolist(), strict=True)),
-        clipped=dict(zip(ready.names, ready.outside.tolist(), strict=True)),
-        expected_sse=dict(zip(ready.names, errors.tolist(), strict=True)),
-        labels=labels,
-        sizes={name: sizes[j] for j, name in enumerate(ready.names)},
+        budgets=_named(names, budgets),
+        bounds=dict(zip(names, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True)),
+        scales=_named(names, scales),
+        clipped=_named(names, ready.outside),
+        expected_sse=_named(names, errors),
+        labels=np.column_stack([by_column[j].labels for j in range(len(names))]),
+        sizes={name: by_column[j].sizes for j, name in enumerate(names)},
         ledger_entry=entry,
         parameters=parameters,
         notes=tuple(_notes(ready, kept, way.name)),
     )
+
+
+def _named(names: Sequence[Name], vector: Floats | Ints) -> dict[Name, Any]:
+    return dict(zip(names, vector.tolist(), strict=True))
 
 
 def _generator(seed: object) -> np.random.Generator | None:
