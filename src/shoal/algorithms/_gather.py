@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._pool import Pool, pool_remove, pool_scan, squared_distance
+from shoal.algorithms._pool import Pool, pool_nearest, pool_remove, squared_distance
 from shoal.types import Floats, Ints
 
 __all__ = ["gather", "place_leftovers"]
@@ -17,14 +17,14 @@ __all__ = ["gather", "place_leftovers"]
 
 @njit(cache=True, nogil=True)
 def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: Ints) -> None:
-    """Grow a group from one record, k−1 times by the record nearest to the group's centroid: k scans."""
+    """Grow a group from one record, k−1 times by the record nearest to the group's centroid."""
     d = X.shape[1]
     near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
     total, centre = np.zeros(d), np.empty(d)
     record = seed_record
     if pool.place[record] < 0:
         # Another group took the seed (duplicates): start from what is left beside it.
-        pool_scan(pool, X[record], near, near_ids)
+        pool_nearest(pool, X[record], near, near_ids)
         record = near_ids[0]
     for size in range(1, k + 1):
         labels[record] = group
@@ -33,7 +33,7 @@ def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: 
             total[j] += X[record, j]
             centre[j] = total[j] / size
         if size < k:
-            pool_scan(pool, centre, near, near_ids)
+            pool_nearest(pool, centre, near, near_ids)
             record = near_ids[0]
 
 

@@ -1,7 +1,8 @@
 """C, centroid-based fixed size: gather k records around the one farthest from the centroid of what is left.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
-on Knowledge and Data Engineering 17 (2005), Section 4.2. O(d n²) time, O(n d) memory.
+on Knowledge and Data Engineering 17 (2005), Section 4.2. A nearest-record query for each record:
+O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
-from shoal.algorithms._pool import pool_centroid, pool_new, pool_scan
+from shoal.algorithms._pool import pool_farthest_from_centroid, pool_new
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -27,10 +28,9 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
 def _centroid(X: Floats, k: int, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
-    none, no_ids = np.empty(0), np.empty(0, dtype=np.int64)
     group = 0
     while pool.left[0] >= k and not state[STOP]:
-        farthest = pool_scan(pool, pool_centroid(pool), none, no_ids)
+        farthest = pool_farthest_from_centroid(pool)
         gather(X, pool, farthest, k, group, labels)
         group += 1
         state[DONE] += k

@@ -3,9 +3,10 @@
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2, after Domingo-Ferrer and Mateo-Sanz (2002).
 
-The paper finds the diameter anew each time (cubic), or keeps an n×n matrix. Here each record keeps an upper
-bound on the distance to the farthest record left. Bounds only fall as records leave, so the largest bound, once
-it is exact, is the diameter: a few scans a group instead of n. O(d n²) typically, O(n d) memory.
+The paper finds the diameter anew each time (cubic), or keeps an n×n matrix. Here each record keeps an upper bound on
+the distance to the farthest record left; the records stand in a heap, the largest bound on top. Bounds only fall
+as records leave, so once the top one is exact it is the diameter: a few farthest-record queries a group instead of n.
+O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
-from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_scan, squared_distance
+from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_new, squared_distance
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -34,16 +35,21 @@ def _diameter(X: Floats, k: int, state: State) -> Ints:
     labels = np.zeros(n, dtype=np.int64)
     bound = _bounds_from_centroid(X, pool_centroid(pool))
     partner = np.full(n, -1, dtype=np.int64)  # a record at that distance, if the bound was once exact
+    heap = np.arange(n)
+    for place in range(n // 2 - 1, -1, -1):
+        _sink(heap, n, place, bound)
+    waiting = n
     group = 0
     while pool.left[0] >= 2 * k and not state[STOP]:
-        a, b = _most_distant(X, pool, bound, partner)
+        a, b, waiting = _most_distant(X, pool, bound, partner, heap, waiting)
         gather(X, pool, a, k, group, labels)
         gather(X, pool, b, k, group + 1, labels)
         group += 2
         state[DONE] += 2 * k
     if pool.left[0] >= k:
-        for i in range(pool.left[0]):
-            labels[pool.ids[i]] = group
+        for i in range(n):
+            if pool.place[i] >= 0:
+                labels[i] = group
     else:
         place_leftovers(X, pool, group, labels)
     return labels
@@ -63,17 +69,39 @@ def _bounds_from_centroid(X: Floats, centre: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _most_distant(X: Floats, pool: Pool, bound: Floats, partner: Ints) -> tuple[int, int]:
-    none, no_ids = np.empty(0), np.empty(0, dtype=np.int64)
+def _sink(heap: Ints, size: int, place: int, bound: Floats) -> None:
+    """Let a record sink below those with larger bounds, or with equal ones and lower numbers."""
+    record = heap[place]
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and _before(heap[child + 1], heap[child], bound):
+            child += 1
+        if not _before(heap[child], record, bound):
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = record
+
+
+@njit(cache=True, nogil=True)
+def _before(a: int, b: int, bound: Floats) -> bool:
+    return bool(bound[a] > bound[b] or (bound[a] == bound[b] and a < b))
+
+
+@njit(cache=True, nogil=True)
+def _most_distant(
+    X: Floats, pool: Pool, bound: Floats, partner: Ints, heap: Ints, waiting: int
+) -> tuple[int, int, int]:
+    """Return the two most distant records left, and how many records the heap still holds."""
     while True:
-        a, reach = -1, -1.0
-        for i in range(pool.left[0]):
-            record = pool.ids[i]
-            if bound[record] > reach or (bound[record] == reach and record < a):
-                a, reach = record, bound[record]
+        a = heap[0]
         b = partner[a]
-        if b >= 0 and pool.place[b] >= 0:
-            return a, b
-        b = pool_scan(pool, X[a], none, no_ids)
-        partner[a] = b
-        bound[a] = squared_distance(X[a], X[b])
+        if pool.place[a] < 0:
+            waiting -= 1
+            heap[0] = heap[waiting]
+        elif b >= 0 and pool.place[b] >= 0:
+            return a, b, waiting
+        else:
+            partner[a] = pool_farthest(pool, X[a])
+            bound[a] = squared_distance(X[a], X[partner[a]])
+        _sink(heap, waiting, 0, bound)

@@ -3,8 +3,8 @@
 A. Solanas and A. Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group size, COMPSTAT
 2006. A record joins the group when its distance to the group (to the nearest member) is less than γ times its
 distance to the nearest other record without a group. The centroid is that of the whole table: so computed, the
-figures of Castro, Gentile and Spagnolo-Arrizabalaga (2022) come out to the digit. About k+3 scans a group, for
-each γ: O(d n²) time, O(n d) memory.
+figures of Castro, Gentile and Spagnolo-Arrizabalaga (2022) come out to the digit. About k+3 queries a group, for
+each γ: O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import place_leftovers
-from shoal.algorithms._pool import Pool, pool_centroid, pool_new, pool_remove, pool_scan, pool_take
+from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_nearest, pool_new, pool_remove, pool_take
 from shoal.algorithms.registry import Outcome
 from shoal.measures import sse
 from shoal.progress import DONE, STOP
@@ -43,12 +43,11 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    none, no_ids = np.empty(0), np.empty(0, dtype=np.int64)
     centre = pool_centroid(pool)
     group = 0
     while pool.left[0] >= k and not state[STOP]:
-        farthest = pool_scan(pool, centre, none, no_ids)
-        pool_scan(pool, X[farthest], near, near_ids)
+        farthest = pool_farthest(pool, centre)
+        pool_nearest(pool, X[farthest], near, near_ids)
         pool_take(pool, near_ids, group, labels)
         if gamma > 0:
             _extend(X, pool, near_ids, gamma, group, labels)
@@ -73,13 +72,13 @@ def _extend(X: Floats, pool: Pool, records: Ints, gamma: float, group: int, labe
         best = 0
         for m in range(size):
             if neighbour[m] < 0 or pool.place[neighbour[m]] < 0:
-                pool_scan(pool, X[members[m]], one, one_id)
+                pool_nearest(pool, X[members[m]], one, one_id)
                 neighbour[m], distance[m] = one_id[0], one[0]
             if distance[m] < distance[best] or (distance[m] == distance[best] and neighbour[m] < neighbour[best]):
                 best = m
         candidate = neighbour[best]
         # The candidate itself is the nearest, at distance 0; the second is the nearest other.
-        pool_scan(pool, X[candidate], two, two_ids)
+        pool_nearest(pool, X[candidate], two, two_ids)
         if not distance[best] < gamma * gamma * two[1]:
             return
         members[size] = candidate

@@ -1,0 +1,163 @@
+"""Speed side by side: one run, one thread each, CPU seconds (the best of several), as ratios.
+
+Peers: np.argsort and microagg1d for one column; the plain compiled loop that the tests keep for MDAV; sdcMicro where R
+and it are on the machine.
+
+Run: python benchmarks/speed.py [univariate|mdav|others|pipeline|start …]
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from shoal.algorithms.registry import METHODS
+from shoal.measures import sse
+from shoal.types import Floats
+
+
+def seconds(work: Callable[[], object], repeat: int = 5) -> float:
+    """Return the least CPU time of several runs; the first one compiles and does not count."""
+    work()
+    times = []
+    for _ in range(repeat):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def run(name: str, X: Floats, k: int, **options: object) -> Callable[[], object]:
+    method = METHODS[name]
+    chosen = method.read_options(options)
+    return lambda: method.run(X, k, chosen)
+
+
+def univariate() -> None:
+    print("One column, unsorted uniform values: CPU seconds, and the ratio to np.argsort of the same column\n")
+    print("| n | k | np.argsort | shoal | shoal / argsort | microagg1d | microagg1d / argsort | its SSE / ours |")
+    print("|---|---|---|---|---|---|---|---|")
+    try:
+        from microagg1d import univariate_microaggregation as peer
+    except ImportError:
+        peer = None
+        print("(microagg1d is not installed: left out)")
+    for n in (10**6, 10**7):
+        column = np.random.default_rng(0).random(n)
+        X = column[:, None]
+        repeat = 7 if n < 10**7 else 3
+        sort = seconds(lambda column=column: np.argsort(column), repeat)  # type: ignore[misc]
+        for k in (3, 10, 100):
+            ours = seconds(run("univariate", X, k), repeat)
+            cells = ["–", "–", "–"]
+            if peer is not None:
+                theirs = seconds(lambda column=column, k=k: peer(column.copy(), k), min(repeat, 3))  # type: ignore[misc]
+                labels = METHODS["univariate"].run(X, k).labels
+                ratio = sse(X, np.asarray(peer(column.copy(), k), dtype=np.int64)) / sse(X, labels)
+                cells = [f"{theirs:.3f}", f"{theirs / sort:.2f}", f"{ratio:.6f}"]
+            print(f"| {n:,} | {k} | {sort:.3f} | {ours:.3f} | {ours / sort:.2f} | {' | '.join(cells)} |", flush=True)
+
+
+def mdav() -> None:
+    import plain
+
+    print("MDAV, normal columns, k = 5: CPU seconds on one thread\n")
+    print("| n | d | plain loop | shoal | plain loop / shoal | sdcMicro | sdcMicro / shoal |")
+    print("|---|---|---|---|---|---|---|")
+    for n, d in ((100_000, 2), (100_000, 5), (100_000, 10), (1_000_000, 2)):
+        X = np.random.default_rng(0).normal(size=(n, d))
+        ours = seconds(run("mdav", X, 5), 3 if n < 10**6 else 1)
+        loop = seconds(lambda X=X: plain.mdav(X, 5), 1) if n < 10**6 else None  # type: ignore[misc]
+        r = sdcmicro(X) if n < 10**6 else None
+        cells = [f"{loop:.2f}" if loop else "–", f"{ours:.2f}", f"{loop / ours:.1f}" if loop else "–"]
+        cells += [f"{r:.2f}", f"{r / ours:.1f}"] if r else ["–", "–"]
+        print(f"| {n:,} | {d} | {' | '.join(cells)} |", flush=True)
+
+
+def sdcmicro(X: Floats) -> float | None:
+    """Time sdcMicro's MDAV, or say why not."""
+    probe = ["Rscript", "-e", "quit(status = !requireNamespace('sdcMicro', quietly = TRUE))"]
+    if shutil.which("Rscript") is None or subprocess.run(probe, check=False, capture_output=True).returncode:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        np.savetxt(Path(folder) / "x.csv", X, delimiter=",")
+        code = (
+            f"x <- as.data.frame(data.table::fread('{folder}/x.csv')); "
+            "t <- system.time(sdcMicro::microaggregation(x, aggr = 5, method = 'mdav')); cat(t[1] + t[2])"
+        )
+        return float(subprocess.run(["Rscript", "-e", code], check=True, capture_output=True, text=True).stdout)
+
+
+def others() -> None:
+    print("V-MDAV (γ = 0.5), D and C, normal columns, k = 5: CPU seconds on one thread\n")
+    print("| n | d | v-mdav | diameter | centroid |\n|---|---|---|---|---|")
+    for n, d in ((100_000, 2), (100_000, 5), (20_000, 10)):
+        X = np.random.default_rng(0).normal(size=(n, d))
+        times = [
+            seconds(run(name, X, 5, **options), 1)
+            for name, options in (("v-mdav", {"gamma": 0.5}), ("diameter", {}), ("centroid", {}))
+        ]
+        print(f"| {n:,} | {d} | " + " | ".join(f"{t:.2f}" for t in times) + " |", flush=True)
+
+
+def pipeline() -> None:
+    import polars as pl
+
+    import shoal
+
+    print("mask() of 1,000,000 records with 10 columns, Parquet to Parquet: wall seconds of each step\n")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "in.parquet"
+        X = np.random.default_rng(0).normal(size=(10**6, 10))
+        pl.DataFrame({f"c{j}": X[:, j] for j in range(10)}).write_parquet(source)
+        for method, columns in (("mdav", ["c0", "c1"]), ("individual-ranking", None)):
+            options = {} if method == "mdav" else {"ranking": "univariate"}
+            import warnings
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                shoal.mask(X[:100, :2], 5, method=method)
+                release = shoal.mask(
+                    source, 5, columns=columns, method=method, output=Path(folder) / "out.parquet", **options
+                )
+            steps = ", ".join(f"{step} {t:.2f}" for step, t in release.timings.items())
+            print(f"- {method}, {len(release.columns)} columns masked: {steps}", flush=True)
+
+
+def start() -> None:
+    print("Start-up of the command line: wall seconds (CPU seconds) of a process, the best of five\n")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "in.csv"
+        np.savetxt(
+            source, np.random.default_rng(0).normal(size=(1000, 5)), delimiter=",", header="a,b,c,d,e", comments=""
+        )
+        mask = ["mask", str(source), "-k", "5", "-o", str(Path(folder) / "out.csv")]
+        for title, arguments in (("shoal --help", ["--help"]), ("shoal mask, kernels cached", mask)):
+            wall = []
+            for _ in range(5):
+                begin = time.perf_counter()
+                subprocess.run([sys.executable, "-m", "shoal", *arguments], check=True, capture_output=True)
+                wall.append(time.perf_counter() - begin)
+            print(f"- {title}: {min(wall):.2f}")
+        cold = Path(folder) / "cache"
+        begin = time.perf_counter()
+        environment = {"NUMBA_CACHE_DIR": str(cold), "PATH": ""}
+        subprocess.run([sys.executable, "-m", "shoal", *mask], check=True, capture_output=True, env=environment)
+        print(f"- shoal mask, first run of a fresh install: {time.perf_counter() - begin:.2f}")
+
+
+PARTS = {"univariate": univariate, "mdav": mdav, "others": others, "pipeline": pipeline, "start": start}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()
+        print()

@@ -1,0 +1,60 @@
+"""The kd-tree of records without a group: every answer against a look at all of them, ties included."""
+
+import numpy as np
+import plain
+import pytest
+import slow
+
+import shoal
+from shoal.algorithms import _pool
+from shoal.measures import canonical_labels
+
+TABLES = {
+    "smooth": lambda rng, n: rng.normal(size=(n, 3)),
+    "grid with ties": lambda rng, n: rng.integers(-4, 5, (n, 2)).astype(float),
+    "one column": lambda rng, n: rng.integers(0, 50, (n, 1)).astype(float),
+    "all equal": lambda _, n: np.full((n, 2), 7.5),
+    "many columns": lambda rng, n: rng.normal(size=(n, 20)),
+    "near 1e9": lambda rng, n: 1e9 + rng.integers(0, 30, (n, 3)).astype(float),
+    "outliers": lambda rng, n: rng.standard_cauchy((n, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_queries_while_records_leave(kind):
+    rng = np.random.default_rng(0)
+    n = 5 * _pool.LEAF + 17
+    X = TABLES[kind](rng, n)
+    pool = _pool.pool_new(X)
+    left = set(range(n))
+    near, near_ids = np.empty(4), np.empty(4, dtype=np.int64)
+    for record in rng.permutation(n)[: n - 4].tolist():
+        for point in (X[record], X[rng.integers(n)] + rng.normal(size=X.shape[1])):
+            _pool.pool_nearest(pool, point, near, near_ids)
+            assert near_ids.tolist() == slow.nearest(X, left, point, 4)
+            assert near.tolist() == [slow.distance(X[i], point) for i in near_ids]
+            assert _pool.pool_farthest(pool, point) == slow.farthest(X, left, point)
+        centre = _pool.pool_centroid(pool)
+        assert centre == pytest.approx(X[sorted(left)].mean(axis=0), rel=1e-9, abs=1e-9)
+        assert _pool.pool_farthest_from_centroid(pool) == slow.farthest(X, left, centre)
+        _pool.pool_remove(pool, record)
+        left.remove(record)
+        assert pool.left[0] == len(left)
+
+
+@pytest.mark.parametrize("name", ["mdav", "centroid"])
+def test_methods_over_several_leaves_follow_their_papers(name):
+    X = np.random.default_rng(1).integers(-6, 7, (4 * _pool.LEAF + 3, 2)).astype(float)
+    for k in (2, 5):
+        assert np.array_equal(shoal.partition(X, k, name), canonical_labels(getattr(slow, name)(X.tolist(), k)))
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 12])
+def test_mdav_equals_the_plain_loop_at_size(d):
+    rng = np.random.default_rng(d)
+    for X in (
+        rng.normal(size=(6000, d)),
+        rng.integers(0, 12, (6000, d)).astype(float),
+        rng.lognormal(0, 2, (6000, d)) + 1e9,
+    ):
+        assert np.array_equal(shoal.partition(X, 4, "mdav"), canonical_labels(plain.mdav(X, 4)))
