@@ -20,7 +20,7 @@ from shoal.measures import group_sizes
 from shoal.release import Release
 from shoal.tables.files import check_target, sha256, write_file, written_beside
 
-__all__ = ["check_extras", "repeat", "write_labels", "write_manifest"]
+__all__ = ["LIBRARIES", "check_extras", "plain", "relative_to", "repeat", "write_labels", "write_manifest"]
 
 LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
 
@@ -33,8 +33,8 @@ def write_manifest(
         "shoal": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
-        "input": {"path": _relative(source, path), "sha256": sha256(source)},
-        "output": {"path": _relative(output, path), "sha256": sha256(output)},
+        "input": {"path": relative_to(source, path), "sha256": sha256(source)},
+        "output": {"path": relative_to(output, path), "sha256": sha256(output)},
         "parameters": dict(release.parameters),
         "result": {
             "records": len(release.kept),
@@ -52,7 +52,7 @@ def write_manifest(
         "seconds": {step: round(seconds, 4) for step, seconds in release.timings.items()},
     }
     with written_beside(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False, default=plain) + "\n", encoding="utf-8")
 
 
 def repeat(path: Path, *, output: str | os.PathLike[str] | None = None, progress: bool = False) -> tuple[Release, Path]:
@@ -108,11 +108,13 @@ def check_extras(source: Path, output: Path, *, labels: Path | None, manifest: P
         check_target(manifest, endings=(".json",))
 
 
-def _relative(target: str | os.PathLike[str], manifest: Path) -> str:
+def relative_to(target: str | os.PathLike[str], manifest: Path) -> str:
+    """Return a path as it stands in a manifest."""
     return Path(os.path.relpath(target, manifest.parent)).as_posix()
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a NumPy number as JSON takes it."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in a manifest")

@@ -14,6 +14,7 @@ import typer
 from shoal.cli.demo import demo
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
+from shoal.cli.publish import publish
 from shoal.errors import ShoalError
 
 __all__ = ["app", "main"]
@@ -45,7 +46,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for _command in (mask, methods, demo):
+for _command in (mask, publish, methods, demo):
     app.command()(_guarded(_command))
 
 
