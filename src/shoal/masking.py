@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,8 +23,9 @@ from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
 from shoal.progress import watch
 from shoal.release import Release
-from shoal.tables.files import Source, check_target, read_file, write_file
-from shoal.tables.frames import Column, Name, Table, check_name, codes_of, open_table, strata_of
+from shoal.tables.choosing import as_names, check_output, choose_columns, open_data
+from shoal.tables.files import write_file
+from shoal.tables.frames import Column, Name, Table, check_name, codes_of, strata_of
 from shoal.types import Bools, Floats, Ints, State
 from shoal.verification import verify
 
@@ -116,20 +116,12 @@ def mask(
     _check_choice("aggregate", aggregate, AGGREGATES)
     if weights is not None and aggregate != "mean":
         raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={aggregate!r}.")
-    if output is not None:
-        check_target(output)
-    by_names, wanted = _as_names(by), None if columns is None else _as_names(columns)
+    check_output(data, output)
+    by_names, wanted = as_names(by), None if columns is None else as_names(columns)
 
-    source: Source | None = None
     with watchmaker("read"):
-        if isinstance(data, (str, os.PathLike)):
-            if output is not None and Path(output).resolve() == Path(data).resolve():
-                raise InputError(
-                    f"Output {output} must not be the input: the original would be lost. Name another file."
-                )
-            numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
-            source = read_file(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
-        table = open_table(data if source is None else source.frame)
+        numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
+        table, source = open_data(data, numbers=numbers, delimiter=delimiter, encoding=encoding, decimal=decimal)
 
     with watchmaker("encode"):
         names = _choose(table, wanted, by_names, weights)
@@ -243,31 +235,13 @@ def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         raise InputError(f"Parameter {name!r} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
-def _as_names(names: Sequence[Name] | Name | None) -> list[Name]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, (str, int, np.integer)) else list(names)
-
-
 def _choose(table: Table, wanted: list[Name] | None, by: list[Name], weights: object) -> list[Name]:
     """Return the columns to mask."""
     for name in by:
         check_name(name, table.names, "by")
-    if wanted is None:
-        apart = {*by, *([weights] if isinstance(weights, (str, int)) else [])}
-        numeric = [name for name in table.numeric_names() if name not in apart]
-        if not numeric:
-            raise InputError("Parameter 'columns' is not given and the table has no numeric column to mask.")
-        return numeric
-    if not wanted:
-        raise InputError("Parameter 'columns' must name at least one column, got none.")
-    for name in wanted:
-        check_name(name, table.names, "columns")
-        if wanted.count(name) > 1:
-            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
-        if name in by:
+        if name in (wanted or ()):
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
-    return wanted
+    return choose_columns(table, wanted, apart=[*by, *([weights] if isinstance(weights, (str, int)) else [])])
 
 
 def _plan(table: Table, names: list[Name], by: list[Name], weights: Any, missing: Missing, k: int) -> _Plan:

@@ -18,8 +18,9 @@ from shoal.errors import InputError
 from shoal.privacy.bounds import BoundsGiven
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.groups import Grouping, group_columns
-from shoal.privacy.preparing import Prepared, as_names, check_group_size, column_sets, prepare
+from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.ways import WAYS, find_way
+from shoal.tables.choosing import as_names
 from shoal.tables.files import check_target, written_beside
 from shoal.tables.frames import Name
 from shoal.types import Floats

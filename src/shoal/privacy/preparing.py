@@ -5,7 +5,6 @@ Messages here name columns and record numbers, never a value of a published colu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +14,12 @@ import numpy as np
 from shoal.errors import InputError
 from shoal.privacy.bounds import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.ways import Way
-from shoal.tables.files import Source, read_file
-from shoal.tables.frames import Name, Table, check_name, open_table
+from shoal.tables.choosing import as_names, choose_columns, open_data
+from shoal.tables.files import Source
+from shoal.tables.frames import Name, Table, check_name
 from shoal.types import Floats, Ints
 
-__all__ = ["Prepared", "as_names", "check_group_size", "column_sets", "prepare"]
+__all__ = ["Prepared", "check_group_size", "column_sets", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,13 @@ def prepare(
     wanted = None if columns is None else as_names(columns)
     if wanted is None and isinstance(bounds, Mapping):
         wanted = list(bounds)
-    source: Source | None = None
-    if isinstance(data, (str, os.PathLike)):
-        source = read_file(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=wanted or ())
-    table = open_table(data if source is None else source.frame)
-    names = _choose(table, wanted)
+    table, source = open_data(data, numbers=wanted or (), delimiter=delimiter, encoding=encoding, decimal=decimal)
+    names = choose_columns(table, wanted, to="publish")
     if not table.rows:
         raise InputError("Parameter 'data' has no records: there is nothing to publish.")
     X = np.column_stack([_numbers(table, name) for name in names])
     found = read_bounds(bounds, names, X)
     return Prepared(table, source, names, X, found, found.clip(X), found.outside(X))
-
-
-def as_names(names: Sequence[Name] | Name | None) -> list[Name]:
-    """Return names as a list; one name may stand alone."""
-    if names is None:
-        return []
-    return [names] if isinstance(names, (str, int, np.integer)) else list(names)
 
 
 def column_sets(way: Way, names: Sequence[Name], sets: Sequence[Sequence[Name]] | None) -> list[list[int]]:
@@ -103,21 +93,6 @@ def check_group_size(way: Way, k: object, n: int) -> int:
             f"Parameter 'k' must not exceed the number of records: k={k}, but the table has {n}. Take a smaller k."
         )
     return int(k)
-
-
-def _choose(table: Table, wanted: list[Name] | None) -> list[Name]:
-    if wanted is None:
-        names = table.numeric_names()
-        if not names:
-            raise InputError("Parameter 'columns' is not given and the table has no numeric column to publish.")
-        return names
-    if not wanted:
-        raise InputError("Parameter 'columns' must name at least one column, got none.")
-    for name in wanted:
-        check_name(name, table.names, "columns")
-        if wanted.count(name) > 1:
-            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
-    return wanted
 
 
 def _numbers(table: Table, name: Name) -> Floats:

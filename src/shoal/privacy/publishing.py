@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,12 @@ from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.guarantee import guarantee
 from shoal.privacy.laplace import check_grid, noisy_means
 from shoal.privacy.ledger import spend
-from shoal.privacy.preparing import Prepared, as_names, check_group_size, column_sets, prepare
+from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.ways import find_way
+from shoal.tables.choosing import as_names, check_output
 from shoal.tables.csv_files import CsvFile
-from shoal.tables.files import Source, check_target, write_file
+from shoal.tables.files import Source, write_file
 from shoal.tables.frames import Name, Table, check_name
 from shoal.types import Floats, Ints
 
@@ -107,15 +107,7 @@ def publish(
     """
     way = find_way(method)
     epsilon = check_epsilon(epsilon)
-    if output is not None:
-        check_target(output)
-        if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
-            raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")
-        if isinstance(data, np.ndarray):
-            raise InputError(
-                "Parameter 'output' writes tables whose columns have names, got an array. Give a frame, or write "
-                "the result's data yourself."
-            )
+    check_output(data, output)
     if ledger is None and total_budget is not None:
         raise InputError("Parameter 'total_budget' goes with a ledger. Name the ledger's file in 'ledger'.")
 
