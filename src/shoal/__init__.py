@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
+    from shoal.assessment.assess import assess
     from shoal.errors import (
         FileError,
         InputError,
@@ -34,6 +35,7 @@ __all__ = [
     "Release",
     "ShoalError",
     "VerificationError",
+    "assess",
     "mask",
     "methods",
     "partition",
@@ -42,6 +44,7 @@ __all__ = [
 _HOMES = {
     "Microaggregator": "shoal.estimator",
     "Release": "shoal.release",
+    "assess": "shoal.assessment.assess",
     "mask": "shoal.masking",
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
