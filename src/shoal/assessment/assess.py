@@ -13,6 +13,7 @@ import polars as pl
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
 from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
 from shoal.errors import InputError
+from shoal.masking import as_names
 from shoal.tables.files import read_file
 from shoal.tables.frames import Name, Table, check_name, codes_of, open_table, strata_of
 from shoal.types import Floats, Ints
@@ -181,8 +182,8 @@ def assess(
         )
     if not before.rows:
         raise InputError("Parameter 'original' must have records, got none.")
-    strata_names, secrets = _names(by), _names(confidential)
-    names = _chosen(before, after, None if columns is None else _names(columns), strata_names)
+    strata_names, secrets = as_names(by), as_names(confidential)
+    names = _chosen(before, after, None if columns is None else as_names(columns), strata_names)
     for parameter, known in (("by", strata_names), ("confidential", secrets)):
         for name in known:
             check_name(name, before.names, parameter)
@@ -231,15 +232,9 @@ def assess_arrays(
 
 def _open(data: Any, columns: Sequence[Name] | Name | None) -> Table:
     if isinstance(data, (str, os.PathLike)):
-        numbers = [name for name in _names(columns) if isinstance(name, str)]
+        numbers = [name for name in as_names(columns) if isinstance(name, str)]
         return open_table(read_file(data, numbers=numbers).frame)
     return open_table(data)
-
-
-def _names(names: Sequence[Name] | Name | None) -> list[Name]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, (str, int, np.integer)) else list(names)
 
 
 def _chosen(before: Table, after: Table, wanted: list[Name] | None, apart: list[Name]) -> list[Name]:
@@ -331,9 +326,9 @@ def percent(change: float) -> str:
     Examples
     --------
     >>> percent(-0.0312)
-    '-3.12 %'
+    '−3.12 %'
     """
-    return "–" if np.isnan(change) else f"{100 * change:+.2f} %"
+    return "–" if np.isnan(change) else f"{100 * change:+.2f} %".replace("-", "−")
 
 
 def plain(value: float, digits: int) -> str:
