@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
     from shoal.assessment.assess import assess
+    from shoal.comparison import compare
     from shoal.errors import (
         FileError,
         InputError,
@@ -36,6 +37,7 @@ __all__ = [
     "ShoalError",
     "VerificationError",
     "assess",
+    "compare",
     "mask",
     "methods",
     "partition",
@@ -45,6 +47,7 @@ _HOMES = {
     "Microaggregator": "shoal.estimator",
     "Release": "shoal.release",
     "assess": "shoal.assessment.assess",
+    "compare": "shoal.comparison",
     "mask": "shoal.masking",
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
