@@ -101,14 +101,24 @@ def test_slow_methods_are_left_out_aloud(monkeypatch):
         shoal.compare(X, 3, methods=["mdav"], time_limit=1e-12)
 
 
-def test_cost_grows_as_the_registry_says(monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "half", "whole", "expected"),
+    [
+        # Seconds for 25 and for 50 records, then for blocks of 200 and 100.
+        ("mdav", 0.25, 1.0, 16 + 4),
+        ("mdav", 0.5, 1.0, 4 + 2),
+        ("mdav", 0.01, 1.0, 16 + 4),
+        ("mdav", 2.0, 1.0, 4 + 2),
+        ("individual-ranking", 0.25, 1.0, 4 + 2),
+    ],
+)
+def test_cost_grows_as_measured_within_what_the_registry_says(monkeypatch, method, half, whole, expected):
     monkeypatch.setattr(cost, "PROBE", 50)
-    ticks = iter([0.0, 1.0])
+    ticks = iter([0.0, half, 0.0, whole])
     monkeypatch.setattr(cost.time, "perf_counter", lambda: next(ticks))
     Z = standardise(np.random.default_rng(0).normal(size=(200, 2)))
-    # One second for 50 records, quadratic: 16 s for 200 and 4 s for 100.
-    assert cost.predicted_seconds(find("mdav"), [Z, Z[:100]], 3, {}) == pytest.approx(20.0)
-    assert cost.exponent(find("individual-ranking")) == 1
+    entry = find(method)
+    assert cost.predicted_seconds(entry, [Z, Z[:100]], 3, entry.read_options({})) == pytest.approx(expected)
 
 
 def test_shared_work_is_done_once(monkeypatch):

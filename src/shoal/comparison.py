@@ -29,10 +29,10 @@ from shoal.masking import (
     plan_records,
 )
 from shoal.measures import group_sizes, released_loss, scaling
-from shoal.progress import DONE, STOP, State, watch
+from shoal.progress import DONE, STOP, watch
 from shoal.tables.files import read_file
 from shoal.tables.frames import Name, codes_of, open_table, strata_of
-from shoal.types import Floats, Ints
+from shoal.types import Floats, Ints, State
 from shoal.verification import identical_records, verify
 
 if TYPE_CHECKING:

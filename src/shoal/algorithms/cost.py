@@ -1,4 +1,7 @@
-"""How long a method would take: its registry entry says how time grows with n, a short run on this machine how fast."""
+"""How long a method would take: two short runs say how fast it is here and how its time grows with n.
+
+The growth is taken to lie between linear and what the registry entry states, which is the worst case.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from shoal.types import Floats
 __all__ = ["PROBE", "exponent", "predicted_seconds"]
 
 # Blocks of up to so many records are not worth an estimate.
-PROBE = 2000
+PROBE = 4000
 WARM_UP = 200
 
 
@@ -58,8 +61,12 @@ def predicted_seconds(
     method.run(np.ascontiguousarray(largest[: max(WARM_UP, k)]), k, options, seed=seed)
     if len(largest) <= PROBE:
         return 0.0
-    sample = largest[np.sort(np.random.default_rng(0).choice(len(largest), PROBE, replace=False))]
-    start = time.perf_counter()
-    method.run(np.ascontiguousarray(sample), k, options, seed=seed)
-    seconds = time.perf_counter() - start
-    return seconds * sum((len(block) / PROBE) ** exponent(method) for block in blocks)
+    order = np.random.default_rng(0).permutation(len(largest))
+    seconds = []
+    for size in (PROBE // 2, PROBE):
+        sample = np.ascontiguousarray(largest[np.sort(order[:size])])
+        start = time.perf_counter()
+        method.run(sample, k, options, seed=seed)
+        seconds.append(max(time.perf_counter() - start, 1e-9))
+    growth = np.clip(np.log2(seconds[1] / seconds[0]), 1, exponent(method))
+    return float(seconds[1] * sum((len(block) / PROBE) ** growth for block in blocks))
