@@ -58,6 +58,8 @@ def test_hand_worked_utility():
     assert found.covariance[1][0, 1] == pytest.approx(240 / 3)
     assert found.correlation[0][0, 1] == pytest.approx(280 / np.sqrt(40 * 2000))
     assert found.correlation[1][0, 1] == pytest.approx(1.0)
+    # Variances 40/3 to 36/3 and 2000/3 to 1600/3, the covariance 280/3 to 240/3, in products of √(40/3) and √(2000/3).
+    assert found.covariance_change == pytest.approx((4 / 40 + 400 / 2000 + 40 / np.sqrt(40 * 2000)) / 3)
     left, right, pair = found.largest_correlation_change()
     assert (left, right) == ("a", "b")
     assert pair.after == pytest.approx(1.0)

@@ -27,5 +27,5 @@ def test_guide_runs(tmp_path, monkeypatch, capsys):
             done = CliRunner().invoke(app, words)
             assert done.exit_code == 0, (line, done.output)
     names = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert {"masked.csv", "labels.csv", "manifest.json", "report.html", "comparison.html", "release.html"} <= names
+    assert {"masked.csv", "labels.csv", "manifest.json", "report.html", "comparison.html", "again.html"} <= names
     assert (tmp_path / "demo" / "again.csv").read_bytes() == (tmp_path / "demo" / "masked.csv").read_bytes()

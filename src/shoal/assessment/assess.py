@@ -57,6 +57,7 @@ class Assessment:
             overall.append(
                 ["largest change of a correlation", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"]
             )
+        overall.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
         if found.propensity is not None:
             right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
             figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"

@@ -162,6 +162,14 @@ class Utility:
     propensity: Propensity | None
     model: tuple[Coefficient, ...] = ()
 
+    @property
+    def covariance_change(self) -> float:
+        """The mean absolute change of a variance or covariance, in products of the standard deviations before."""
+        before, after = self.covariance
+        sd = np.sqrt(np.diag(before))
+        above = np.triu(np.ones(before.shape, dtype=np.bool_)) & np.isfinite(after - before) & (np.outer(sd, sd) > 0)
+        return float((np.abs(after - before)[above] / np.outer(sd, sd)[above]).mean()) if above.any() else 0.0
+
     def largest_correlation_change(self) -> tuple[Name, Name, Pair] | None:
         """Return the two columns whose correlation changed most, or None where there is no correlation."""
         before, after = self.correlation

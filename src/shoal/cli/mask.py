@@ -52,10 +52,16 @@ def mask(
     """
     if from_manifest is not None:
         from shoal.manifest import repeat
+        from shoal.tables.files import check_target
 
+        if report is not None:
+            check_target(report, endings=(".html",))
         release, target = repeat(from_manifest, output=output, progress=True)
         print_release(release, verbose=verbose)
         typer.echo(f"{'same bytes':<17} the masked table is the recorded one: {target}")
+        if report is not None:
+            release.report(report, output=target)
+            typer.echo(f"{'report':<17} {report}")
         return
     if source is None:
         raise typer.BadParameter("the table to mask is missing", param_hint="IN")

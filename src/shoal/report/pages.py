@@ -7,6 +7,7 @@ sections from results, so that a page for another kind of release is another sho
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -154,7 +155,7 @@ def comparison_page(comparison: Comparison) -> Page:
     parts = [
         sections.risk_utility(comparison.trials, (chosen.method, chosen.k)),
         sections.trials_table(comparison),
-        sections.details([("Parameters and versions", as_json(repeat))], []),
+        sections.details([("Parameters and versions", _compact(as_json(repeat)))], []),
     ]
     return Page(
         title="Comparison of methods",
@@ -283,7 +284,7 @@ def _how_useful(release: Release, found: Assessment) -> str:
 
 
 def _details(release: Release, source: Any, output: Any) -> Section:
-    manifest = described(release)
+    manifest = _rounded(described(release))
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(output)}
@@ -291,7 +292,21 @@ def _details(release: Release, source: Any, output: Any) -> Section:
         commands.append(("On the command line", _command(release.parameters, Path(source).name, Path(output).name)))
     if release.parameters["weights"] != "given as a vector":
         commands.append(("In Python", _call(release.parameters, Path(source).name if source is not None else None)))
-    return sections.details([("Parameters, versions and results", as_json(manifest))], commands)
+    return sections.details([("Parameters, versions and results", _compact(as_json(manifest)))], commands)
+
+
+def _rounded(value: Any) -> Any:
+    """Round all figures to six digits: more would be of use to those who solve for a value only."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {name: _rounded(part) for name, part in value.items()}
+    return value
+
+
+def _compact(text: str) -> str:
+    """Put lists of plain values on one line."""
+    return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
 
 
 def _command(parameters: Mapping[str, Any], source: str, output: str) -> str:
