@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -244,6 +245,18 @@ def test_commands_in_the_page_repeat_the_run(tmp_path):
     (tmp_path / "out.csv").unlink()
     run(*line.split())
     assert (tmp_path / "out.csv").read_bytes() == first
+
+
+def test_an_option_that_is_an_object_is_no_obstacle(tmp_path):
+    """A spanning tree built before may be an option: it has no place in a command or a manifest."""
+    release = shoal.mask(np.random.default_rng(0).normal(size=(40, 2)), 3)
+    options = {"tree": object(), "gamma": None}
+    release = replace(
+        release, parameters={**release.parameters, "options": options, "k": 3}, timings={"partition": 9.0}
+    )
+    text = release.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "given as an object" in text
+    assert "tree=" not in text
 
 
 def test_targets_are_checked_before_work(tmp_path):

@@ -301,7 +301,12 @@ def _rounded(value: Any) -> Any:
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
         return {name: _rounded(part) for name, part in value.items()}
-    return value
+    return value if _is_plain(value) else "given as an object"
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a command can hold it: an option may also be an object, such as a spanning tree built before."""
+    return value is None or isinstance(value, (str, int, float, list, tuple, np.generic))
 
 
 def _compact(text: str) -> str:
@@ -318,7 +323,7 @@ def _command(parameters: Mapping[str, Any], source: str, output: str) -> str:
             words += [flag, str(name)]
     words += ["-m", parameters["method"]]
     for name, value in parameters["options"].items():
-        words += ["-O", f"{name}={value}"] if value is not None else []
+        words += ["-O", f"{name}={value}"] if value is not None and _is_plain(value) else []
     defaults = {"weights": None, "missing": "error", "integers": "float", "aggregate": "mean", "seed": 0}
     defaults |= {"delimiter": None, "encoding": None, "decimal": None}
     for name, default in defaults.items():
@@ -328,7 +333,8 @@ def _command(parameters: Mapping[str, Any], source: str, output: str) -> str:
 
 def _call(parameters: Mapping[str, Any], source: str | None) -> str:
     given = {name: value for name, value in parameters.items() if name != "options" and value not in (None, [])}
-    given |= {name: value for name, value in parameters["options"].items() if value is not None}
+    options = {name: value for name, value in parameters["options"].items() if value is not None}
+    given |= {name: value for name, value in options.items() if _is_plain(value)}
     arguments = ",\n    ".join(f"{name}={value!r}" for name, value in given.items())
     return f"import shoal\n\nshoal.mask(\n    {repr(source) if source else 'data'},\n    {arguments},\n)"
 
