@@ -207,7 +207,7 @@ def test_methods_lists_the_registry():
     printed = shoal("methods").stdout
     for name, method in METHODS.items():
         assert name in printed
-        assert all(f"-O {option.name}" in printed for option in method.options)
+        assert all(f"-O {option.name}" in printed for option in method.options if option.scalar)
 
 
 def test_demo_ends_with_its_files(tmp_path):

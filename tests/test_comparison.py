@@ -47,7 +47,7 @@ def test_figures_equal_those_of_mask_and_assess(compared):
 
 def test_hand_worked_front():
     def trial(loss, linked, k=3, anonymous=True):
-        return Trial("m", k, loss, linked, 0.3, 9, 0.0, anonymous)
+        return Trial("m", k, loss, linked, 0.01, 9, 0.0, anonymous)
 
     # (1, .3) and (2, .1) and (4, .05) stand; (2, .2) loses to (2, .1); the one that protects nobody does not count.
     trials = pareto([trial(1, 0.3), trial(2, 0.2), trial(2, 0.1), trial(4, 0.05), trial(0.1, 0.01, anonymous=False)])
@@ -57,6 +57,13 @@ def test_hand_worked_front():
     # Scaled to the front's range: (0, 1), (1/3, 1/5), (1, 0); the middle one is nearest to (0, 0).
     assert (found.choice.loss, found.choice.linked) == (2, 0.1)
     assert [t.loss for t in found.front] == [1, 2, 4]
+
+
+def test_risk_is_never_less_than_chance():
+    """A partition so poor that linkage fails is no safer than its group sizes say."""
+    poor, good = Trial("poor", 3, 9.0, 0.1, 0.33, 9, 0.0, True), Trial("good", 3, 5.0, 0.3, 0.33, 9, 0.0, True)
+    assert poor.risk == good.risk == 0.33
+    assert [trial.method for trial in pareto([poor, good]) if trial.pareto] == ["good"]
 
 
 def test_equal_runs_do_not_beat_each_other():

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +74,15 @@ class Trial:
     anonymous: bool
     pareto: bool = False
 
+    @property
+    def risk(self) -> float:
+        """The greater of linked and chance.
+
+        A poor partition moves records so far that linkage fails more often than chance; who finds the right group in
+        another way is as well off as chance says all the same.
+        """
+        return max(self.linked, self.chance)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -100,18 +108,18 @@ class Comparison:
 
     @property
     def front(self) -> list[Trial]:
-        """The trials that nothing beats in both loss and risk, from the most useful to the safest."""
+        """The trials that nothing beats in both loss and `Trial.risk`, from the most useful to the safest."""
         return sorted((trial for trial in self.trials if trial.pareto), key=lambda trial: trial.loss)
 
     @property
     def choice(self) -> Trial:
         """The trial of the front that is nearest to no loss and no risk, both measured by the front's own range."""
         front = self.front or list(self.trials)
-        losses, risks = [trial.loss for trial in front], [trial.linked for trial in front]
+        losses, risks = [trial.loss for trial in front], [trial.risk for trial in front]
 
         def distance(trial: Trial) -> float:
             x = (trial.loss - min(losses)) / ((max(losses) - min(losses)) or 1.0)
-            y = (trial.linked - min(risks)) / ((max(risks) - min(risks)) or 1.0)
+            y = (trial.risk - min(risks)) / ((max(risks) - min(risks)) or 1.0)
             return x * x + y * y
 
         return min(front, key=distance)
@@ -148,7 +156,7 @@ class Comparison:
         lines += [f"left out          {method}: {why}" for method, why in self.left_out.items()]
         chosen = self.choice
         lines.append(
-            f"Pareto            nothing else loses less and links less; balanced: {chosen.method}, k = {chosen.k}"
+            f"Pareto            nothing else loses less and risks less; balanced: {chosen.method}, k = {chosen.k}"
         )
         return "\n".join(lines)
 
@@ -300,7 +308,7 @@ def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     Examples
     --------
     >>> def trial(loss, linked):
-    ...     return Trial("mdav", 3, loss, linked, 0.3, 10, 0.0, anonymous=True)
+    ...     return Trial("mdav", 3, loss, linked, 0.1, 10, 0.0, anonymous=True)
     >>> [t.pareto for t in pareto([trial(1.0, 0.3), trial(2.0, 0.3), trial(3.0, 0.1)])]
     [True, False, True]
     """
@@ -308,8 +316,8 @@ def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     def beaten(trial: Trial) -> bool:
         return any(
             other.loss <= trial.loss
-            and other.linked <= trial.linked
-            and (other.loss, other.linked) != (trial.loss, trial.linked)
+            and other.risk <= trial.risk
+            and (other.loss, other.risk) != (trial.loss, trial.risk)
             for other in trials
             if other.anonymous
         )
@@ -352,7 +360,8 @@ def _shared_work(
     if not any(option.name == "tree" for option in entry.options):
         return []
     if "tree" not in done:
-        spanning_tree = import_module("shoal.algorithms.spanning_tree").spanning_tree
+        from shoal.algorithms.spanning_tree import spanning_tree
+
         done["tree"] = [
             {"tree": spanning_tree(np.ascontiguousarray(Z[np.ix_(rows, present)]))} if len(present) else {}
             for rows, present in plan.cells

@@ -20,7 +20,18 @@ from shoal.measures import group_sizes
 from shoal.release import Release
 from shoal.tables.files import check_target, sha256, write_file, written_beside
 
-__all__ = ["as_json", "check_extras", "described", "repeat", "versions", "write_labels", "write_manifest"]
+__all__ = [
+    "LIBRARIES",
+    "as_json",
+    "check_extras",
+    "described",
+    "plain",
+    "relative_to",
+    "repeat",
+    "versions",
+    "write_labels",
+    "write_manifest",
+]
 
 LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
 
@@ -31,8 +42,8 @@ def write_manifest(
     """Write the manifest of a release; paths in it are relative to its own folder."""
     content = {
         **described(release),
-        "input": {"path": _relative(source, path), "sha256": sha256(source)},
-        "output": {"path": _relative(output, path), "sha256": sha256(output)},
+        "input": {"path": relative_to(source, path), "sha256": sha256(source)},
+        "output": {"path": relative_to(output, path), "sha256": sha256(output)},
     }
     with written_beside(path) as temporary:
         temporary.write_text(as_json(content) + "\n", encoding="utf-8")
@@ -69,7 +80,7 @@ def described(release: Release) -> dict[str, Any]:
 
 def as_json(content: Mapping[str, Any]) -> str:
     """Write a manifest's content as text."""
-    return json.dumps(content, indent=2, ensure_ascii=False, default=_plain)
+    return json.dumps(content, indent=2, ensure_ascii=False, default=plain)
 
 
 def repeat(path: Path, *, output: str | os.PathLike[str] | None = None, progress: bool = False) -> tuple[Release, Path]:
@@ -131,11 +142,13 @@ def check_extras(
         check_target(report, endings=(".html",))
 
 
-def _relative(target: str | os.PathLike[str], manifest: Path) -> str:
+def relative_to(target: str | os.PathLike[str], manifest: Path) -> str:
+    """Return a path as it stands in a manifest."""
     return Path(os.path.relpath(target, manifest.parent)).as_posix()
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a NumPy number as JSON takes it."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in a manifest")

@@ -33,6 +33,11 @@ class Option:
     choices: tuple[object, ...] = ()
     minimum: float | None = None
 
+    @property
+    def scalar(self) -> bool:
+        """Whether a value can be typed on the command line."""
+        return self.type in (int, float, bool, str)
+
     def read(self, value: object, method: str) -> Any:
         """Return the value as the method wants it, or refuse it by name.
 
@@ -43,7 +48,7 @@ class Option:
         """
         if value is None or value == self.default:
             return value
-        if self.type in (int, float, bool, str):
+        if self.scalar:
             value = self._scalar(value, method)
         if self.choices and value not in self.choices:
             raise self._error(method, f"one of {', '.join(map(str, self.choices))}", value)
@@ -162,6 +167,11 @@ class Method:
         return result if isinstance(result, Outcome) else Outcome(result)
 
 
+_TREE_OPTIONS = (
+    Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
+    Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
+)
+
 _ENTRIES = (
     Method(
         name="univariate",
@@ -224,6 +234,69 @@ _ENTRIES = (
         cost="O(d n²)",
         function="centroid:centroid",
         sizes="fixed",
+    ),
+    Method(
+        name="mst",
+        summary="M: cut the minimum spanning tree, longest edges first",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n log n) in low dimensions, else O(d n²)",
+        function="mst:mst",
+        sizes="variable",
+        below_2k=False,
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="mst-d",
+        summary="M, then groups of 2k or more split by D",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n log n) in low dimensions, else O(d n²)",
+        function="mst:mst_d",
+        sizes="variable",
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="mst-c",
+        summary="M, then groups of 2k or more split by C",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n log n) in low dimensions, else O(d n²)",
+        function="mst:mst_c",
+        sizes="variable",
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="projection",
+        summary="order along an axis, then the optimum for that order",
+        paper="Hansen and Mukherjee 2003",
+        cost="O(n log n + k n d) an axis",
+        function="projection:projection",
+        sizes="variable",
+        options=(
+            Option(
+                "order",
+                str,
+                "best",
+                "the axis: first principal component, sum of z-scores, a column, or the best of all",
+                choices=("best", "component", "scores", "column"),
+            ),
+            Option("column", int, 0, "the column of order='column', counted from 0", minimum=0),
+        ),
+    ),
+    Method(
+        name="path",
+        summary="order along a short path through space, then the optimum for that order",
+        paper="Domingo-Ferrer et al. 2006, Maya-López et al. 2021",
+        cost="O(n log n + k n d) for the tour, at worst O(d n²) for other orders",
+        function="path:path",
+        sizes="variable",
+        options=(
+            Option(
+                "order",
+                str,
+                "tour",
+                "the path: a travelling salesman's, nearest point next, maximum distance, or the best of them",
+                choices=("tour", "nearest", "maximum", "best"),
+            ),
+        ),
     ),
 )
 

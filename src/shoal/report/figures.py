@@ -166,18 +166,18 @@ def correlations(pairs: Sequence[tuple[str, Pair]], text: str) -> Figure:
 
 
 def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, text: str) -> Figure:
-    """Draw loss against linkage: one mark a method, k beside it, the undominated ones joined, the chosen one ringed."""
+    """Draw loss against risk: one mark a method, k beside it, the undominated ones joined, the chosen one ringed."""
     names = list(dict.fromkeys(trial.method for trial in trials))
 
     def draw(axes: Axes) -> None:
-        front = sorted((trial.loss, 100 * trial.linked) for trial in trials if trial.pareto)
+        front = sorted((trial.loss, 100 * trial.risk) for trial in trials if trial.pareto)
         if len(front) > 1:
             axes.plot(*zip(*front, strict=True), color="#8d999e", linewidth=0.9, linestyle="--", zorder=1)
         for i, name in enumerate(names):
             own = [trial for trial in trials if trial.method == name]
             axes.scatter(
                 [trial.loss for trial in own],
-                [100 * trial.linked for trial in own],
+                [100 * trial.risk for trial in own],
                 marker=MARKERS[i % len(MARKERS)],
                 s=30,
                 facecolor=[ACCENT if trial.pareto else "white" for trial in own],
@@ -190,15 +190,15 @@ def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, te
             # One label for all methods at this k, above the highest of them.
             of_k = [trial for trial in trials if trial.k == k]
             x = float(np.mean([trial.loss for trial in of_k]))
-            y = max(100 * trial.linked for trial in of_k)
+            y = max(100 * trial.risk for trial in of_k)
             axes.annotate(f"k = {k}", (x, y), xytext=(0, 10), textcoords="offset points", ha="center", fontsize=8.5)
         for trial in trials:
             if (trial.method, trial.k) == chosen:
-                axes.scatter(trial.loss, 100 * trial.linked, s=190, facecolor="none", edgecolor=INK, linewidth=1.4)
+                axes.scatter(trial.loss, 100 * trial.risk, s=190, facecolor="none", edgecolor=INK, linewidth=1.4)
         axes.set_xlabel("information loss, %   (left is more useful)")
-        axes.set_ylabel("linked rightly, %   (low is safer)")
+        axes.set_ylabel("risk of being found, %   (low is safer)")
         axes.set_xlim(0, 1.08 * max(trial.loss for trial in trials) or 1.0)
-        axes.set_ylim(0, 1.18 * max(100 * trial.linked for trial in trials) or 1.0)
+        axes.set_ylim(0, 1.18 * max(100 * trial.risk for trial in trials) or 1.0)
         axes.grid(color="#e4e9eb", linewidth=0.6)
         axes.set_axisbelow(True)
         if len(names) > 1:

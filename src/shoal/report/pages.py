@@ -147,8 +147,8 @@ def comparison_page(comparison: Comparison) -> Page:
         (
             f"Between them, {chosen.method} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
             f"risk, both measured by their range here. It loses {chosen.loss:.3g} % of the information, and an "
-            f"intruder who holds the original values links {_share(chosen.linked)} of the records rightly. Which k is "
-            "right remains a decision of people: it depends on who gets the data and what they may know."
+            f"intruder who links by the original values, or guesses within the right group, is right for "
+            f"{_share(chosen.risk)} of the records. Which k is right remains a decision of people: it depends on who gets the data and what they may know."
         ),
     ]
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(comparison.parameters)}
@@ -163,7 +163,7 @@ def comparison_page(comparison: Comparison) -> Page:
         tiles=[
             (f"k = {chosen.k}", f"with {chosen.method} is the balanced choice"),
             (f"{chosen.loss:.1f} %", "information lost by it"),
-            (_share(chosen.linked), "linked rightly by an intruder with the originals"),
+            (_share(chosen.risk), "risk of being found by an intruder with the originals"),
             (f"{len(comparison.trials)}", "runs compared"),
         ],
         summary=list(zip(("What was done.", "What came out?", "What to choose?"), summary, strict=True)),

@@ -211,7 +211,7 @@ def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Sec
         between = f"{min(linked):.0f} to {max(linked):.0f}" if len(linked) > 1 else f"{linked[0]:.0f}"
         text.append(f"Not drawn: {method}, which is not k-anonymous; {between} % of its records are linked rightly.")
     alternative = "Risk–utility map: " + "; ".join(
-        f"{t.method} k={t.k}: loss {t.loss:.2f} %, linked {100 * t.linked:.1f} %" for t in shown
+        f"{t.method} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in shown
     )
     return Section("Risk and utility", text, [risk_utility_map(shown, chosen, alternative)])
 
