@@ -134,21 +134,26 @@ def comparison_page(comparison: Comparison) -> Page:
     chosen = comparison.choice
     sizes = ", ".join(map(str, comparison.parameters["k"]))
     methods = len({trial.method for trial in comparison.trials})
-    front = "; ".join(f"{t.method} at k = {t.k} ({t.loss:.3g} % lost)" for t in comparison.front)
+    least: dict[int, Trial] = {}
+    for trial in comparison.front:
+        least.setdefault(trial.k, trial)
+    best = "; ".join(f"{t.method} at k = {k} ({t.loss:.3g} % lost)" for k, t in sorted(least.items()))
     summary = [
         (
             f"{methods} method{'s' * (methods != 1)} of masking were tried on {comparison.records:,} records and "
             f"{len(comparison.columns)} column{'s' * (len(comparison.columns) != 1)}, with groups of at least {sizes} "
             "records. A larger group is safer and loses more."
         ),
-        f"Nothing that was tried is both more useful and safer than these: {front}."
+        f"{len(comparison.front)} of {len(comparison.trials)} runs are beaten by no other in both loss and risk. Of "
+        f"these, the most useful for their group size are {best}."
         if comparison.front
         else "Nothing that was tried is k-anonymous for whole records.",
         (
             f"Between them, {chosen.method} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
             f"risk, both measured by their range here. It loses {chosen.loss:.3g} % of the information, and an "
-            f"intruder who links by the original values, or guesses within the right group, is right for "
-            f"{_share(chosen.risk)} of the records. Which k is right remains a decision of people: it depends on who gets the data and what they may know."
+            "intruder who links by the original values, or guesses within the right group, is right for "
+            f"{_share(chosen.risk)} of the records. Which k is right remains a decision of people: it depends on who "
+            "gets the data and what they may know."
         ),
     ]
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(comparison.parameters)}

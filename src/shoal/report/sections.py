@@ -193,12 +193,13 @@ def risks(risk: Risk) -> Section:
 
 def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Section:
     """Draw the risk–utility map."""
-    text = [
-        (
-            "Each mark is one choice of method and group size: the further left, the more useful; the lower, the "
-            "safer. Filled marks, joined by the dashed line, are those that nothing else here beats in both."
-        )
-    ]
+    meaning = (
+        "Each mark is one choice of method and group size: the further left, the more useful; the lower, the safer. "
+        "Risk is the share of records that an intruder with the original values links rightly, or that blind choice "
+        "within the right group finds, whichever is more. Filled marks, joined by the dashed line, are those that "
+        "nothing else here beats in both."
+    )
+    text = [meaning]
     if chosen is not None:
         text.append(f"The ring marks {chosen[0]} at k = {chosen[1]}.")
     if len(trials) == 1:
