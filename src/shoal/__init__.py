@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
     from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
+    from shoal.assessment.assess import assess
+    from shoal.comparison import compare
     from shoal.errors import (
         DataBoundsWarning,
         FileError,
@@ -45,6 +47,8 @@ __all__ = [
     "SpanningTree",
     "UnprotectedColumnWarning",
     "VerificationError",
+    "assess",
+    "compare",
     "mask",
     "methods",
     "partition",
@@ -56,6 +60,8 @@ _HOMES = {
     "Microaggregator": "shoal.estimator",
     "Publication": "shoal.privacy.publication",
     "Release": "shoal.release",
+    "assess": "shoal.assessment.assess",
+    "compare": "shoal.comparison",
     "mask": "shoal.masking",
     "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,15 @@ from shoal.tables.frames import Column, Name, Table, check_name, codes_of, strat
 from shoal.types import Bools, Floats, Ints, State
 from shoal.verification import verify
 
-__all__ = ["mask"]
+__all__ = [
+    "Plan",
+    "aggregate_groups",
+    "check_choice",
+    "choose_masked",
+    "group_cells",
+    "mask",
+    "plan_records",
+]
 
 Missing = Literal["error", "group", "drop"]
 MISSING: tuple[Missing, ...] = ("error", "group", "drop")
@@ -111,9 +120,9 @@ def mask(
     watchmaker = _Stopwatch()
     entry = find(method)
     chosen = entry.read_options(options)
-    _check_choice("missing", missing, MISSING)
-    _check_choice("integers", integers, INTEGERS)
-    _check_choice("aggregate", aggregate, AGGREGATES)
+    check_choice("missing", missing, MISSING)
+    check_choice("integers", integers, INTEGERS)
+    check_choice("aggregate", aggregate, AGGREGATES)
     if weights is not None and aggregate != "mean":
         raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={aggregate!r}.")
     check_output(data, output)
@@ -124,14 +133,14 @@ def mask(
         table, source = open_data(data, numbers=numbers, delimiter=delimiter, encoding=encoding, decimal=decimal)
 
     with watchmaker("encode"):
-        names = _choose(table, wanted, by_names, weights)
+        names = choose_masked(table, wanted, by_names, weights)
         if entry.univariate and len(names) != 1:
             raise InputError(
                 f"Method {method!r} masks one column, got {len(names)}: {', '.join(map(str, names))}. Name one column, "
                 "or take 'individual-ranking' (each column on its own) or a multivariate method."
             )
         check_k(k, table.rows)
-        plan = _plan(table, names, by_names, weights, missing, k)
+        plan = plan_records(table, names, by_names, weights, missing, k)
 
     with watchmaker("standardise"):
         scale = scaling(plan.X)
@@ -139,11 +148,11 @@ def mask(
 
     with watchmaker("partition"):
         grouped = watch(
-            lambda state: _group(Z, plan, entry, k, chosen, seed, state), len(Z), title=method, show=progress
+            lambda state: group_cells(Z, plan, entry, k, chosen, seed, state), len(Z), title=method, show=progress
         )
 
     with watchmaker("aggregate"):
-        released = _aggregate(Z, plan, grouped.labels, aggregate)
+        released = aggregate_groups(Z, plan, grouped.labels, aggregate)
 
     with watchmaker("decode"):
         whole = integers == "round"
@@ -201,11 +210,12 @@ def mask(
         notes=tuple(notes),
         timings=watchmaker.seconds,
         certificate=grouped.certificate,
+        _origin=plan,
     )
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """What is to be masked: the records that stay, their numbers, and the sets that groups must not leave."""
 
     table: Table
@@ -230,12 +240,13 @@ class _Stopwatch:
         self.seconds[step] = time.perf_counter() - start
 
 
-def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a word that is not one of those a parameter may be."""
     if value not in choices:
         raise InputError(f"Parameter {name!r} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
-def _choose(table: Table, wanted: list[Name] | None, by: list[Name], weights: object) -> list[Name]:
+def choose_masked(table: Table, wanted: list[Name] | None, by: list[Name], weights: object) -> list[Name]:
     """Return the columns to mask."""
     for name in by:
         check_name(name, table.names, "by")
@@ -244,7 +255,7 @@ def _choose(table: Table, wanted: list[Name] | None, by: list[Name], weights: ob
     return choose_columns(table, wanted, apart=[*by, *([weights] if isinstance(weights, (str, int)) else [])])
 
 
-def _plan(table: Table, names: list[Name], by: list[Name], weights: Any, missing: Missing, k: int) -> _Plan:
+def plan_records(table: Table, names: list[Name], by: list[Name], weights: Any, missing: Missing, k: int) -> Plan:
     """Read the numbers, apply the missing-value policy and check k against every set of records."""
     columns = [table.column(name) for name in names]
     for column in columns:
@@ -280,7 +291,7 @@ def _plan(table: Table, names: list[Name], by: list[Name], weights: Any, missing
                     "smaller k, or mask fewer columns."
                 )
             cells.append((rows, np.flatnonzero(~pattern)))
-    return _Plan(table, kept, X, tuple(cells), weight, integer_columns, tuple(notes))
+    return Plan(table, kept, X, tuple(cells), weight, integer_columns, tuple(notes))
 
 
 def _patterns(holes: Bools, rows: Ints) -> Iterator[tuple[Bools, Ints]]:
@@ -329,23 +340,34 @@ def _read_weights(table: Table, weights: Any) -> Floats | None:
     return values
 
 
-def _group(
-    Z: Floats, plan: _Plan, entry: Method, k: int, options: Mapping[str, Any], seed: int | None, state: State
+def group_cells(
+    Z: Floats,
+    plan: Plan,
+    entry: Method,
+    k: int,
+    options: Mapping[str, Any],
+    seed: int | None,
+    state: State,
+    shared: Sequence[Mapping[str, Any]] = (),
 ) -> Outcome:
-    """Partition every cell and number the groups through."""
+    """Partition every cell and number the groups through; `shared` are options of each cell that serve many runs."""
     labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
     outcomes = []
     offset = 0
-    for rows, present in plan.cells:
+    for (rows, present), given in zip(plan.cells, shared or repeat({}), strict=False):
         if not len(present):
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
         else:
-            outcome = entry.run(np.ascontiguousarray(Z[np.ix_(rows, present)]), k, options, seed=seed, state=state)
+            records = np.ascontiguousarray(Z[np.ix_(rows, present)])
+            outcome = entry.run(records, k, {**options, **given}, seed=seed, state=state)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset
         else:
-            labels[np.ix_(rows, present)] = outcome.labels + offset
-        offset += int(outcome.labels.max()) + 1
+            # Cells that are missing share a group of their own, else they would blank the mean of another.
+            labels[rows] = offset + int(outcome.labels.max()) + 1
+            if len(present):
+                labels[np.ix_(rows, present)] = outcome.labels + offset
+        offset += int(outcome.labels.max()) + 2
         outcomes.append(outcome)
     return replace(_merged(outcomes), labels=canonical_labels(labels))
 
@@ -369,11 +391,12 @@ def _merged(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _aggregate(Z: Floats, plan: _Plan, labels: Ints, how: Aggregate) -> Floats:
+def aggregate_groups(Z: Floats, plan: Plan, labels: Ints, how: Aggregate) -> Floats:
     """Return the released values of every record; a missing cell stays missing."""
     if labels.ndim == 2:
         released = [
-            _aggregate(Z[:, [j]], replace(plan, X=plan.X[:, [j]]), labels[:, j], how) for j in range(labels.shape[1])
+            aggregate_groups(Z[:, [j]], replace(plan, X=plan.X[:, [j]]), labels[:, j], how)
+            for j in range(labels.shape[1])
         ]
         return np.column_stack(released)
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
@@ -392,7 +415,7 @@ def _sizes(labels: Ints) -> Ints:
     return group_sizes(labels)
 
 
-def _integer_notes(plan: _Plan, whole: bool, loss: float, unrounded: float) -> list[str]:
+def _integer_notes(plan: Plan, whole: bool, loss: float, unrounded: float) -> list[str]:
     if not plan.integer_columns:
         return []
     names = ", ".join(map(str, plan.integer_columns))

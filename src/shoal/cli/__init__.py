@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from shoal.cli.assess import assess
+from shoal.cli.compare import compare
 from shoal.cli.demo import demo
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
@@ -46,7 +48,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for _command in (mask, publish, methods, demo):
+for _command in (mask, publish, assess, compare, methods, demo):
     app.command()(_guarded(_command))
 
 

@@ -37,6 +37,7 @@ def mask(
     seed: Annotated[int, typer.Option(help="Decides the result of a random method.")] = 0,
     labels: Annotated[Path | None, typer.Option(help="Also write group and group size of each record here.")] = None,
     manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
     from_manifest: Annotated[
         Path | None, typer.Option(help="Repeat the run of this manifest and check that the bytes are the same.")
     ] = None,
@@ -51,10 +52,16 @@ def mask(
     """
     if from_manifest is not None:
         from shoal.manifest import repeat
+        from shoal.tables.files import check_target
 
+        if report is not None:
+            check_target(report, endings=(".html",))
         release, target = repeat(from_manifest, output=output, progress=True)
         print_release(release, verbose=verbose)
         typer.echo(f"{'same bytes':<17} the masked table is the recorded one: {target}")
+        if report is not None:
+            release.report(report, output=target)
+            typer.echo(f"{'report':<17} {report}")
         return
     if source is None:
         raise typer.BadParameter("the table to mask is missing", param_hint="IN")
@@ -66,7 +73,7 @@ def mask(
     from shoal.manifest import check_extras, write_labels, write_manifest
     from shoal.masking import mask as mask_table
 
-    check_extras(source, output, labels=labels, manifest=manifest)
+    check_extras(source, output, labels=labels, manifest=manifest, report=report)
     release = mask_table(
         source,
         k,
@@ -93,6 +100,9 @@ def mask(
     if manifest is not None:
         write_manifest(release, manifest, source=source, output=output)
         typer.echo(f"{'manifest':<17} {manifest}")
+    if report is not None:
+        release.report(report, source=source, output=output)
+        typer.echo(f"{'report':<17} {report}")
 
 
 def read_pairs(pairs: list[str]) -> dict[str, object]:
