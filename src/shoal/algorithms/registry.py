@@ -223,6 +223,31 @@ _ENTRIES = (
         function="centroid:centroid",
         sizes="fixed",
     ),
+    Method(
+        name="two-swap",
+        summary="swap records between the groups of another method while that lowers the loss",
+        paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
+        cost="O(d n² + d n k · swaps)",
+        function="two_swap:two_swap",
+        sizes="variable",
+        below_2k=False,
+        options=(
+            Option(
+                "start",
+                str,
+                "best",
+                "the method to start from; best: the better of mdav and v-mdav",
+                choices=("best", "mdav", "v-mdav", "diameter", "centroid"),
+            ),
+            Option(
+                "variant",
+                str,
+                "steepest",
+                "steepest: the best of all swaps; fast: the best near each record",
+                choices=("steepest", "fast"),
+            ),
+        ),
+    ),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
