@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from shoal.grouping import partition
+    from shoal.optimize.certificate import verify_bound
 
 __version__ = "0.1.0"
 
@@ -31,11 +32,13 @@ __all__ = [
     "VerificationError",
     "methods",
     "partition",
+    "verify_bound",
 ]
 
 _HOMES = {
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
+    "verify_bound": "shoal.optimize.certificate",
 }
 
 

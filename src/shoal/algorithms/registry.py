@@ -248,6 +248,21 @@ _ENTRIES = (
             ),
         ),
     ),
+    Method(
+        name="search",
+        summary="the least loss there is within a time limit; with a proven bound on request",
+        paper="shoal",
+        cost="anytime; O(n (d + k)) memory, O(n²) with bound",
+        function="shoal.optimize.search:search",
+        sizes="variable",
+        options=(
+            Option("time_limit", float, None, "seconds to search; 60 if no steps are given either", minimum=0.0),
+            Option("steps", int, None, "steps to search: with a seed, always the same result", minimum=0),
+            Option("bound", bool, False, "prove how far from the optimum the result can be (up to 5000 records)"),
+            Option("threads", int, None, "threads for tables beyond 5000 records; all cores if not given", minimum=1),
+        ),
+        random=True,
+    ),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
