@@ -32,6 +32,9 @@ from shoal.types import Floats, Ints
 
 __all__ = ["ColumnGeneration", "Limits"]
 
+# Above this size the relaxation is solved by an interior-point method, and without cuts: pricing them would mean to
+# enumerate groups of up to 2k−1 records.
+_SMALL = 6
 # Rounds of heuristic pricing before groups are recombined: a few bring nearly all the gain.
 _GUESSES = 8
 
@@ -78,7 +81,11 @@ class ColumnGeneration:
         self.D = distances(self.X)
         self.W = np.empty_like(self.D)
         first = np.arange(self.incumbent)
-        self.master = Master(self.n, self.columns.take(first), upper=self.upper)
+        # Groups of many records make most basic columns zero: the simplex method then hardly moves.
+        self.large = self.k > _SMALL
+        self.master = Master(
+            self.n, self.columns.take(first), upper=self.upper, method="ipm" if self.large else "simplex"
+        )
         self.known = set(self.master.columns.keys())
         self.taken = np.zeros(len(self.columns), dtype=bool)
         self.taken[first] = True
@@ -108,7 +115,7 @@ class ColumnGeneration:
             x, cuts = answer
             gained = self.value - last
             last = self.value
-            if cut_round == self.limits.rounds or gained < 0.002 * (self.upper - self.value):
+            if self.large or cut_round == self.limits.rounds or gained < 0.002 * (self.upper - self.value):
                 break
             self._forget_cuts(cuts)
             triples = self._fresh(
@@ -127,6 +134,8 @@ class ColumnGeneration:
             if answer is None or self.over():
                 return None
             self.value, duals, cuts, x = answer
+            if self.large and len(self.master.columns) > 8 * self.n:
+                self._thin_out(duals, cuts)
             if self._from_seen(duals, cuts) >= 50:
                 continue
             centre = duals
@@ -194,6 +203,15 @@ class ColumnGeneration:
             groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise), axis=1), axis=0)
             added += self._add(Columns.of(self.X, groups), duals, cuts)
         return added
+
+    def _thin_out(self, duals: Floats, cuts: Cuts) -> None:
+        """Keep the 5n columns of least reduced cost, and the incumbent's; the others may come again."""
+        rest = reduced_costs(self.master.columns, duals, cuts)
+        rest[: self.incumbent] = -np.inf
+        which = np.sort(np.argsort(rest, kind="stable")[: 5 * self.n])
+        self.master.keep(which)
+        self.known = set(self.master.columns.keys())
+        self.taken[self.incumbent :] = False
 
     def _add(self, columns: Columns, duals: Floats, cuts: Cuts) -> int:
         """Add the columns that are new and have a negative reduced cost to the master."""

@@ -19,9 +19,13 @@ __all__ = ["Master"]
 
 
 class Master:
-    """The linear relaxation over the columns added so far, warm started from one solve to the next."""
+    """The linear relaxation over the columns added so far.
 
-    def __init__(self, n: int, columns: Columns, *, upper: float, method: str = "choose") -> None:
+    ``method="simplex"`` starts each solve from the last; ``"ipm"`` from scratch, which is faster where the groups are
+    large and the relaxation therefore degenerate.
+    """
+
+    def __init__(self, n: int, columns: Columns, *, upper: float, method: str) -> None:
         import highspy
 
         self.n = n
@@ -31,6 +35,8 @@ class Master:
         self.solver.setOptionValue("output_flag", False)
         self.solver.setOptionValue("threads", 1)
         self.solver.setOptionValue("solver", method)
+        # Duals from the interior move groups more evenly than those of a corner.
+        self.solver.setOptionValue("run_crossover", "off")
         # Every right-hand side is 1 and costs are SSEs: the objective in units of the incumbent is well scaled.
         self.unit = upper or 1.0
         one, none = np.ones(n), np.empty(0)
@@ -76,6 +82,12 @@ class Master:
             np.ones(len(column)),
         )
         self.triples = np.vstack([self.triples, triples])
+
+    def keep(self, which: Ints) -> None:
+        """Remove all columns but these."""
+        gone = np.setdiff1d(np.arange(len(self.columns)), which)
+        self.solver.deleteCols(len(gone), gone.astype(np.int32))
+        self.columns = self.columns.take(which)
 
     def drop_cuts(self, idle: Ints) -> None:
         """Remove cuts by number."""
