@@ -15,6 +15,7 @@ from shoal.grouping import find_groups
 from shoal.measures import information_loss, sse
 from shoal.optimize.bounds import lower_bound
 from shoal.optimize.columns import Columns, Cuts, no_cuts, reduced_costs
+from shoal.optimize.dual_ascent import ascend, first_duals
 from shoal.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
 from shoal.optimize.separation import violated_triples
 from shoal.optimize.set_partitioning import choose
@@ -166,6 +167,28 @@ def test_the_bound_is_below_the_loss_and_verifiable(X, k):
     check = shoal.verify_bound(X, k, outcome.certificate)
     assert check.valid
     assert check.proven <= value
+
+
+@pytest.mark.parametrize("k", [7, 8])
+def test_large_groups_are_bounded_by_dual_ascent(k):
+    X = np.random.default_rng(k).normal(size=(60, 2))
+    outcome = find_groups(X, k, "search", steps=500, seed=0, bound=True)
+    value = sse(X, outcome.labels)
+    assert 0.9 * value <= outcome.bound <= value
+    assert shoal.verify_bound(X, k, outcome.certificate)
+
+
+def test_dual_ascent_only_improves_on_its_start():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    labels = shoal.partition(X, 5)
+    D, none = distances(X), np.empty((0, 5), dtype=np.int64)
+    start = first_duals(X, labels)
+    assert start.sum() == pytest.approx(sse(X, labels))
+    values = []
+    for steps in (1, 40):
+        duals = ascend(X, D, 5, start, sse(X, labels), none, steps=steps, until=np.inf, over=lambda: False)
+        values.append(lower_bound(X, D, 5, duals, no_cuts(), **LIMITS, state=fresh_state()).value)
+    assert values[0] < values[1] <= sse(X, labels)
 
 
 def test_altered_certificates_are_rejected_or_prove_less():

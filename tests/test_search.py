@@ -253,7 +253,7 @@ def test_bound_refuses_large_tables():
         shoal.partition(np.zeros((5001, 1)), 3, "search", bound=True)
 
 
-@pytest.mark.parametrize(("name", "k", "loss"), [("tarragona", 5, 20.4), ("census", 5, 7.6), ("eia", 3, 0.40)])
+@pytest.mark.parametrize(("name", "k", "loss"), [("tarragona", 3, 14.9), ("census", 3, 4.95)])
 def test_reference_tables_fall_below_the_papers_best(reference, name, k, loss):
     X = reference(name)
     assert information_loss(X, shoal.partition(X, k, "search", steps=60_000, seed=0)) < loss

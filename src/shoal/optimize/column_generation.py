@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.optimize.bounds import Bound, lower_bound, sizes_that_matter
-from shoal.optimize.columns import Columns, Cuts, reduced_costs
+from shoal.optimize.columns import Columns, Cuts, no_cuts, reduced_costs
+from shoal.optimize.dual_ascent import ascend, first_duals
 from shoal.optimize.master import Master
 from shoal.optimize.pricing import distances, guess_groups, pair_weights
 from shoal.optimize.separation import violated_triples
@@ -32,9 +33,11 @@ from shoal.types import Floats, Ints
 
 __all__ = ["ColumnGeneration", "Limits"]
 
-# Above this size the relaxation is solved by an interior-point method, and without cuts: pricing them would mean to
-# enumerate groups of up to 2k−1 records.
+# Above this size the master problem is so degenerate that column generation stalls, and to price cuts would mean to
+# enumerate groups of up to 2k−1 records: the duals are found by ascent instead.
 _SMALL = 6
+# Ascents, each followed by a proof that teaches the next what it missed.
+_CLIMBS = 40
 # Rounds of heuristic pricing before groups are recombined: a few bring nearly all the gain.
 _GUESSES = 8
 
@@ -81,7 +84,6 @@ class ColumnGeneration:
         self.D = distances(self.X)
         self.W = np.empty_like(self.D)
         first = np.arange(self.incumbent)
-        # Groups of many records make most basic columns zero: the simplex method then hardly moves.
         self.large = self.k > _SMALL
         self.master = Master(
             self.n, self.columns.take(first), upper=self.upper, method="ipm" if self.large else "simplex"
@@ -107,6 +109,10 @@ class ColumnGeneration:
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
+        # A bound early, whatever becomes of the rest, and a centre for the smoothing.
+        self._climb(_CLIMBS if self.large else 2)
+        if self.large:
+            return
         last = -np.inf
         for cut_round in range(self.limits.rounds + 1):
             answer = self.relax(1e-3 if cut_round == 0 else 0.05)
@@ -115,7 +121,7 @@ class ColumnGeneration:
             x, cuts = answer
             gained = self.value - last
             last = self.value
-            if self.large or cut_round == self.limits.rounds or gained < 0.002 * (self.upper - self.value):
+            if cut_round == self.limits.rounds or gained < 0.002 * (self.upper - self.value):
                 break
             self._forget_cuts(cuts)
             triples = self._fresh(
@@ -126,6 +132,35 @@ class ColumnGeneration:
             self.master.cut(triples)
         self.relax(1e-3)
 
+    def _climb(self, turns: int) -> None:
+        """Ascend in the duals and prove what they are worth; for large groups instead of the master problem."""
+        duals = first_duals(self.X, self._incumbent_labels())
+        known = np.empty((0, self.k), dtype=np.int64)
+        began = time.monotonic()
+        for turn in range(turns):
+            if self.over() or self.closed():
+                return
+            # The proof that follows needs time too, and so does column generation where it is worth it.
+            if self.large:
+                until = time.monotonic() + 0.7 * (self.limits.deadline - time.monotonic())
+            else:
+                until = began + 0.1 * (turn + 1) * (self.limits.deadline - began)
+            duals = ascend(self.X, self.D, self.k, duals, self.upper, known, steps=100, until=until, over=self.over)
+            before = self.bound
+            bound = self._prove(duals, no_cuts())
+            if bound is None or (turn > 2 and self.bound - before < 1e-3 * (self.upper - self.bound)):
+                return
+            # What the heuristic missed is known from now on.
+            known = np.vstack([known, bound.columns.member.reshape(-1, self.k)])[-30 * self.n :]
+            if self.best is not None:
+                duals = self.best.duals
+
+    def _incumbent_labels(self) -> Ints:
+        labels = np.empty(self.n, dtype=np.int64)
+        for g in range(self.incumbent):
+            labels[self.columns[g]] = g
+        return labels
+
     def relax(self, share: float) -> tuple[Floats, Cuts] | None:
         """Price until value and bound of the relaxation differ by less than a share of the gap; None out of time."""
         mix = 0.5
@@ -134,14 +169,12 @@ class ColumnGeneration:
             if answer is None or self.over():
                 return None
             self.value, duals, cuts, x = answer
-            if self.large and len(self.master.columns) > 8 * self.n:
-                self._thin_out(duals, cuts)
             if self._from_seen(duals, cuts) >= 50:
                 continue
             centre = duals
             if self.best is not None and mix > 0:
                 centre = mix * self.best.duals + (1 - mix) * duals
-            if self._from_guesses(duals, centre, cuts) >= 20:
+            if self._from_guesses(centre, cuts) >= 20:
                 continue
             bound = self._prove(centre, cuts)
             fresh = 0
@@ -167,7 +200,7 @@ class ColumnGeneration:
                 if answer is None:
                     return None
                 self.value, duals, cuts, _ = answer
-            if guesses == _GUESSES or self._from_guesses(duals, duals, cuts) <= self.n // 20:
+            if guesses == _GUESSES or self._from_guesses(duals, cuts) <= self.n // 20:
                 break
         return duals
 
@@ -196,22 +229,13 @@ class ColumnGeneration:
         self.taken[order] = True
         return self._add(self.columns.take(order), duals, cuts)
 
-    def _from_guesses(self, duals: Floats, centre: Floats, cuts: Cuts) -> int:
+    def _from_guesses(self, centre: Floats, cuts: Cuts) -> int:
         added = 0
         for size in sizes_that_matter(self.n, self.k, cuts)[:3]:
             pair_weights(self.D, self.X.shape[1], centre, cuts.triple, cuts.price, size, self.W)
             groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise), axis=1), axis=0)
-            added += self._add(Columns.of(self.X, groups), duals, cuts)
+            added += self._add(Columns.of(self.X, groups), centre, cuts)
         return added
-
-    def _thin_out(self, duals: Floats, cuts: Cuts) -> None:
-        """Keep the 5n columns of least reduced cost, and the incumbent's; the others may come again."""
-        rest = reduced_costs(self.master.columns, duals, cuts)
-        rest[: self.incumbent] = -np.inf
-        which = np.sort(np.argsort(rest, kind="stable")[: 5 * self.n])
-        self.master.keep(which)
-        self.known = set(self.master.columns.keys())
-        self.taken[self.incumbent :] = False
 
     def _add(self, columns: Columns, duals: Floats, cuts: Cuts) -> int:
         """Add the columns that are new and have a negative reduced cost to the master."""

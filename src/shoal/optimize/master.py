@@ -37,6 +37,7 @@ class Master:
         self.solver.setOptionValue("solver", method)
         # Duals from the interior move groups more evenly than those of a corner.
         self.solver.setOptionValue("run_crossover", "off")
+        self.solver.setOptionValue("ipm_optimality_tolerance", 1e-6)
         # Every right-hand side is 1 and costs are SSEs: the objective in units of the incumbent is well scaled.
         self.unit = upper or 1.0
         one, none = np.ones(n), np.empty(0)
@@ -82,12 +83,6 @@ class Master:
             np.ones(len(column)),
         )
         self.triples = np.vstack([self.triples, triples])
-
-    def keep(self, which: Ints) -> None:
-        """Remove all columns but these."""
-        gone = np.setdiff1d(np.arange(len(self.columns)), which)
-        self.solver.deleteCols(len(gone), gone.astype(np.int32))
-        self.columns = self.columns.take(which)
 
     def drop_cuts(self, idle: Ints) -> None:
         """Remove cuts by number."""

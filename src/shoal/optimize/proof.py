@@ -143,7 +143,9 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
     generation.run()
     best = generation.best
     if best is None:
-        return Proven(labels, 0.0, "bounded", nothing)
+        # Out of time before any bound: the columns generated may still hold a better partition.
+        better, _ = _choose(generation, generation.master.columns, labels, until, nodes=1)
+        return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
     optimal = generation.closed()
     if not optimal and not attempt.state[STOP]:
         labels = _restricted(
@@ -152,10 +154,11 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
         optimal = generation.closed()
     listed = 0
     if not optimal and not attempt.state[STOP]:
-        columns = _all_within_gap(generation)
-        if columns is not None:
+        columns = _all_within_gap(generation, until)
+        # Without a clock only an integer programme that surely ends is begun.
+        if columns is not None and (until is not None or len(columns) <= 40 * generation.n):
             listed = len(columns)
-            better, optimal = _choose(generation, columns, labels, until, nodes=20_000)
+            better, optimal = _choose(generation, columns, labels, until, nodes=500)
             labels = _adopt(generation, labels, better)
     upper = generation.upper
     # The repaired duals are rounded; whoever checks them must not find a unit in the last place less.
@@ -183,7 +186,7 @@ def _restricted(generation: ColumnGeneration, labels: Ints, until: float | None)
     for share in (0.1, 0.3, 1.0):
         gap = generation.upper - best.value
         near = np.flatnonzero(rest <= share * gap)
-        better, proven = _choose(generation, columns.take(near), labels, until, nodes=2000)
+        better, proven = _choose(generation, columns.take(near), labels, until, nodes=100)
         labels = _adopt(generation, labels, better)
         if not proven or generation.state[STOP] or generation.upper - best.value <= share * gap:
             break
@@ -201,7 +204,7 @@ def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> I
     return canonical_labels(better)
 
 
-def _all_within_gap(generation: ColumnGeneration) -> Columns | None:
+def _all_within_gap(generation: ColumnGeneration, until: float | None) -> Columns | None:
     """List every group of k … 2k−1 records that a better partition could hold; None if there are too many."""
     best = generation.best
     assert best is not None  # noqa: S101  (for the type checker: the caller has one)
@@ -218,11 +221,12 @@ def _all_within_gap(generation: ColumnGeneration) -> Columns | None:
             size,
             gap,
             room=4 * _LISTED,
-            most=generation.limits.most * 4,
+            # Large groups are too many or few: a short look tells.
+            most=2_000_000 if generation.large else generation.limits.most,
             state=generation.state,
             work=generation.W,
         )
-        if not found.complete:
+        if not found.complete or (until is not None and time.monotonic() >= until):
             return None
         columns = Columns.of(generation.X, found.groups)
         columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= gap))
