@@ -22,7 +22,7 @@ def nearest(X: Floats, count: int) -> Ints:
     n = len(X)
     count = min(count, n - 1)
     # A common offset would cost the tree its digits.
-    _, found = cKDTree(X - X[0]).query(X - X[0], count + 1)
+    _, found = cKDTree(X - X[0]).query(X - X[0], count + 1, workers=-1)
     found = found.reshape(n, count + 1)
     # A record is not always first in its own list: duplicates may precede it, or push it out.
     other = found != np.arange(n)[:, None]

@@ -35,8 +35,8 @@ from shoal.types import Floats, Ints
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-# A block of so many records is grouped by MDAV in a second or two: larger tables start from blocks.
-START_BLOCK = 20_000
+# A block of so many records is grouped by MDAV in a moment: larger tables start from blocks.
+START_BLOCK = 5_000
 _SECONDS = 60.0
 
 
