@@ -158,8 +158,9 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
     listed = 0
     if not optimal and not attempt.state[STOP]:
         columns = _all_within_gap(generation, until)
-        # Without a clock only an integer programme that surely ends is begun.
-        if columns is not None and (until is not None or len(columns) <= 40 * generation.n):
+        # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
+        room = 40 * generation.n if until is None else int(2000 * max(until - time.monotonic(), 0.0))
+        if columns is not None and len(columns) <= room:
             listed = len(columns)
             better, optimal = _choose(generation, columns, labels, until, nodes=500)
             labels = _adopt(generation, labels, better)
