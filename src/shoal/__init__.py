@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from shoal.estimator import Microaggregator
     from shoal.grouping import partition
     from shoal.masking import mask
+    from shoal.optimize.certificate import verify_bound
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
     from shoal.release import Release
@@ -54,6 +55,7 @@ __all__ = [
     "partition",
     "publish",
     "spanning_tree",
+    "verify_bound",
 ]
 
 _HOMES = {
@@ -68,6 +70,7 @@ _HOMES = {
     "partition": "shoal.grouping",
     "spanning_tree": "shoal.algorithms.spanning_tree",
     "publish": "shoal.privacy.publishing",
+    "verify_bound": "shoal.optimize.certificate",
 }
 
 

@@ -104,6 +104,11 @@ def repeat(path: Path, *, output: str | os.PathLike[str] | None = None, progress
     options = parameters.pop("options")
     if parameters["weights"] == "given as a vector":
         raise InputError(f"Manifest {path} cannot be repeated: the weights were a vector that is not in a file.")
+    if options.get("steps", 0) is None or parameters["method"] == "decomposition":
+        raise InputError(
+            f"Manifest {path} cannot be repeated to the byte: method {parameters['method']!r} was limited by time, and "
+            "how far it comes depends on the machine. Give steps in place of a time to make a run repeatable."
+        )
     release = mask(source, output=target, progress=progress, **parameters, **options)
     if sha256(target) != content["output"]["sha256"]:
         raise VerificationError(

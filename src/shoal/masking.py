@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import repeat
@@ -18,11 +18,11 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal.aggregation import AGGREGATES, Aggregate, group_values
-from shoal.algorithms.registry import Method, Outcome, find
+from shoal.algorithms.registry import SEARCH_SECONDS, Method, Outcome, find
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
-from shoal.progress import watch
+from shoal.progress import STOP, observe, watch
 from shoal.release import Release
 from shoal.tables.choosing import as_names, check_output, choose_columns, open_data
 from shoal.tables.files import write_file
@@ -148,7 +148,11 @@ def mask(
 
     with watchmaker("partition"):
         grouped = watch(
-            lambda state: group_cells(Z, plan, entry, k, chosen, seed, state), len(Z), title=method, show=progress
+            lambda state: group_cells(Z, plan, entry, k, chosen, seed, state),
+            len(Z),
+            title=_live(method, Z) if entry.anytime and len(plan.cells) == 1 else method,
+            show=progress,
+            keep=entry.anytime,
         )
 
     with watchmaker("aggregate"):
@@ -359,7 +363,8 @@ def group_cells(
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
         else:
             records = np.ascontiguousarray(Z[np.ix_(rows, present)])
-            outcome = entry.run(records, k, {**options, **given}, seed=seed, state=state)
+            allowed = _share_of(options, len(rows) / len(Z)) if entry.anytime else options
+            outcome = entry.run(records, k, {**allowed, **given}, seed=seed, state=state)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset
         else:
@@ -369,7 +374,37 @@ def group_cells(
                 labels[np.ix_(rows, present)] = outcome.labels + offset
         offset += int(outcome.labels.max()) + 2
         outcomes.append(outcome)
-    return replace(_merged(outcomes), labels=canonical_labels(labels))
+    merged = _merged(outcomes)
+    facts = {**merged.facts, "stopped": "by hand"} if state[STOP] else merged.facts
+    return replace(merged, labels=canonical_labels(labels), facts=facts)
+
+
+def _share_of(options: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """Give a cell its share of the time or the steps that an anytime method may take."""
+    seconds, steps = options["time_limit"], options["steps"]
+    if seconds is None and steps is None:
+        seconds = SEARCH_SECONDS
+    return {
+        **options,
+        "time_limit": None if seconds is None else seconds * share,
+        "steps": None if steps is None else max(1, int(steps * share)),
+    }
+
+
+def _live(title: str, Z: Floats) -> Callable[[State], str]:
+    """Return what tells of a running search: loss, bound, gap, steps a second."""
+    total, began = float(np.nansum(np.square(Z))) or 1.0, time.monotonic()
+
+    def line(state: State) -> str:
+        steps, sse, bound = observe(state)
+        if sse is None:
+            return title
+        parts = [f"{title}: loss {100 * sse / total:.5f} %"]
+        if bound is not None:
+            parts.append(f"bound {100 * bound / total:.5f} %, gap {100 * (sse - bound) / sse if sse else 0.0:.3f} %")
+        return ", ".join([*parts, f"{steps / (time.monotonic() - began):,.0f} steps/s"])
+
+    return line
 
 
 def _merged(outcomes: Sequence[Outcome]) -> Outcome:

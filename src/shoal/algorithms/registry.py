@@ -19,7 +19,10 @@ from shoal.progress import fresh_state
 if TYPE_CHECKING:
     from shoal.types import Floats, Ints, State
 
-__all__ = ["METHODS", "Listing", "Method", "Option", "Outcome", "find", "methods"]
+__all__ = ["METHODS", "SEARCH_SECONDS", "Listing", "Method", "Option", "Outcome", "find", "methods"]
+
+
+SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ class Method:
         Whether it takes a ``seed``.
     whole_records
         Whether its groups are of whole records; if not, masking is not k-anonymous.
+    anytime
+        Whether it publishes what it has reached and has a result at any time: Ctrl-C ends it with the best so far.
     """
 
     name: str
@@ -133,6 +138,7 @@ class Method:
     options: tuple[Option, ...] = ()
     random: bool = False
     whole_records: bool = True
+    anytime: bool = False
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
@@ -297,6 +303,61 @@ _ENTRIES = (
                 choices=("tour", "nearest", "maximum", "best"),
             ),
         ),
+    ),
+    Method(
+        name="two-swap",
+        summary="swap records between the groups of another method while that lowers the loss",
+        paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
+        cost="O(d n² + d n k · swaps)",
+        function="two_swap:two_swap",
+        sizes="variable",
+        below_2k=False,
+        options=(
+            Option(
+                "start",
+                str,
+                "best",
+                "the method to start from; best: the better of mdav and v-mdav",
+                choices=("best", "mdav", "v-mdav", "diameter", "centroid"),
+            ),
+            Option(
+                "variant",
+                str,
+                "steepest",
+                "steepest: the best of all swaps; fast: the best near each record",
+                choices=("steepest", "fast"),
+            ),
+        ),
+    ),
+    Method(
+        name="decomposition",
+        summary="two-swap, then column generation in subsets, then two-swap",
+        paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
+        cost="O(d n²), and up to time_limit for each subset",
+        function="shoal.optimize.decomposition:decomposition",
+        sizes="variable",
+        below_2k=False,
+        options=(
+            Option("subsets", int, 10, "how many subsets at most: fewer lose less and take longer", minimum=1),
+            Option("first_swap", bool, True, "improve the start by swaps before it is divided (Step 3)"),
+            Option("time_limit", float, 60.0, "seconds for each subset", minimum=0.0),
+        ),
+    ),
+    Method(
+        name="search",
+        summary="the least loss there is within a time limit; with a proven bound on request",
+        paper="shoal",
+        cost="O(n (d + k)) memory, O(n²) with bound; the time that is given",
+        function="shoal.optimize.search:search",
+        sizes="variable",
+        options=(
+            Option("time_limit", float, None, "seconds to search; 60 if no steps are given either", minimum=0.0),
+            Option("steps", int, None, "steps to search: with a seed, always the same result", minimum=0),
+            Option("bound", bool, False, "prove how far from the optimum the result can be (up to 5000 records)"),
+            Option("threads", int, None, "threads for tables beyond 5000 records; all cores if not given", minimum=1),
+        ),
+        random=True,
+        anytime=True,
     ),
 )
 

@@ -29,6 +29,8 @@ def mask(
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
     ] = None,
+    seconds: Annotated[float | None, typer.Option("--time", help="Seconds to search, for method search.")] = None,
+    bound: Annotated[bool, typer.Option("--bound", help="Also prove how far from the optimum it can be.")] = False,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column that splits into strata; repeat.")] = None,
     weights: Annotated[str | None, typer.Option(help="Column of record weights: keeps weighted totals.")] = None,
     missing: Annotated[str, typer.Option(help="Records with missing values: error, group or drop.")] = "error",
@@ -49,6 +51,8 @@ def mask(
     """Mask a table: groups of at least k similar records share their values.
 
     Example: shoal mask firms.csv -k 5 -c sales -c assets --by region -o masked.csv
+
+    With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified.
     """
     if from_manifest is not None:
         from shoal.manifest import repeat
@@ -90,7 +94,7 @@ def mask(
         encoding=encoding,
         decimal=decimal,
         progress=True,
-        **read_pairs(option or []),
+        **_options(option or [], seconds, bound=bound),
     )
     print_release(release, verbose=verbose)
     typer.echo(f"{'masked table':<17} {output}")
@@ -103,6 +107,15 @@ def mask(
     if report is not None:
         release.report(report, source=source, output=output)
         typer.echo(f"{'report':<17} {report}")
+
+
+def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[str, object]:
+    options = read_pairs(pairs)
+    if seconds is not None:
+        options["time_limit"] = seconds
+    if bound:
+        options["bound"] = True
+    return options
 
 
 def read_pairs(pairs: list[str]) -> dict[str, object]:
