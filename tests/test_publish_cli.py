@@ -178,3 +178,23 @@ def test_the_python_of_the_docs_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, {})
+
+
+def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    secret = 48.123456
+    pl.DataFrame({"sales": [1.5, 2.5, 90.0, secret, 3.25] * 20}).write_csv("in.csv")
+    code, out, _, _ = invoke(
+        "publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "out.csv", "--report", "out.html"
+    )
+    assert code == 0
+    assert "out.html" in out
+    page = Path("out.html").read_text(encoding="utf-8")
+    for words in ("Publication report", "ε = 1", "Definition 3", "0 to 100", "Terms"):
+        assert words in page
+    assert str(secret) not in page
+    assert "clipped: " not in page
+    assert "expected SSE" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert invoke("publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "o.csv", "--report", "r.txt")[0] == 1
+    assert not Path("o.csv").exists()

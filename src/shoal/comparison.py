@@ -238,7 +238,7 @@ def compare(
         trials: list[Trial] = []
         shared: dict[str, list[Mapping[str, Any]]] = {}
         for entry in chosen:
-            options = _options(entry, time_limit)
+            options = _options(entry, time_limit, len(plan.cells))
             for size in sizes:
                 if state[STOP]:
                     break
@@ -333,7 +333,7 @@ def _affordable(
         if entry.univariate and Z.shape[1] > 1:
             left_out[entry.name] = f"it groups one column, the table has {Z.shape[1]}"
             continue
-        options = _options(entry, time_limit)
+        options = _options(entry, time_limit, len(plan.cells))
         limited = options.get("time_limit") is not None
         seconds = 0.0 if limited or not blocks else predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
         if seconds > time_limit:
@@ -345,9 +345,14 @@ def _affordable(
     return chosen, left_out
 
 
-def _options(entry: Method, time_limit: float) -> dict[str, Any]:
-    limited = any(option.name == "time_limit" for option in entry.options)
-    return entry.read_options({"time_limit": time_limit} if limited else {})
+def _options(entry: Method, time_limit: float, cells: int) -> dict[str, Any]:
+    """Return the method's options, with a time limit where it has one."""
+    defaults = entry.read_options({})
+    if "time_limit" not in defaults:
+        return defaults
+    # An anytime method shares its time out by itself; the others allow it to each cell, and to each subset of it.
+    limit = time_limit if entry.anytime else time_limit / cells / defaults.get("subsets", 1)
+    return entry.read_options({"time_limit": limit})
 
 
 def _shared_work(

@@ -65,6 +65,7 @@ def publish(
         bool, typer.Option("--explore", help="Release nothing: expected error of every method by k and epsilon.")
     ] = False,
     manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON).")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report of the release here (HTML).")] = None,
     seed: Annotated[
         int | None, typer.Option(help="Reproducible noise, for experiments: such a table must not be released.")
     ] = None,
@@ -104,7 +105,7 @@ def publish(
     from shoal.privacy.manifest import write_publication_manifest
     from shoal.privacy.publishing import publish as publish_table
 
-    check_extras(source, output, labels=None, manifest=manifest)
+    check_extras(source, output, labels=None, manifest=manifest, report=report)
     if ledger is not None:
         check_extras(source, output, labels=None, manifest=ledger)
         if manifest is not None and ledger.resolve() == manifest.resolve():
@@ -126,6 +127,9 @@ def publish(
     if manifest is not None:
         write_publication_manifest(publication, manifest, source=source, output=output)
         typer.echo(f"{'manifest':<17} {manifest}")
+    if report is not None:
+        publication.report(report)
+        typer.echo(f"{'report':<17} {report}")
 
 
 def read_bounds_options(given: list[str]) -> dict[str, tuple[float, float]] | str:

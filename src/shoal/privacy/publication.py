@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from shoal.tables.frames import Name
@@ -91,6 +93,13 @@ class Publication:
             facts = f"{groups}; {self.clipped[name]:,} values clipped"
             lines.append((str(name), f"{facts}; expected SSE {self.expected_sse[name]:.4g}"))
         return lines
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a report as one HTML file that may go along with the data, and return its path."""
+        from shoal.report.pages import write_page
+        from shoal.report.publication import publication_page
+
+        return write_page(publication_page(self), path)
 
     def _terms(self, name: Name) -> str:
         """Say what holds for a column; a domain that was read from the data would tell its maximum."""
