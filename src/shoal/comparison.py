@@ -14,6 +14,7 @@ import numpy as np
 from shoal.algorithms.cost import predicted_seconds
 from shoal.algorithms.registry import METHODS, Method, find
 from shoal.assessment.risk import linkage
+from shoal.display import aligned, html_table
 from shoal.errors import InputError
 from shoal.grouping import check_k
 from shoal.masking import (
@@ -146,12 +147,7 @@ class Comparison:
         return write_page(comparison_page(self), path)
 
     def __str__(self) -> str:
-        rows = self.cells()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-            for row in rows
-        ]
+        lines = [aligned(self.cells())]
         lines += [f"left out          {method}: {why}" for method, why in self.left_out.items()]
         chosen = self.choice
         lines.append(
@@ -163,10 +159,8 @@ class Comparison:
         from html import escape
 
         head, *rows = self.cells()
-        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         absent = "".join(f"<p>left out: {escape(method)}: {escape(why)}</p>" for method, why in self.left_out.items())
-        return f"<table><tr>{cells}</tr>{body}</table>{absent}"
+        return html_table(rows, head) + absent
 
 
 def compare(

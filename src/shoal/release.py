@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from shoal.display import html_table
 from shoal.tables.frames import Name
 from shoal.types import Ints
 
@@ -149,10 +150,4 @@ class Release:
         return "\n".join(f"{name:<17} {value}" for name, value in self.rows())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
-            for name, value in self.rows()
-        )
-        return f"<table>{cells}</table>"
+        return html_table(self.rows())

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from shoal.algorithms._select import select_nth
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -74,7 +75,7 @@ def build(X: Floats) -> KdTree:
             right[node] = -1 - a
             continue
         mid = _middle(rows, widest, start, stop, boxes, node, a, b, size)
-        _select(rows, ids, widest, start, stop - 1, mid * size)
+        select_nth(rows, ids, widest, start, stop - 1, mid * size)
         right[node] = node + 2 * (mid - a)
         stack[top + 1, 0], stack[top + 1, 1], stack[top + 1, 2] = right[node], mid, b
         stack[top + 2, 0], stack[top + 2, 1], stack[top + 2, 2] = node + 1, a, mid
@@ -115,33 +116,6 @@ def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node:
         below += rows[i, axis] < middle
     least = (b - a + 3) // 4
     return a + min(max((below + size // 2) // size, least), b - a - least)
-
-
-@njit(cache=True, nogil=True)
-def _select(rows: Floats, ids: Ints, axis: int, low: int, high: int, nth: int) -> None:
-    """Sort just enough that the rows before `nth` are not above it on the axis, nor those after it below."""
-    d = rows.shape[1]
-    while low < high:
-        a, b, c = rows[low, axis], rows[(low + high) // 2, axis], rows[high, axis]
-        pivot = max(min(a, b), min(max(a, b), c))
-        i, j = low, high
-        while i <= j:
-            while rows[i, axis] < pivot:
-                i += 1
-            while rows[j, axis] > pivot:
-                j -= 1
-            if i <= j:
-                for t in range(d):
-                    rows[i, t], rows[j, t] = rows[j, t], rows[i, t]
-                ids[i], ids[j] = ids[j], ids[i]
-                i += 1
-                j -= 1
-        if nth <= j:
-            high = j
-        elif nth >= i:
-            low = i
-        else:
-            return
 
 
 @njit(cache=True, nogil=True)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from shoal.algorithms._select import select_nth
 from shoal.types import Floats, Ints
 
 __all__ = [
@@ -91,7 +92,7 @@ def _build(X: Floats, pool: Pool) -> None:
     """Halve the records at the median of the widest column until they fit into leaves."""
     n, d = X.shape
     records = np.arange(n)
-    keys = np.empty(n)
+    keys = np.empty((n, 1))
     nodes = len(pool.left)
     start = np.zeros(nodes, dtype=np.int64)
     pool.left[0] = n
@@ -109,8 +110,8 @@ def _build(X: Floats, pool: Pool) -> None:
         if node < first_leaf:
             half = size // 2
             for i in range(a, a + size):
-                keys[i] = X[records[i], widest]
-            _select(keys, records, a, a + size - 1, a + half)
+                keys[i, 0] = X[records[i], widest]
+            select_nth(keys, records, 0, a, a + size - 1, a + half)
             left = 2 * node + 1
             start[left], pool.left[left] = a, half
             start[left + 1], pool.left[left + 1] = a + half, size - half
@@ -122,30 +123,6 @@ def _build(X: Floats, pool: Pool) -> None:
                 pool.place[record] = leaf * LEAF + slot
                 for j in range(d):
                     pool.columns[leaf, j, slot] = X[record, j]
-
-
-@njit(cache=True, nogil=True)
-def _select(keys: Floats, records: Ints, low: int, high: int, middle: int) -> None:
-    """Move the smaller keys before the middle and the larger ones after it (Hoare)."""
-    while low < high:
-        pivot = keys[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while keys[i] < pivot:
-                i += 1
-            while keys[j] > pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                records[i], records[j] = records[j], records[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            high = j
-        elif middle >= i:
-            low = i
-        else:
-            return
 
 
 @njit(cache=True, nogil=True)

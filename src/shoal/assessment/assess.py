@@ -11,6 +11,7 @@ import polars as pl
 
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
 from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
+from shoal.display import aligned, html_table
 from shoal.errors import InputError
 from shoal.tables.choosing import as_names, open_data
 from shoal.tables.frames import Name, Table, check_name, codes_of, strata_of
@@ -99,7 +100,7 @@ class Assessment:
 
     def __str__(self) -> str:
         parts = [f"{self.records:,} records"]
-        parts += [f"\n{title}\n{_aligned([head, *rows])}" for title, head, rows in self.tables()]
+        parts += [f"\n{title}\n{aligned([head, *rows], numeric=False)}" for title, head, rows in self.tables()]
         sentences = [f"{finding.name}: {finding.means} {finding.limits}" for finding in self.risk]
         parts.append("\nWhat the measures of risk mean, and do not mean\n" + "\n".join(sentences))
         if self.notes:
@@ -109,14 +110,7 @@ class Assessment:
     def _repr_html_(self) -> str:
         from html import escape
 
-        parts = []
-        for title, head, rows in self.tables():
-            cells = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in head)
-            body = "".join(
-                "<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>"
-                for row in rows
-            )
-            parts.append(f"<table><caption>{escape(title)}</caption><tr>{cells}</tr>{body}</table>")
+        parts = [html_table(rows, head, title) for title, head, rows in self.tables()]
         meanings = "".join(
             f"<li><b>{escape(finding.name)}</b>: {escape(finding.means)} {escape(finding.limits)}</li>"
             for finding in self.risk
@@ -326,9 +320,3 @@ def percent(change: float) -> str:
 def plain(value: float, digits: int) -> str:
     """Write a number, or a dash where there is none."""
     return "–" if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _aligned(rows: list[list[str]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join(lines)

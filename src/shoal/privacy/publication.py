@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from shoal.display import html_table
 from shoal.tables.frames import Name
 from shoal.types import Ints
 
@@ -118,10 +119,4 @@ class Publication:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
-            for name, value in self.rows()
-        )
-        return f"<table>{cells}</table>"
+        return html_table(self.rows())

@@ -1,0 +1,46 @@
+"""Tables of text for terminals and notebooks: every result prints itself through these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+__all__ = ["aligned", "html_table"]
+
+
+def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
+    """Align columns: the first to the left, the others to the right if they hold numbers.
+
+    Examples
+    --------
+    >>> print(aligned([["k", "loss"], ["10", "9.1"]]))
+    k   loss
+    10   9.1
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+
+    def placed(i: int, cell: str) -> str:
+        return cell.rjust(widths[i]) if numeric and i else cell.ljust(widths[i])
+
+    return "\n".join("  ".join(placed(i, cell) for i, cell in enumerate(row)).rstrip() for row in rows)
+
+
+def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), caption: str = "") -> str:
+    """Make a table for a notebook; without a head, the first cell of each row is its heading.
+
+    Examples
+    --------
+    >>> html_table([["records", "9"]])
+    "<table><tr><th style='text-align:left'>records</th><td style='text-align:left'>9</td></tr></table>"
+    """
+    left = " style='text-align:left'"
+
+    def cell(text: str, *, heading: bool) -> str:
+        kind = "th" if heading else "td"
+        return f"<{kind}{left}>{escape(text)}</{kind}>"
+
+    lines = [[cell(text, heading=True) for text in head]] if head else []
+    lines += [[cell(text, heading=not head and i == 0) for i, text in enumerate(row)] for row in rows]
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+    return f"<table>{title}{body}</table>"
