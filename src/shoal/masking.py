@@ -19,6 +19,9 @@ import numpy as np
 
 from shoal.aggregation import AGGREGATES, Aggregate, group_values
 from shoal.algorithms.registry import Method, Outcome, find
+from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, choose_blocking, find_blocks
+from shoal.blocks.running import group_blocks
+from shoal.engines.memory import peak_memory
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
@@ -48,6 +51,8 @@ def mask(
     missing: Missing = "error",
     integers: Integers = "float",
     aggregate: Aggregate = "mean",
+    block: int | None = None,
+    split: str | None = None,
     seed: int | None = 0,
     output: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
@@ -81,6 +86,12 @@ def mask(
         ``"float"`` releases means of integer columns as they are, ``"round"`` keeps them integers.
     aggregate
         The value that stands for a group: ``"mean"``, ``"median"`` or ``"medoid"`` (a real record's values).
+    block
+        Mask the table in blocks of at most this many records; 0 for none. If not given, tables with more than 100,000
+        records in a stratum are masked in blocks of 10,000 by methods that take several columns.
+    split
+        How blocks are cut: ``"all"`` columns at once (a 2^d-tree), ``"one"`` at a time (above 5 columns, if not given),
+        or ``"univariate"`` (equal intervals of the first column).
     seed
         Decides the result of a random method.
     output
@@ -141,14 +152,32 @@ def mask(
         check_k(k, table.rows)
         plan = _plan(table, names, by_names, weights, missing, k)
 
+    rule = choose_blocking(
+        block,
+        split,
+        k,
+        len(names),
+        max(len(rows) for rows, _ in plan.cells),
+        method=method,
+        useful=entry.whole_records and not entry.univariate,
+        able=entry.whole_records,
+    )
+    blocks: Blocks | None = None
+    if rule is not None:
+        with watchmaker("block"):
+            blocks, block_of = _block(plan, rule)
+
     with watchmaker("standardise"):
-        scale = scaling(plan.X)
+        scale = scaling(plan.X) if blocks is None else blocks.scale
         Z = scale.apply(plan.X)
 
+    def group(state: State) -> Outcome:
+        if blocks is None:
+            return _group(Z, plan, entry, k, chosen, seed, state)
+        return _group_blocks(Z, blocks, block_of, entry, k, chosen, seed, state)
+
     with watchmaker("partition"):
-        grouped = watch(
-            lambda state: _group(Z, plan, entry, k, chosen, seed, state), len(Z), title=method, show=progress
-        )
+        grouped = watch(group, len(Z), title=method, show=progress)
 
     with watchmaker("aggregate"):
         released = _aggregate(Z, plan, grouped.labels, aggregate)
@@ -200,6 +229,8 @@ def mask(
             "missing": missing,
             "integers": integers,
             "aggregate": aggregate,
+            "block": None if block is None else int(block),
+            "split": split,
             "seed": seed,
             "delimiter": delimiter,
             "encoding": encoding,
@@ -374,6 +405,32 @@ def _group(
         offset += int(outcome.labels.max()) + 1
         outcomes.append(outcome)
     return replace(_merged(outcomes), labels=canonical_labels(labels))
+
+
+def _block(plan: _Plan, rule: Blocking) -> tuple[Blocks, Ints]:
+    """Cut every cell into blocks; return them and the block of each record."""
+    roots = np.empty(len(plan.X), dtype=np.int64)
+    for number, (rows, _) in enumerate(plan.cells):
+        roots[rows] = number
+    blocks = find_blocks(InMemory(plan.X, roots), len(plan.cells), rule)
+    return blocks, assign(0, plan.X, roots, blocks)
+
+
+def _group_blocks(
+    Z: Floats,
+    blocks: Blocks,
+    block_of: Ints,
+    entry: Method,
+    k: int,
+    options: Mapping[str, Any],
+    seed: int | None,
+    state: State,
+) -> Outcome:
+    """Partition every block; what is proven of a block says nothing of the table."""
+    workers = os.cpu_count() or 1
+    labels = group_blocks(Z, block_of, entry, k, options, records=len(Z), seed=seed, state=state, workers=workers)
+    facts = {**blocks.facts, "engine": "memory", "peak memory": peak_memory()}
+    return Outcome(canonical_labels(labels), facts=facts)
 
 
 def _merged(outcomes: Sequence[Outcome]) -> Outcome:

@@ -34,6 +34,12 @@ def mask(
     missing: Annotated[str, typer.Option(help="Records with missing values: error, group or drop.")] = "error",
     integers: Annotated[str, typer.Option(help="Means of integer columns: float or round.")] = "float",
     aggregate: Annotated[str, typer.Option(help="A group's value: mean, median or medoid.")] = "mean",
+    block: Annotated[
+        int | None,
+        typer.Option(help="Mask in blocks of at most so many records; 10000 above 100000 records if not given."),
+    ] = None,
+    no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks.")] = False,
+    split: Annotated[str | None, typer.Option(help="How blocks are cut: all, one or univariate.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the result of a random method.")] = 0,
     labels: Annotated[Path | None, typer.Option(help="Also write group and group size of each record here.")] = None,
     manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
@@ -77,6 +83,8 @@ def mask(
         missing=missing,  # type: ignore[arg-type]  # mask() checks the three words
         integers=integers,  # type: ignore[arg-type]
         aggregate=aggregate,  # type: ignore[arg-type]
+        block=0 if no_block else block,
+        split=split,
         seed=seed,
         output=output,
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
