@@ -37,7 +37,7 @@ def write_manifest(
         "output": {"path": _relative(output, path), "sha256": sha256(output)},
         "parameters": dict(release.parameters),
         "result": {
-            "records": len(release.kept),
+            "records": release.records,
             "groups": len(release.sizes),
             "loss": release.loss,
             "bound": release.bound,

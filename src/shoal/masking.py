@@ -21,6 +21,7 @@ from shoal.aggregation import AGGREGATES, Aggregate, group_values
 from shoal.algorithms.registry import Method, Outcome, find
 from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, choose_blocking, find_blocks
 from shoal.blocks.running import group_blocks
+from shoal.engines.local import is_beyond_memory, mask_files
 from shoal.engines.memory import peak_memory
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
@@ -53,6 +54,9 @@ def mask(
     aggregate: Aggregate = "mean",
     block: int | None = None,
     split: str | None = None,
+    engine: str | None = None,
+    memory: str | int | None = None,
+    processes: int | None = None,
     seed: int | None = 0,
     output: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
@@ -92,6 +96,13 @@ def mask(
     split
         How blocks are cut: ``"all"`` columns at once (a 2^d-tree), ``"one"`` at a time (above 5 columns, if not given),
         or ``"univariate"`` (equal intervals of the first column).
+    engine
+        ``"memory"``, or ``"local"`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
+        the file `output`, by processes of this machine. Chosen by the size of the file if not given.
+    memory
+        The memory that engine ``"local"`` may use in all, such as ``"2GB"``; half of what is free if not given.
+    processes
+        How many worker processes it has; one a processor if not given.
     seed
         Decides the result of a random method.
     output
@@ -130,6 +141,30 @@ def mask(
     if output is not None:
         check_target(output)
     by_names, wanted = _as_names(by), None if columns is None else _as_names(columns)
+
+    if is_beyond_memory(data, engine, memory):
+        return mask_files(
+            data,
+            k,
+            output=output,
+            columns=wanted,
+            method=method,
+            options=chosen,
+            by=by_names,
+            weights=weights,
+            missing=missing,
+            integers=integers,
+            aggregate=aggregate,
+            block=block,
+            split=split,
+            seed=seed,
+            memory=memory,
+            processes=processes,
+            delimiter=delimiter,
+            encoding=encoding,
+            decimal=decimal,
+            progress=progress,
+        )
 
     source: Source | None = None
     with watchmaker("read"):

@@ -40,6 +40,9 @@ def mask(
     ] = None,
     no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks.")] = False,
     split: Annotated[str | None, typer.Option(help="How blocks are cut: all, one or univariate.")] = None,
+    engine: Annotated[str | None, typer.Option(help="memory, or local for a table that stays on disk.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory that engine local may use in all, such as 2GB.")] = None,
+    processes: Annotated[int | None, typer.Option(help="Worker processes of engine local.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the result of a random method.")] = 0,
     labels: Annotated[Path | None, typer.Option(help="Also write group and group size of each record here.")] = None,
     manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
@@ -69,10 +72,13 @@ def mask(
     if output is None:
         raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
 
+    from shoal.engines.local import is_beyond_memory
     from shoal.manifest import check_extras, write_labels, write_manifest
     from shoal.masking import mask as mask_table
 
     check_extras(source, output, labels=labels, manifest=manifest)
+    if labels is not None and is_beyond_memory(source, engine, memory):
+        raise InputError("Option --labels needs a table that fits in memory: take --engine memory.")
     release = mask_table(
         source,
         k,
@@ -85,6 +91,9 @@ def mask(
         aggregate=aggregate,  # type: ignore[arg-type]
         block=0 if no_block else block,
         split=split,
+        engine=engine,
+        memory=memory,
+        processes=processes,
         seed=seed,
         output=output,
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
