@@ -21,6 +21,7 @@ from shoal.aggregation import AGGREGATES, Aggregate, group_values
 from shoal.algorithms.registry import Method, Outcome, find
 from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, choose_blocking, find_blocks
 from shoal.blocks.running import group_blocks
+from shoal.engines.dask import is_dask, mask_dask
 from shoal.engines.local import is_beyond_memory, mask_files
 from shoal.engines.memory import peak_memory
 from shoal.errors import InputError, NotKAnonymousWarning
@@ -71,7 +72,7 @@ def mask(
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, SPSS, Stata,
-        SAS).
+        SAS); or a Dask DataFrame, which is masked where it lies.
     k
         The least number of records in a group, at least 2.
     columns
@@ -142,6 +143,22 @@ def mask(
         check_target(output)
     by_names, wanted = _as_names(by), None if columns is None else _as_names(columns)
 
+    if is_dask(data):
+        return mask_dask(
+            data,
+            k,
+            columns=wanted,
+            method=method,
+            options=chosen,
+            by=by_names,
+            weights=weights,
+            missing=missing,
+            integers=integers,
+            aggregate=aggregate,
+            block=block,
+            split=split,
+            seed=seed,
+        )
     if is_beyond_memory(data, engine, memory):
         return mask_files(
             data,

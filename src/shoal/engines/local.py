@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,19 @@ from typing import Any
 import numpy as np
 
 from shoal.aggregation import Aggregate
-from shoal.algorithms.registry import find
-from shoal.blocks.blocking import BLOCK, Blocks, choose_blocking, find_blocks
+from shoal.blocks.blocking import Blocks, find_blocks
+from shoal.engines.common import (
+    buckets_of,
+    check_staged,
+    choose_columns,
+    column_kinds,
+    number_roots,
+    read_rule,
+    summarise,
+)
 from shoal.engines.memory import available_memory, peak_bytes, read_memory
 from shoal.engines.shuffle import Shuffle
-from shoal.engines.sources import Source, find_paths, open_source, record_bytes, stored_bytes
+from shoal.engines.sources import find_paths, open_source, record_bytes, stored_bytes
 from shoal.engines.tasks import (
     Bucket,
     Job,
@@ -47,7 +56,6 @@ from shoal.grouping import check_k
 from shoal.progress import watch
 from shoal.release import Release
 from shoal.tables.files import CSV, PARQUET, written_beside
-from shoal.tables.frames import Stratum, check_name
 from shoal.types import Ints, State
 
 __all__ = ["is_beyond_memory", "mask_files"]
@@ -126,7 +134,7 @@ def mask_files(
                 decimal=decimal,
                 wanted=columns or (),
             )
-            names = _choose(source, columns, by, weights)
+            names = choose_columns(source, columns, by, weights)
             check_k(k, source.rows)
             job = Job(
                 source=source,
@@ -161,6 +169,13 @@ class _Run:
     missing: str
     block: int | None
     split: str | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[step] = time.perf_counter() - start
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Look at all parts: what `shoal.blocks` asks of whoever holds the records."""
@@ -170,120 +185,45 @@ class _Run:
     def release(self, target: Path, limit: int, chosen: bool) -> Release:
         """Do it all."""
         job, workers = self.job, self.workers
-        staged, roots = self._stage(job, "input")
-        self._check(staged)
-        kinds = tuple(_kind([part.kinds[j] for part in staged]) for j in range(len(job.columns)))
+        with self._timed("read"):
+            staged, roots = self._stage(job, "input")
+        check_staged(job, staged, self.missing)
+        kinds = column_kinds(staged)
         n = sum(part.kept for part in staged)
-        d = len(job.columns)
-        wish = self.block if self.block is not None else max(BLOCK, 2 * job.k)
-        entry = find(job.method)
-        rule = choose_blocking(wish, self.split, job.k, d, n, method=job.method, useful=True, able=entry.whole_records)
-        if rule is None:
-            raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
-        blocks = find_blocks(self, roots, rule)
+        rule = read_rule(job, self.block, self.split)
+        with self._timed("block"):
+            blocks = find_blocks(self, roots, rule)
         starts = np.cumsum([0, *(part.kept for part in staged)])
-        found = list(self._mask(blocks, starts, kinds, n))
+        with self._timed("mask"):
+            found = list(self._mask(blocks, starts, kinds, n))
         back = Shuffle(job.folder, "back", len(found), len(staged))
         with written_beside(target) as temporary:
-            self._write(temporary, starts, back, kinds)
-            self._verify(temporary, n)
-        errors = np.sum([bucket.errors for bucket in found], axis=0)
-        totals = np.sum([bucket.totals for bucket in found], axis=0)
-        total = float(totals.sum())
-        rounding = float(np.sum([bucket.rounding for bucket in found]))
-        sizes = np.zeros(max(len(bucket.sizes) for bucket in found), dtype=np.int64)
-        for bucket in found:
-            sizes[: len(bucket.sizes)] += bucket.sizes
-        each = 100 * errors / np.where(totals > 0, totals, np.inf)
-        notes = ["all numeric columns were masked, as none were named"] if chosen else []
-        incomplete = sum(part.incomplete for part in staged)
-        if incomplete:
-            how = "left out (missing='drop')" if job.drop else "masked among those that miss the same columns"
-            notes.append(f"{incomplete} records with missing values were {how}")
-        whole = [name for name, kind in zip(job.columns, kinds, strict=True) if kind == "integer"]
-        if whole:
-            listed, share = ", ".join(whole), 100 * rounding / total if total > 0 else 0.0
-            notes.append(
-                f"integer columns were rounded ({listed}), which adds {share:+.5f} % to the loss"
-                if job.whole
-                else f"integer columns hold decimals now ({listed}); integers='round' keeps them whole"
-            )
-        peak = max(peak_bytes(), workers.peak)
+            with self._timed("write"):
+                self._write(temporary, starts, back, kinds)
+            with self._timed("verify"):
+                self._verify(temporary, n)
+        many = workers.processes
         facts = {
             **blocks.facts,
-            "engine": f"local, {workers.processes} process{'es' if workers.processes > 1 else ''}",
-            "peak memory": f"{peak / 1e6:.0f} MB a process",
+            "engine": f"local, {many} process{'es' if many > 1 else ''}",
+            "peak memory": f"{max(peak_bytes(), workers.peak) / 1e6:.0f} MB a process",
         }
-        return Release(
-            data=target,
-            labels=np.empty(0, dtype=np.int64),
-            sizes=np.repeat(np.arange(len(sizes)), sizes),
-            loss=100 * float(errors.sum()) / total if total > 0 else 0.0,
-            bound=None,
-            status="heuristic",
-            column_loss=dict(zip(job.columns, each.tolist(), strict=True)),
-            kept=np.empty(0, dtype=np.int64),
-            parameters={
-                "k": int(job.k),
-                "columns": list(job.columns),
-                "method": job.method,
-                "options": dict(job.options),
-                "by": list(job.by),
-                "aggregate": job.aggregate,
-                "seed": job.seed,
-            },
-            facts=facts,
-            notes=tuple(notes),
-            timings={},
-        )
+        return summarise(job, staged, found, kinds, facts, data=target, chosen=chosen, seconds=self.seconds)
 
     def _stage(self, job: Job, name: str) -> tuple[list[Staged], int]:
         """Stage all parts and number the sets that groups must not leave, in order of appearance."""
         firsts = np.cumsum([0, *(part.rows for part in job.source.parts)])
         tasks = [(job, name, part, int(firsts[part])) for part in range(len(job.source.parts))]
         staged = list(self.workers.map(stage, tasks))
-        numbers: dict[object, int] = {}
-        for part, found in enumerate(staged):
-            roots = [numbers.setdefault(cell, len(numbers)) for cell in found.cells]
-            np.save(job.path(name, part, "roots"), np.array(roots, dtype=np.int64))
-        return staged, len(numbers)
-
-    def _check(self, staged: list[Staged]) -> None:
-        """Apply the policy of missing values, and check k against every set of records."""
-        job, k = self.job, self.job.k
-        incomplete = sum(part.incomplete for part in staged)
-        if incomplete and self.missing == "error":
-            counts = np.sum([part.holes for part in staged], axis=0).tolist()
-            listed = ", ".join(f"{name!r} ({c})" for name, c in zip(job.columns, counts, strict=True) if c)
-            raise InputError(
-                f"Values are missing in column {listed}; {incomplete} records are concerned. Choose missing='group' to "
-                "mask them among records that miss the same columns, or missing='drop' to leave them out."
-            )
-        check_k(k, sum(part.kept for part in staged), "the table without records that miss a value" if job.drop else "")
-        totals: dict[tuple[tuple[object, ...], tuple[bool, ...]], int] = {}
-        strata: dict[tuple[object, ...], int] = {}
-        for part in staged:
-            for cell, count in zip(part.cells, part.counts.tolist(), strict=True):
-                totals[cell] = totals.get(cell, 0) + count
-                strata[cell[0]] = strata.get(cell[0], 0) + count
-        for key, count in strata.items():
-            check_k(k, count, Stratum(key, np.empty(0, dtype=np.int64)).describe(job.by) if job.by else "")
-        for (key, pattern), count in totals.items():
-            if count < k:
-                where = Stratum(key, np.empty(0, dtype=np.int64)).describe(job.by)
-                lacking = ", ".join(name for name, hole in zip(job.columns, pattern, strict=True) if hole)
-                raise InputError(
-                    f"Parameter 'missing' is 'group', but only {count} records of {where} miss "
-                    f"{f'exactly: {lacking}' if lacking else 'nothing'}; k={k} are needed. Take missing='drop', a "
-                    "smaller k, or mask fewer columns."
-                )
+        roots, many = number_roots(staged)
+        for part, codes in enumerate(roots):
+            np.save(job.path(name, part, "roots"), codes)
+        return staged, many
 
     def _mask(self, blocks: Blocks, starts: Ints, kinds: tuple[str, ...], n: int) -> Iterator[Bucket]:
         job = self.job
         rows = min(RECORDS, self.room // (8 * (10 * len(job.columns) + 12)))
-        # Buckets are runs of blocks in Morton order.
-        bucket = ((np.cumsum(blocks.sizes) - blocks.sizes) // max(rows, 1)).astype(np.int64)
-        _, bucket = np.unique(bucket, return_inverse=True)
+        bucket = buckets_of(blocks, rows)
         parts, buckets = len(starts) - 1, int(bucket.max()) + 1
         shuffle = Shuffle(job.folder, "block", parts, buckets)
         for _ in self.workers.map(
@@ -341,33 +281,6 @@ class _Run:
             pass
         for _ in self.workers.map(count_bucket, ((written, number, shuffle) for number in range(buckets))):
             pass
-
-
-def _kind(kinds: Sequence[str]) -> str:
-    """Return the kind of a column whose parts may differ, as those of CSV do."""
-    return kinds[0] if len(set(kinds)) == 1 else "float"
-
-
-def _choose(source: Source, wanted: Sequence[str] | None, by: Sequence[str], weights: str | None) -> list[str]:
-    names = list(source.names)
-    for name in by:
-        check_name(name, names, "by")
-    if weights is not None:
-        check_name(weights, names, "weights")
-    if wanted is None:
-        numeric = [name for name in source.numeric if name not in {*by, weights}]
-        if not numeric:
-            raise InputError("Parameter 'columns' is not given and the table has no numeric column to mask.")
-        return numeric
-    if not wanted:
-        raise InputError("Parameter 'columns' must name at least one column, got none.")
-    for name in wanted:
-        check_name(name, names, "columns")
-        if list(wanted).count(name) > 1:
-            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
-        if name in by:
-            raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
-    return list(wanted)
 
 
 def _shares(limit: int, processes: int | None) -> tuple[int, int]:

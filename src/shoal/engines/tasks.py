@@ -31,10 +31,14 @@ __all__ = [
     "Bucket",
     "Job",
     "Staged",
+    "bucket_of_values",
     "count_bucket",
     "finish",
     "look",
     "mask_bucket",
+    "mask_records",
+    "put_back",
+    "read_numbers",
     "spill",
     "spill_for_counting",
     "stage",
@@ -57,6 +61,10 @@ class Job:
     options: Mapping[str, Any]
     aggregate: Aggregate
     seed: int | None
+
+    def wanted(self) -> list[str]:
+        """Return the columns that are looked at."""
+        return list(dict.fromkeys([*self.columns, *self.by, *([self.weights] if self.weights else [])]))
 
     def path(self, stage: str, part: int, what: str) -> Path:
         """Return where an array of a part is kept."""
@@ -90,8 +98,17 @@ class Bucket(NamedTuple):
 
 def stage(job: Job, stage: str, part: int, first: int) -> Staged:
     """Write the numbers of a part and the code of each record's stratum and missing columns."""
-    wanted = [*job.columns, *job.by, *([job.weights] if job.weights else [])]
-    frame = pl.DataFrame(job.source.parts[part].read(list(dict.fromkeys(wanted))))
+    frame = pl.DataFrame(job.source.parts[part].read(job.wanted()))
+    X, codes, weights, found = read_numbers(job, frame, first)
+    np.save(job.path(stage, part, "numbers"), X)
+    np.save(job.path(stage, part, "codes"), codes)
+    if weights is not None:
+        np.save(job.path(stage, part, "weights"), weights)
+    return found
+
+
+def read_numbers(job: Job, frame: pl.DataFrame, first: int) -> tuple[Floats, Ints, Floats | None, Staged]:
+    """Return numbers, codes and weights of a part, and what is known of it; `first` records come before it."""
     series = [job.source.numbers(frame, name, first) for name in job.columns]
     kinds = tuple(
         "integer" if s.dtype.is_integer() else "float32" if s.dtype == pl.Float32 else "float" for s in series
@@ -116,16 +133,15 @@ def stage(job: Job, stage: str, part: int, first: int) -> Staged:
     unique = keys.unique(maintain_order=True).with_row_index("code")
     codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"].to_numpy()
     codes = codes.astype(np.int64)
-    np.save(job.path(stage, part, "numbers"), X)
-    np.save(job.path(stage, part, "codes"), codes)
+    weights: Floats | None = None
     if job.weights:
         weights = job.source.numbers(frame, job.weights, first).cast(pl.Float64).fill_null(np.nan).to_numpy()
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise InputError(f"Column {job.weights!r}, the weights, must be positive in every record.")
-        np.save(job.path(stage, part, "weights"), weights)
     many = len(job.by)
     cells = [(tuple(row[1 : 1 + many]), tuple(row[1 + many :])) for row in unique.iter_rows()]
-    return Staged(len(X), count, total, cells, np.bincount(codes, minlength=len(cells)), kinds)
+    staged = Staged(len(X), count, total, cells, np.bincount(codes, minlength=len(cells)), kinds)
+    return X, codes, weights, staged
 
 
 def look(job: Job, part: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -155,20 +171,28 @@ def mask_bucket(
 ) -> Bucket:
     """Mask the blocks of a bucket and write the released values for the parts they came from."""
     rows, block, X, *rest = shuffle.read(number, 4 if job.weights else 3)
+    released, found = mask_records(job, block, X, rest[0] if rest else None, scale, kinds, share)
+    back.write(number, np.searchsorted(starts, rows, side="right") - 1, [rows, released])
+    return found
+
+
+def mask_records(
+    job: Job, block: Ints, X: Floats, weights: Floats | None, scale: Scaling, kinds: tuple[str, ...], share: int
+) -> tuple[Floats, Bucket]:
+    """Mask the records of some blocks; return the released values, as their columns will hold them, and the loss."""
     Z = scale.apply(X)
     entry = find(job.method)
     labels = group_blocks(Z, block, entry, job.k, job.options, records=share, seed=job.seed, state=fresh_state())
-    values = group_values(X, Z, labels, job.aggregate, rest[0] if rest else None)[labels]
+    values = group_values(X, Z, labels, job.aggregate, weights)[labels]
     released = values.copy()
     for j, kind in enumerate(kinds):
         if kind == "integer" and job.whole:
             released[:, j] = np.rint(values[:, j])
         elif kind == "float32":
             released[:, j] = values[:, j].astype(np.float32)
-    back.write(number, np.searchsorted(starts, rows, side="right") - 1, [rows, released])
     errors = np.nansum(np.square(scale.apply(released) - Z), axis=0)
     plain = np.nansum(np.square(scale.apply(values) - Z), axis=0)
-    return Bucket(errors, np.nansum(np.square(Z), axis=0), errors - plain, np.bincount(group_sizes(labels)))
+    return released, Bucket(errors, np.nansum(np.square(Z), axis=0), errors - plain, np.bincount(group_sizes(labels)))
 
 
 def finish(job: Job, part: int, first: int, back: Shuffle, kinds: tuple[str, ...], csv: bool) -> Path:
@@ -177,28 +201,7 @@ def finish(job: Job, part: int, first: int, back: Shuffle, kinds: tuple[str, ...
     values = np.empty_like(released)
     values[rows - first] = released
     table = job.source.parts[part].read()
-    frame = pl.DataFrame(table)
-    if job.drop:
-        holes = np.column_stack(
-            [job.source.numbers(frame, name, 0).cast(pl.Float64).fill_null(np.nan) for name in job.columns]
-        )
-        frame = frame.filter(pl.Series(~np.isnan(holes).any(axis=1)))
-    given = frame
-    new = []
-    for j, (name, kind) in enumerate(zip(job.columns, kinds, strict=True)):
-        series = pl.Series(name, values[:, j]).fill_nan(None)
-        if kind == "integer" and job.whole:
-            series = series.cast(pl.Int64)
-            if job.source.dialect is None:
-                series = series.cast(frame[name].dtype)
-        elif kind == "float32":
-            series = series.cast(pl.Float32)
-        if job.source.dialect is None:
-            # Missing cells are the given ones, NaN or null.
-            kept = frame[name].cast(series.dtype)
-            series = pl.select(pl.when(series.is_null()).then(kept).otherwise(series).alias(name)).to_series()
-        new.append(series)
-    frame = frame.with_columns(new)
+    given, frame = put_back(job, pl.DataFrame(table), values, kinds)
     if csv:
         path = job.folder / f"output-{part}.csv"
         dialect = job.source.dialect
@@ -217,6 +220,30 @@ def finish(job: Job, part: int, first: int, back: Shuffle, kinds: tuple[str, ...
     return path
 
 
+def put_back(
+    job: Job, frame: pl.DataFrame, values: Floats, kinds: tuple[str, ...]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the records of a part that are released, as given and with the released values."""
+    if job.drop:
+        columns = [job.source.numbers(frame, name, 0).cast(pl.Float64).fill_null(np.nan) for name in job.columns]
+        frame = frame.filter(pl.Series(~np.isnan(np.column_stack(columns)).any(axis=1)))
+    new = []
+    for j, (name, kind) in enumerate(zip(job.columns, kinds, strict=True)):
+        series = pl.Series(name, values[:, j]).fill_nan(None)
+        if kind == "integer" and job.whole:
+            series = series.cast(pl.Int64)
+            if job.source.dialect is None:
+                series = series.cast(frame[name].dtype)
+        elif kind == "float32":
+            series = series.cast(pl.Float32)
+        if job.source.dialect is None:
+            # Missing cells are the given ones, NaN or null.
+            kept = frame[name].cast(series.dtype)
+            series = pl.select(pl.when(series.is_null()).then(kept).otherwise(series).alias(name)).to_series()
+        new.append(series)
+    return frame, frame.with_columns(new)
+
+
 def _like(table: Any, frame: pl.DataFrame, job: Job) -> Any:
     """Return the given Arrow table with new columns; its other columns and its metadata stay as they are."""
     if job.drop or job.source.dialect is not None:
@@ -231,7 +258,7 @@ def _like(table: Any, frame: pl.DataFrame, job: Job) -> Any:
 def spill_for_counting(job: Job, part: int, shuffle: Shuffle) -> None:
     """Write the released records of a part for the buckets of their values."""
     X, roots = job.load("check", part)
-    shuffle.write(part, _hash(X, roots, shuffle.targets), [X, roots])
+    shuffle.write(part, bucket_of_values(X, roots, shuffle.targets), [X, roots])
 
 
 def count_bucket(job: Job, number: int, shuffle: Shuffle) -> None:
@@ -242,7 +269,7 @@ def count_bucket(job: Job, number: int, shuffle: Shuffle) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _hash(X: Floats, roots: Ints, targets: int) -> Ints:
+def bucket_of_values(X: Floats, roots: Ints, targets: int) -> Ints:
     """Send equal records to the same bucket; where they go does not matter otherwise."""
     found = np.empty(len(X), dtype=np.int64)
     word = np.empty(1)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -95,14 +96,14 @@ class Workers:
             self._closed = True
             for process in self._all:
                 process.kill()
+        # Gone for good before anybody removes the files that they were writing.
         for process in self._all:
             process.wait()
+        for process in self._all:
             for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    try:
+                with suppress(OSError, ValueError):
+                    if pipe is not None:
                         pipe.close()
-                    except OSError:
-                        continue
 
     def __enter__(self) -> Self:
         return self
