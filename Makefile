@@ -9,7 +9,7 @@ help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
 	@echo "make test   set up and run the whole test suite"
 	@echo "make lint   set up, then ruff and mypy"
-	@echo "make bench  set up and print the benchmark tables (minutes)"
+	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
 
 .venv/ready: pyproject.toml
@@ -39,6 +39,11 @@ lint: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python benchmarks/hansen_mukherjee.py
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/laszlo_mukherjee.py
+	$(BIN)/python benchmarks/soria_comas.py demo/figures
+	$(BIN)/python benchmarks/best_known.py
+	$(BIN)/python benchmarks/castro.py
 
 clean:
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

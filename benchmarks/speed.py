@@ -71,9 +71,8 @@ def mdav() -> None:
     import plain
 
     print("MDAV, normal columns, k = 5: CPU seconds on one thread\n")
-    print(
-        "| n | d | plain loop | shoal | plain loop / shoal | sdcMicro | sdcMicro / shoal |\n|---|---|---|---|---|---|---|"
-    )
+    print("| n | d | plain loop | shoal | plain loop / shoal | sdcMicro | sdcMicro / shoal |")
+    print("|---|---|---|---|---|---|---|")
     for n, d in ((100_000, 2), (100_000, 5), (100_000, 10), (1_000_000, 2)):
         X = np.random.default_rng(0).normal(size=(n, d))
         ours = seconds(run("mdav", X, 5), 3 if n < 10**6 else 1)

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -99,3 +101,17 @@ def test_refusals(client, table):
         shoal.mask(data, 3, columns=COLUMNS, block=5)
     with pytest.raises(InputError, match="'region' must be numeric"):
         shoal.mask(data, 3, columns=["region"])
+
+
+def test_files_on_a_cluster_by_its_address(client, table, tmp_path):
+    table.to_parquet(tmp_path / "in.parquet", row_group_size=900)
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
+    command = [sys.executable, "-m", "shoal", "mask", "in.parquet", "-k", "3", "-c", "a", "-c", "b", "-c", "c"]
+    more = ["--block", "200", "--engine", "dask", "--scheduler", client.scheduler.address, "-o", "out.parquet"]
+    done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True, check_dtype=False
+    )
+    with pytest.raises(InputError, match="must be a path or a Dask DataFrame"):
+        shoal.mask(table, 3, columns=COLUMNS, engine="dask")

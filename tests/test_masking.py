@@ -304,6 +304,11 @@ def test_tables_that_cannot_be_masked(data, words):
     assert words in str(caught.value)
 
 
+def test_an_array_has_no_names_to_write(tmp_path):
+    with pytest.raises(InputError, match="'output' writes tables whose columns have names"):
+        shoal.mask(np.arange(8.0), 2, output=tmp_path / "out.csv")
+
+
 def test_a_text_cell_among_numbers_is_named():
     frame = pl.DataFrame({"a": ["1", "2.5", "n/a?", "4"]})
     with pytest.raises(InputError, match=r"Column 'a' must be numeric, but record 3 holds 'n/a\?'"):

@@ -10,41 +10,67 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
+    from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
+    from shoal.assessment.assess import assess
+    from shoal.comparison import compare
     from shoal.errors import (
+        DataBoundsWarning,
         FileError,
         InputError,
         NotKAnonymousWarning,
         PrivacyWarning,
+        SeededNoiseWarning,
         ShoalError,
+        UnprotectedColumnWarning,
         VerificationError,
     )
     from shoal.estimator import Microaggregator
     from shoal.grouping import partition
     from shoal.masking import mask
+    from shoal.optimize.certificate import verify_bound
+    from shoal.privacy.publication import Publication
+    from shoal.privacy.publishing import publish
     from shoal.release import Release
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DataBoundsWarning",
     "FileError",
     "InputError",
     "Microaggregator",
     "NotKAnonymousWarning",
     "PrivacyWarning",
+    "Publication",
     "Release",
+    "SeededNoiseWarning",
     "ShoalError",
+    "SpanningTree",
+    "UnprotectedColumnWarning",
     "VerificationError",
+    "assess",
+    "compare",
     "mask",
     "methods",
     "partition",
+    "publish",
+    "spanning_tree",
+    "verify_bound",
 ]
 
 _HOMES = {
     "Microaggregator": "shoal.estimator",
+    "Publication": "shoal.privacy.publication",
     "Release": "shoal.release",
+    "assess": "shoal.assessment.assess",
+    "compare": "shoal.comparison",
     "mask": "shoal.masking",
+    "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",
     "partition": "shoal.grouping",
+    "spanning_tree": "shoal.algorithms.spanning_tree",
+    "publish": "shoal.privacy.publishing",
+    "verify_bound": "shoal.optimize.certificate",
 }
 
 

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "DataBoundsWarning",
     "FileError",
     "InputError",
     "NotKAnonymousWarning",
     "PrivacyWarning",
+    "SeededNoiseWarning",
     "ShoalError",
+    "UnprotectedColumnWarning",
     "VerificationError",
     "closest",
 ]
@@ -38,6 +41,18 @@ class PrivacyWarning(UserWarning):
 
 class NotKAnonymousWarning(PrivacyWarning):
     """The release is not k-anonymous for whole records."""
+
+
+class DataBoundsWarning(PrivacyWarning):
+    """The bounds of a differentially private release were read from the confidential values."""
+
+
+class SeededNoiseWarning(PrivacyWarning):
+    """The noise can be drawn again by whoever knows or guesses the seed."""
+
+
+class UnprotectedColumnWarning(PrivacyWarning):
+    """A differentially private release carries columns that are not protected."""
 
 
 def closest(name: object, choices: Iterable[object]) -> str:

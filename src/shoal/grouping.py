@@ -13,7 +13,7 @@ from shoal.measures import canonical_labels
 from shoal.progress import watch
 from shoal.types import Floats, Ints
 
-__all__ = ["check_k", "find_groups", "partition"]
+__all__ = ["as_records", "check_k", "find_groups", "partition"]
 
 
 def partition(
@@ -70,7 +70,7 @@ def find_groups(
     """Do what `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
     entry = find(method)
     chosen = entry.read_options(options)
-    array = _as_records(X)
+    array = as_records(X)
     k = check_k(k, len(array))
     if entry.univariate and array.shape[1] != 1:
         raise InputError(
@@ -86,7 +86,14 @@ def find_groups(
     return replace(outcome, labels=canonical_labels(outcome.labels))
 
 
-def _as_records(X: ArrayLike) -> Floats:
+def as_records(X: ArrayLike) -> Floats:
+    """Return the records as a contiguous array ``(n, d)`` of finite float64, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> as_records([1, 2]).shape
+    (2, 1)
+    """
     try:
         array = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError):

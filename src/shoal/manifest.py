@@ -20,7 +20,18 @@ from shoal.measures import group_sizes
 from shoal.release import Release
 from shoal.tables.files import check_target, sha256, write_file, written_beside
 
-__all__ = ["check_extras", "repeat", "write_labels", "write_manifest"]
+__all__ = [
+    "LIBRARIES",
+    "as_json",
+    "check_extras",
+    "described",
+    "plain",
+    "relative_to",
+    "repeat",
+    "versions",
+    "write_labels",
+    "write_manifest",
+]
 
 LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
 
@@ -30,11 +41,25 @@ def write_manifest(
 ) -> None:
     """Write the manifest of a release; paths in it are relative to its own folder."""
     content = {
+        **described(release),
+        "input": {"path": relative_to(source, path), "sha256": sha256(source)},
+        "output": {"path": relative_to(output, path), "sha256": sha256(output)},
+    }
+    with written_beside(path) as temporary:
+        temporary.write_text(as_json(content) + "\n", encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide a result."""
+    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+
+
+def described(release: Release) -> dict[str, Any]:
+    """Return what a manifest says of a release, but for its files."""
+    return {
         "shoal": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
-        "input": {"path": _relative(source, path), "sha256": sha256(source)},
-        "output": {"path": _relative(output, path), "sha256": sha256(output)},
+        "versions": versions(),
         "parameters": dict(release.parameters),
         "result": {
             "records": release.records,
@@ -51,8 +76,11 @@ def write_manifest(
         },
         "seconds": {step: round(seconds, 4) for step, seconds in release.timings.items()},
     }
-    with written_beside(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n", encoding="utf-8")
+
+
+def as_json(content: Mapping[str, Any]) -> str:
+    """Write a manifest's content as text."""
+    return json.dumps(content, indent=2, ensure_ascii=False, default=plain)
 
 
 def repeat(path: Path, *, output: str | os.PathLike[str] | None = None, progress: bool = False) -> tuple[Release, Path]:
@@ -76,6 +104,11 @@ def repeat(path: Path, *, output: str | os.PathLike[str] | None = None, progress
     options = parameters.pop("options")
     if parameters["weights"] == "given as a vector":
         raise InputError(f"Manifest {path} cannot be repeated: the weights were a vector that is not in a file.")
+    if options.get("steps", 0) is None or parameters["method"] == "decomposition":
+        raise InputError(
+            f"Manifest {path} cannot be repeated to the byte: method {parameters['method']!r} was limited by time, and "
+            "how far it comes depends on the machine. Give steps in place of a time to make a run repeatable."
+        )
     release = mask(source, output=target, progress=progress, **parameters, **options)
     if sha256(target) != content["output"]["sha256"]:
         raise VerificationError(
@@ -96,23 +129,31 @@ def write_labels(release: Release, path: Path) -> None:
     write_file(pl.DataFrame({name: np.ascontiguousarray(values) for name, values in columns.items()}), path)
 
 
-def check_extras(source: Path, output: Path, *, labels: Path | None, manifest: Path | None) -> None:
+def check_extras(
+    source: Path, output: Path, *, labels: Path | None, manifest: Path | None, report: Path | None = None
+) -> None:
     """Refuse files that cannot be written, or that would overwrite each other, before any work is done."""
-    named = [path for path in (source, output, labels, manifest) if path is not None]
+    named = [path for path in (source, output, labels, manifest, report) if path is not None]
     for path in named:
         if sum(path.resolve() == other.resolve() for other in named) > 1:
-            raise InputError(f"File {path} is named twice among input, output, labels and manifest. Name another file.")
+            raise InputError(
+                f"File {path} is named twice among input, output, labels, manifest and report. Name another."
+            )
     if labels is not None:
         check_target(labels)
     if manifest is not None:
         check_target(manifest, endings=(".json",))
+    if report is not None:
+        check_target(report, endings=(".html",))
 
 
-def _relative(target: str | os.PathLike[str], manifest: Path) -> str:
+def relative_to(target: str | os.PathLike[str], manifest: Path) -> str:
+    """Return a path as it stands in a manifest."""
     return Path(os.path.relpath(target, manifest.parent)).as_posix()
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a NumPy number as JSON takes it."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in a manifest")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -20,21 +20,30 @@ import numpy as np
 from shoal.aggregation import AGGREGATES, Aggregate, group_values
 from shoal.algorithms.registry import Method, Outcome, find
 from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, choose_blocking, find_blocks
-from shoal.blocks.running import group_blocks
-from shoal.engines.dask import is_dask, mask_dask
+from shoal.blocks.running import group_blocks, share_options
+from shoal.engines.dask import is_dask, mask_dask, mask_paths
 from shoal.engines.local import is_beyond_memory, mask_files
 from shoal.engines.memory import peak_memory
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
-from shoal.progress import watch
+from shoal.progress import STOP, observe, watch
 from shoal.release import Release
-from shoal.tables.files import Source, check_target, read_file, write_file
-from shoal.tables.frames import Column, Name, Table, check_name, codes_of, open_table, strata_of
+from shoal.tables.choosing import as_names, check_output, choose_columns, open_data
+from shoal.tables.files import write_file
+from shoal.tables.frames import Column, Name, Table, check_name, codes_of, strata_of
 from shoal.types import Bools, Floats, Ints, State
 from shoal.verification import verify
 
-__all__ = ["mask"]
+__all__ = [
+    "Plan",
+    "aggregate_groups",
+    "check_choice",
+    "choose_masked",
+    "group_cells",
+    "mask",
+    "plan_records",
+]
 
 Missing = Literal["error", "group", "drop"]
 MISSING: tuple[Missing, ...] = ("error", "group", "drop")
@@ -58,6 +67,7 @@ def mask(
     engine: str | None = None,
     memory: str | int | None = None,
     processes: int | None = None,
+    scheduler: str | None = None,
     seed: int | None = 0,
     output: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
@@ -99,11 +109,14 @@ def mask(
         or ``"univariate"`` (equal intervals of the first column).
     engine
         ``"memory"``, or ``"local"`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
-        the file `output`, by processes of this machine. Chosen by the size of the file if not given.
+        the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``"dask"`` masks
+        Parquet files on a Dask cluster.
     memory
         The memory that engine ``"local"`` may use in all, such as ``"2GB"``; half of what is free if not given.
     processes
         How many worker processes it has; one a processor if not given.
+    scheduler
+        The address of the cluster for engine ``"dask"``; the current client, or this process, if not given.
     seed
         Decides the result of a random method.
     output
@@ -134,75 +147,48 @@ def mask(
     watchmaker = _Stopwatch()
     entry = find(method)
     chosen = entry.read_options(options)
-    _check_choice("missing", missing, MISSING)
-    _check_choice("integers", integers, INTEGERS)
-    _check_choice("aggregate", aggregate, AGGREGATES)
+    check_choice("missing", missing, MISSING)
+    check_choice("integers", integers, INTEGERS)
+    check_choice("aggregate", aggregate, AGGREGATES)
     if weights is not None and aggregate != "mean":
         raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={aggregate!r}.")
-    if output is not None:
-        check_target(output)
-    by_names, wanted = _as_names(by), None if columns is None else _as_names(columns)
+    check_output(data, output)
+    by_names, wanted = as_names(by), None if columns is None else as_names(columns)
 
+    asked: dict[str, Any] = {
+        "columns": wanted,
+        "method": method,
+        "options": chosen,
+        "by": by_names,
+        "weights": weights,
+        "missing": missing,
+        "integers": integers,
+        "aggregate": aggregate,
+        "block": block,
+        "split": split,
+        "seed": seed,
+    }
     if is_dask(data):
-        return mask_dask(
-            data,
-            k,
-            columns=wanted,
-            method=method,
-            options=chosen,
-            by=by_names,
-            weights=weights,
-            missing=missing,
-            integers=integers,
-            aggregate=aggregate,
-            block=block,
-            split=split,
-            seed=seed,
-        )
+        return mask_dask(data, k, **asked)
+    if engine == "dask":
+        return mask_paths(data, k, output=output, scheduler=scheduler, **asked)
     if is_beyond_memory(data, engine, memory):
-        return mask_files(
-            data,
-            k,
-            output=output,
-            columns=wanted,
-            method=method,
-            options=chosen,
-            by=by_names,
-            weights=weights,
-            missing=missing,
-            integers=integers,
-            aggregate=aggregate,
-            block=block,
-            split=split,
-            seed=seed,
-            memory=memory,
-            processes=processes,
-            delimiter=delimiter,
-            encoding=encoding,
-            decimal=decimal,
-            progress=progress,
-        )
+        csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        return mask_files(data, k, output=output, memory=memory, processes=processes, progress=progress, **asked, **csv)
 
-    source: Source | None = None
     with watchmaker("read"):
-        if isinstance(data, (str, os.PathLike)):
-            if output is not None and Path(output).resolve() == Path(data).resolve():
-                raise InputError(
-                    f"Output {output} must not be the input: the original would be lost. Name another file."
-                )
-            numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
-            source = read_file(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
-        table = open_table(data if source is None else source.frame)
+        numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
+        table, source = open_data(data, numbers=numbers, delimiter=delimiter, encoding=encoding, decimal=decimal)
 
     with watchmaker("encode"):
-        names = _choose(table, wanted, by_names, weights)
+        names = choose_masked(table, wanted, by_names, weights)
         if entry.univariate and len(names) != 1:
             raise InputError(
                 f"Method {method!r} masks one column, got {len(names)}: {', '.join(map(str, names))}. Name one column, "
                 "or take 'individual-ranking' (each column on its own) or a multivariate method."
             )
         check_k(k, table.rows)
-        plan = _plan(table, names, by_names, weights, missing, k)
+        plan = plan_records(table, names, by_names, weights, missing, k)
 
     rule = choose_blocking(
         block,
@@ -211,7 +197,7 @@ def mask(
         len(names),
         max(len(rows) for rows, _ in plan.cells),
         method=method,
-        useful=entry.whole_records and not entry.univariate,
+        useful=entry.whole_records and not entry.univariate and not entry.anytime,
         able=entry.whole_records,
     )
     blocks: Blocks | None = None
@@ -225,14 +211,20 @@ def mask(
 
     def group(state: State) -> Outcome:
         if blocks is None:
-            return _group(Z, plan, entry, k, chosen, seed, state)
+            return group_cells(Z, plan, entry, k, chosen, seed, state)
         return _group_blocks(Z, blocks, block_of, entry, k, chosen, seed, state)
 
     with watchmaker("partition"):
-        grouped = watch(group, len(Z), title=method, show=progress)
+        grouped = watch(
+            group,
+            len(Z),
+            title=_live(method, Z) if entry.anytime and blocks is None and len(plan.cells) == 1 else method,
+            show=progress,
+            keep=entry.anytime,
+        )
 
     with watchmaker("aggregate"):
-        released = _aggregate(Z, plan, grouped.labels, aggregate)
+        released = aggregate_groups(Z, plan, grouped.labels, aggregate)
 
     with watchmaker("decode"):
         whole = integers == "round"
@@ -292,11 +284,12 @@ def mask(
         notes=tuple(notes),
         timings=watchmaker.seconds,
         certificate=grouped.certificate,
+        _origin=plan,
     )
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """What is to be masked: the records that stay, their numbers, and the sets that groups must not leave."""
 
     table: Table
@@ -321,39 +314,22 @@ class _Stopwatch:
         self.seconds[step] = time.perf_counter() - start
 
 
-def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a word that is not one of those a parameter may be."""
     if value not in choices:
         raise InputError(f"Parameter {name!r} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
-def _as_names(names: Sequence[Name] | Name | None) -> list[Name]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, (str, int, np.integer)) else list(names)
-
-
-def _choose(table: Table, wanted: list[Name] | None, by: list[Name], weights: object) -> list[Name]:
+def choose_masked(table: Table, wanted: list[Name] | None, by: list[Name], weights: object) -> list[Name]:
     """Return the columns to mask."""
     for name in by:
         check_name(name, table.names, "by")
-    if wanted is None:
-        apart = {*by, *([weights] if isinstance(weights, (str, int)) else [])}
-        numeric = [name for name in table.numeric_names() if name not in apart]
-        if not numeric:
-            raise InputError("Parameter 'columns' is not given and the table has no numeric column to mask.")
-        return numeric
-    if not wanted:
-        raise InputError("Parameter 'columns' must name at least one column, got none.")
-    for name in wanted:
-        check_name(name, table.names, "columns")
-        if wanted.count(name) > 1:
-            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
-        if name in by:
+        if name in (wanted or ()):
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
-    return wanted
+    return choose_columns(table, wanted, apart=[*by, *([weights] if isinstance(weights, (str, int)) else [])])
 
 
-def _plan(table: Table, names: list[Name], by: list[Name], weights: Any, missing: Missing, k: int) -> _Plan:
+def plan_records(table: Table, names: list[Name], by: list[Name], weights: Any, missing: Missing, k: int) -> Plan:
     """Read the numbers, apply the missing-value policy and check k against every set of records."""
     columns = [table.column(name) for name in names]
     for column in columns:
@@ -389,7 +365,7 @@ def _plan(table: Table, names: list[Name], by: list[Name], weights: Any, missing
                     "smaller k, or mask fewer columns."
                 )
             cells.append((rows, np.flatnonzero(~pattern)))
-    return _Plan(table, kept, X, tuple(cells), weight, integer_columns, tuple(notes))
+    return Plan(table, kept, X, tuple(cells), weight, integer_columns, tuple(notes))
 
 
 def _patterns(holes: Bools, rows: Ints) -> Iterator[tuple[Bools, Ints]]:
@@ -438,28 +414,58 @@ def _read_weights(table: Table, weights: Any) -> Floats | None:
     return values
 
 
-def _group(
-    Z: Floats, plan: _Plan, entry: Method, k: int, options: Mapping[str, Any], seed: int | None, state: State
+def group_cells(
+    Z: Floats,
+    plan: Plan,
+    entry: Method,
+    k: int,
+    options: Mapping[str, Any],
+    seed: int | None,
+    state: State,
+    shared: Sequence[Mapping[str, Any]] = (),
 ) -> Outcome:
-    """Partition every cell and number the groups through."""
+    """Partition every cell and number the groups through; `shared` are options of each cell that serve many runs."""
     labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
     outcomes = []
     offset = 0
-    for rows, present in plan.cells:
+    for (rows, present), given in zip(plan.cells, shared or repeat({}), strict=False):
         if not len(present):
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
         else:
-            outcome = entry.run(np.ascontiguousarray(Z[np.ix_(rows, present)]), k, options, seed=seed, state=state)
+            records = np.ascontiguousarray(Z[np.ix_(rows, present)])
+            allowed = share_options(entry, options, len(rows) / len(Z))
+            outcome = entry.run(records, k, {**allowed, **given}, seed=seed, state=state)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset
         else:
-            labels[np.ix_(rows, present)] = outcome.labels + offset
-        offset += int(outcome.labels.max()) + 1
+            # Cells that are missing share a group of their own, else they would blank the mean of another.
+            labels[rows] = offset + int(outcome.labels.max()) + 1
+            if len(present):
+                labels[np.ix_(rows, present)] = outcome.labels + offset
+        offset += int(outcome.labels.max()) + 2
         outcomes.append(outcome)
-    return replace(_merged(outcomes), labels=canonical_labels(labels))
+    merged = _merged(outcomes)
+    facts = {**merged.facts, "stopped": "by hand"} if state[STOP] else merged.facts
+    return replace(merged, labels=canonical_labels(labels), facts=facts)
 
 
-def _block(plan: _Plan, rule: Blocking) -> tuple[Blocks, Ints]:
+def _live(title: str, Z: Floats) -> Callable[[State], str]:
+    """Return what tells of a running search: loss, bound, gap, steps a second."""
+    total, began = float(np.nansum(np.square(Z))) or 1.0, time.monotonic()
+
+    def line(state: State) -> str:
+        steps, sse, bound = observe(state)
+        if sse is None:
+            return title
+        parts = [f"{title}: loss {100 * sse / total:.5f} %"]
+        if bound is not None:
+            parts.append(f"bound {100 * bound / total:.5f} %, gap {100 * (sse - bound) / sse if sse else 0.0:.3f} %")
+        return ", ".join([*parts, f"{steps / (time.monotonic() - began):,.0f} steps/s"])
+
+    return line
+
+
+def _block(plan: Plan, rule: Blocking) -> tuple[Blocks, Ints]:
     """Cut every cell into blocks; return them and the block of each record."""
     roots = np.empty(len(plan.X), dtype=np.int64)
     for number, (rows, _) in enumerate(plan.cells):
@@ -482,6 +488,8 @@ def _group_blocks(
     workers = os.cpu_count() or 1
     labels = group_blocks(Z, block_of, entry, k, options, records=len(Z), seed=seed, state=state, workers=workers)
     facts = {**blocks.facts, "engine": "memory", "peak memory": peak_memory()}
+    if state[STOP]:
+        facts["stopped"] = "by hand"
     return Outcome(canonical_labels(labels), facts=facts)
 
 
@@ -504,11 +512,12 @@ def _merged(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _aggregate(Z: Floats, plan: _Plan, labels: Ints, how: Aggregate) -> Floats:
+def aggregate_groups(Z: Floats, plan: Plan, labels: Ints, how: Aggregate) -> Floats:
     """Return the released values of every record; a missing cell stays missing."""
     if labels.ndim == 2:
         released = [
-            _aggregate(Z[:, [j]], replace(plan, X=plan.X[:, [j]]), labels[:, j], how) for j in range(labels.shape[1])
+            aggregate_groups(Z[:, [j]], replace(plan, X=plan.X[:, [j]]), labels[:, j], how)
+            for j in range(labels.shape[1])
         ]
         return np.column_stack(released)
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
@@ -527,7 +536,7 @@ def _sizes(labels: Ints) -> Ints:
     return group_sizes(labels)
 
 
-def _integer_notes(plan: _Plan, whole: bool, loss: float, unrounded: float) -> list[str]:
+def _integer_notes(plan: Plan, whole: bool, loss: float, unrounded: float) -> list[str]:
     if not plan.integer_columns:
         return []
     names = ", ".join(map(str, plan.integer_columns))

@@ -1,21 +1,22 @@
 """Watching long work: kernels count what is done, the caller shows it and may stop it.
 
 A kernel shares one array with its caller: ``state[DONE]`` counts finished records, ``state[STOP]`` asks it to
-return early. The work runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
+return early. A search also publishes its steps, best SSE and proven bound there (`publish`, `observe`). The work
+runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from shoal.types import State
 
-__all__ = ["DONE", "STOP", "fresh_state", "watch"]
+__all__ = ["DONE", "STOP", "Observation", "fresh_state", "observe", "publish", "watch"]
 
-DONE, STOP = 0, 1
+DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 T = TypeVar("T")
 
 
@@ -23,10 +24,51 @@ def fresh_state() -> State:
     """Return the array that a kernel and its caller share."""
     import numpy as np
 
-    return np.zeros(2, dtype=np.int64)
+    return np.zeros(5, dtype=np.int64)
 
 
-def watch(work: Callable[[State], T], total: int, *, title: str = "", show: bool = False, keep: bool = False) -> T:
+class Observation(NamedTuple):
+    """What a search has reached: steps taken, least SSE and proven lower bound on it (None before there is one)."""
+
+    steps: int
+    sse: float | None
+    bound: float | None
+
+
+def publish(state: State, *, steps: int | None = None, sse: float | None = None, bound: float | None = None) -> None:
+    """Let the caller of a search see what it has reached.
+
+    Examples
+    --------
+    >>> state = fresh_state()
+    >>> publish(state, steps=100, sse=2.5)
+    >>> observe(state)
+    Observation(steps=100, sse=2.5, bound=None)
+    """
+    if steps is not None:
+        state[_STEPS] = steps
+    # −0.0 is the one float whose bits are not 0 and that no SSE has: it keeps an SSE of 0 apart from none.
+    for place, value in ((_SSE, sse), (_BOUND, bound)):
+        if value is not None:
+            state[place : place + 1].view("float64")[0] = value or -0.0
+
+
+def observe(state: State) -> Observation:
+    """Read what a search has published so far."""
+    values = [
+        float(state[place : place + 1].view("float64")[0]) + 0.0 if state[place] else None for place in (_SSE, _BOUND)
+    ]
+    return Observation(int(state[_STEPS]), *values)
+
+
+def watch(
+    work: Callable[[State], T],
+    total: int,
+    *,
+    title: str | Callable[[State], str] = "",
+    show: bool = False,
+    keep: bool = False,
+) -> T:
     """Run ``work(state)`` in a thread; show its progress on a terminal and stop it on Ctrl-C.
 
     Parameters
@@ -36,7 +78,7 @@ def watch(work: Callable[[State], T], total: int, *, title: str = "", show: bool
     total
         The value of ``state[DONE]`` when all is done.
     title
-        What stands before the bar.
+        What stands before the bar: a text, or what makes it from the state, again and again.
     show
         Draw a progress bar on standard error, if that is a terminal and the work lasts.
     keep
@@ -81,7 +123,7 @@ def _wait(ended: threading.Event) -> None:
         pass
 
 
-def _follow(ended: threading.Event, state: State, total: int, title: str) -> None:
+def _follow(ended: threading.Event, state: State, total: int, title: str | Callable[[State], str]) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -93,6 +135,6 @@ def _follow(ended: threading.Event, state: State, total: int, title: str) -> Non
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=total)
+        task = bar.add_task("", total=total)
         while not ended.wait(0.2):
-            bar.update(task, completed=int(state[DONE]))
+            bar.update(task, completed=int(state[DONE]), description=title if isinstance(title, str) else title(state))

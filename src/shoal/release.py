@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from shoal.tables.frames import Name
 from shoal.types import Ints
+
+if TYPE_CHECKING:
+    from shoal.comparison import Comparison
 
 __all__ = ["Release"]
 
@@ -62,6 +67,12 @@ class Release:
     notes: tuple[str, ...]
     timings: Mapping[str, float]
     certificate: Any = field(default=None, repr=False)
+    # The records before masking, by reference: what a report measures against and never prints.
+    _origin: Any = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A release that is stored or sent away must not carry its originals along.
+        return {**self.__dict__, "_origin": None}
 
     @property
     def gap(self) -> float | None:
@@ -111,6 +122,34 @@ class Release:
         checked = "each column's value" if self.labels.ndim == 2 else "every released record"
         lines.append(("verified", f"{checked} is shared by at least {self.k} records"))
         return lines + [("note", note) for note in self.notes]
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        source: str | os.PathLike[str] | None = None,
+        output: str | os.PathLike[str] | None = None,
+        comparison: Comparison | None = None,
+    ) -> Path:
+        """Write a page for readers who do not program: how safe, how useful, and what was done. It may be published.
+
+        Parameters
+        ----------
+        path
+            The HTML file. It needs no other file and no network.
+        source, output
+            The files of the original and of the masked table, to say how to repeat the masking.
+        comparison
+            What `shoal.compare` found, for the risk–utility map.
+
+        Returns
+        -------
+        Path
+            Where the page is.
+        """
+        from shoal.report.pages import release_page, write_page
+
+        return write_page(release_page(self, source=source, output=output, comparison=comparison), path)
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<17} {value}" for name, value in self.rows())

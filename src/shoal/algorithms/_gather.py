@@ -16,11 +16,12 @@ __all__ = ["gather", "place_leftovers"]
 
 
 @njit(cache=True, nogil=True)
-def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: Ints) -> None:
-    """Grow a group from one record, k−1 times by the record nearest to the group's centroid."""
+def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: Ints) -> Ints:
+    """Grow a group from one record, k−1 times by the record nearest to the group's centroid; return its records."""
     d = X.shape[1]
     near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
     total, centre = np.zeros(d), np.empty(d)
+    members = np.empty(k, dtype=np.int64)
     record = seed_record
     if pool.place[record] < 0:
         # Another group took the seed (duplicates): start from what is left beside it.
@@ -28,6 +29,7 @@ def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: 
         record = near_ids[0]
     for size in range(1, k + 1):
         labels[record] = group
+        members[size - 1] = record
         pool_remove(pool, record)
         for j in range(d):
             total[j] += X[record, j]
@@ -35,6 +37,7 @@ def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: 
         if size < k:
             pool_nearest(pool, centre, near, near_ids)
             record = near_ids[0]
+    return members
 
 
 @njit(cache=True, nogil=True)

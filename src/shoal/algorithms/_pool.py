@@ -25,6 +25,7 @@ from shoal.types import Floats, Ints
 
 __all__ = [
     "Pool",
+    "block_distances",
     "pool_centroid",
     "pool_farthest",
     "pool_farthest_from_centroid",
@@ -162,7 +163,7 @@ def _set_centre(pool: Pool) -> None:
             pool.reach[node] = max(pool.reach[2 * node + 1], pool.reach[2 * node + 2])
             continue
         leaf = node - first_leaf
-        _leaf_distances(pool.columns[leaf], pool.left[node], centre, block)
+        block_distances(pool.columns[leaf], 0, pool.left[node], centre, block)
         for slot in range(pool.left[node]):
             pool.radius[leaf, slot] = np.sqrt(block[slot])
             pool.reach[node] = max(pool.reach[node], pool.radius[leaf, slot])
@@ -252,13 +253,15 @@ def squared_distance(a: Floats, b: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _leaf_distances(columns: Floats, count: int, point: Floats, out: Floats) -> None:
-    for i in range(count):
+def block_distances(columns: Floats, start: int, size: int, point: Floats, out: Floats) -> None:
+    """Write the squared distances from a point to a block of records in columns, as `squared_distance` adds them up."""
+    for i in range(size):
         out[i] = 0.0
     for j in range(len(point)):
         p = point[j]
-        for i in range(count):
-            delta = columns[j, i] - p
+        column = columns[j, start : start + size]
+        for i in range(size):
+            delta = column[i] - p
             out[i] += delta * delta
 
 
@@ -328,7 +331,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
             top += 2
             continue
         leaf = node - first_leaf
-        _leaf_distances(pool.columns[leaf], pool.left[node], point, block)
+        block_distances(pool.columns[leaf], 0, pool.left[node], point, block)
         for i in range(pool.left[node]):
             if block[i] <= near[wanted - 1]:
                 record = pool.ids[leaf, i]
@@ -360,7 +363,7 @@ def _farthest(pool: Pool, point: Floats) -> tuple[int, int]:
             continue
         leaf = node - first_leaf
         scanned += 1
-        _leaf_distances(pool.columns[leaf], pool.left[node], point, block)
+        block_distances(pool.columns[leaf], 0, pool.left[node], point, block)
         for i in range(pool.left[node]):
             if block[i] >= reach:
                 record = pool.ids[leaf, i]

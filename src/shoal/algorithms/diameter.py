@@ -11,6 +11,8 @@ O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -19,13 +21,21 @@ from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_new,
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
-__all__ = ["diameter"]
+__all__ = ["Diameters", "diameter", "diameters_new", "most_distant"]
 
 
 def diameter(X: Floats, k: int, *, state: State) -> Ints:
     """Group the records by method D; ties go to the pair with the lowest record numbers."""
-    labels: Ints = _diameter(X, k, state)
-    return labels
+    return _diameter(X, k, state)
+
+
+class Diameters(NamedTuple):
+    """What finds the two most distant records left, again and again."""
+
+    bound: Floats  # squared, on the distance of each record to the farthest one
+    partner: Ints  # a record at that distance, once the bound was exact
+    heap: Ints  # records, the largest bound on top
+    waiting: Ints  # how many of them are in the heap, in one cell
 
 
 @njit(cache=True, nogil=True)
@@ -33,15 +43,10 @@ def _diameter(X: Floats, k: int, state: State) -> Ints:
     n = len(X)
     pool = pool_new(X)
     labels = np.zeros(n, dtype=np.int64)
-    bound = _bounds_from_centroid(X, pool_centroid(pool))
-    partner = np.full(n, -1, dtype=np.int64)  # a record at that distance, if the bound was once exact
-    heap = np.arange(n)
-    for place in range(n // 2 - 1, -1, -1):
-        _sink(heap, n, place, bound)
-    waiting = n
+    diameters = diameters_new(X, pool)
     group = 0
     while pool.left[0] >= 2 * k and not state[STOP]:
-        a, b, waiting = _most_distant(X, pool, bound, partner, heap, waiting)
+        a, b = most_distant(X, pool, diameters)
         gather(X, pool, a, k, group, labels)
         gather(X, pool, b, k, group + 1, labels)
         group += 2
@@ -56,16 +61,39 @@ def _diameter(X: Floats, k: int, state: State) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _bounds_from_centroid(X: Floats, centre: Floats) -> Floats:
-    """Bound each record's reach by the triangle through the centroid, rounded up."""
-    bound = np.empty(len(X))
+def diameters_new(X: Floats, pool: Pool) -> Diameters:
+    """Bound each record's farthest distance by the triangle through the centroid, rounded up."""
+    n = len(X)
+    centre = pool_centroid(pool)
+    bound = np.empty(n)
     reach = 0.0
-    for i in range(len(X)):
+    for i in range(n):
         bound[i] = np.sqrt(squared_distance(X[i], centre))
         reach = max(reach, bound[i])
-    for i in range(len(X)):
+    for i in range(n):
         bound[i] = (bound[i] + reach) ** 2 * (1 + 1e-9)
-    return bound
+    heap = np.arange(n)
+    for place in range(n // 2 - 1, -1, -1):
+        _sink(heap, n, place, bound)
+    return Diameters(bound, np.full(n, -1, dtype=np.int64), heap, np.full(1, n, dtype=np.int64))
+
+
+@njit(cache=True, nogil=True)
+def most_distant(X: Floats, pool: Pool, diameters: Diameters) -> tuple[int, int]:
+    """Return the two most distant records left."""
+    bound, partner, heap, waiting = diameters
+    while True:
+        a = heap[0]
+        b = partner[a]
+        if pool.place[a] < 0:
+            waiting[0] -= 1
+            heap[0] = heap[waiting[0]]
+        elif b >= 0 and pool.place[b] >= 0:
+            return a, b
+        else:
+            partner[a] = pool_farthest(pool, X[a])
+            bound[a] = squared_distance(X[a], X[partner[a]])
+        _sink(heap, waiting[0], 0, bound)
 
 
 @njit(cache=True, nogil=True)
@@ -86,22 +114,3 @@ def _sink(heap: Ints, size: int, place: int, bound: Floats) -> None:
 @njit(cache=True, nogil=True)
 def _before(a: int, b: int, bound: Floats) -> bool:
     return bool(bound[a] > bound[b] or (bound[a] == bound[b] and a < b))
-
-
-@njit(cache=True, nogil=True)
-def _most_distant(
-    X: Floats, pool: Pool, bound: Floats, partner: Ints, heap: Ints, waiting: int
-) -> tuple[int, int, int]:
-    """Return the two most distant records left, and how many records the heap still holds."""
-    while True:
-        a = heap[0]
-        b = partner[a]
-        if pool.place[a] < 0:
-            waiting -= 1
-            heap[0] = heap[waiting]
-        elif b >= 0 and pool.place[b] >= 0:
-            return a, b, waiting
-        else:
-            partner[a] = pool_farthest(pool, X[a])
-            bound[a] = squared_distance(X[a], X[partner[a]])
-        _sink(heap, waiting, 0, bound)

@@ -19,7 +19,10 @@ from shoal.progress import fresh_state
 if TYPE_CHECKING:
     from shoal.types import Floats, Ints, State
 
-__all__ = ["METHODS", "Listing", "Method", "Option", "Outcome", "find", "methods"]
+__all__ = ["METHODS", "SEARCH_SECONDS", "Listing", "Method", "Option", "Outcome", "find", "methods"]
+
+
+SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,11 @@ class Option:
     choices: tuple[object, ...] = ()
     minimum: float | None = None
 
+    @property
+    def scalar(self) -> bool:
+        """Whether a value can be typed on the command line."""
+        return self.type in (int, float, bool, str)
+
     def read(self, value: object, method: str) -> Any:
         """Return the value as the method wants it, or refuse it by name.
 
@@ -43,7 +51,7 @@ class Option:
         """
         if value is None or value == self.default:
             return value
-        if self.type in (int, float, bool, str):
+        if self.scalar:
             value = self._scalar(value, method)
         if self.choices and value not in self.choices:
             raise self._error(method, f"one of {', '.join(map(str, self.choices))}", value)
@@ -115,6 +123,8 @@ class Method:
         Whether it takes a ``seed``.
     whole_records
         Whether its groups are of whole records; if not, masking is not k-anonymous.
+    anytime
+        Whether it publishes what it has reached and has a result at any time: Ctrl-C ends it with the best so far.
     """
 
     name: str
@@ -128,6 +138,7 @@ class Method:
     options: tuple[Option, ...] = ()
     random: bool = False
     whole_records: bool = True
+    anytime: bool = False
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
@@ -161,6 +172,11 @@ class Method:
         result = self.load()(X, k, state=fresh_state() if state is None else state, **keywords)
         return result if isinstance(result, Outcome) else Outcome(result)
 
+
+_TREE_OPTIONS = (
+    Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
+    Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
+)
 
 _ENTRIES = (
     Method(
@@ -224,6 +240,124 @@ _ENTRIES = (
         cost="O(d n²)",
         function="centroid:centroid",
         sizes="fixed",
+    ),
+    Method(
+        name="mst",
+        summary="M: cut the minimum spanning tree, longest edges first",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n log n) in low dimensions, else O(d n²)",
+        function="mst:mst",
+        sizes="variable",
+        below_2k=False,
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="mst-d",
+        summary="M, then groups of 2k or more split by D",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n log n) in low dimensions, else O(d n²)",
+        function="mst:mst_d",
+        sizes="variable",
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="mst-c",
+        summary="M, then groups of 2k or more split by C",
+        paper="Laszlo and Mukherjee 2005",
+        cost="O(d n log n) in low dimensions, else O(d n²)",
+        function="mst:mst_c",
+        sizes="variable",
+        options=_TREE_OPTIONS,
+    ),
+    Method(
+        name="projection",
+        summary="order along an axis, then the optimum for that order",
+        paper="Hansen and Mukherjee 2003",
+        cost="O(n log n + k n d) an axis",
+        function="projection:projection",
+        sizes="variable",
+        options=(
+            Option(
+                "order",
+                str,
+                "best",
+                "the axis: first principal component, sum of z-scores, a column, or the best of all",
+                choices=("best", "component", "scores", "column"),
+            ),
+            Option("column", int, 0, "the column of order='column', counted from 0", minimum=0),
+        ),
+    ),
+    Method(
+        name="path",
+        summary="order along a short path through space, then the optimum for that order",
+        paper="Domingo-Ferrer et al. 2006, Maya-López et al. 2021",
+        cost="O(n log n + k n d) for the tour, at worst O(d n²) for other orders",
+        function="path:path",
+        sizes="variable",
+        options=(
+            Option(
+                "order",
+                str,
+                "tour",
+                "the path: a travelling salesman's, nearest point next, maximum distance, or the best of them",
+                choices=("tour", "nearest", "maximum", "best"),
+            ),
+        ),
+    ),
+    Method(
+        name="two-swap",
+        summary="swap records between the groups of another method while that lowers the loss",
+        paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
+        cost="O(d n² + d n k · swaps)",
+        function="two_swap:two_swap",
+        sizes="variable",
+        below_2k=False,
+        options=(
+            Option(
+                "start",
+                str,
+                "best",
+                "the method to start from; best: the better of mdav and v-mdav",
+                choices=("best", "mdav", "v-mdav", "diameter", "centroid"),
+            ),
+            Option(
+                "variant",
+                str,
+                "steepest",
+                "steepest: the best of all swaps; fast: the best near each record",
+                choices=("steepest", "fast"),
+            ),
+        ),
+    ),
+    Method(
+        name="decomposition",
+        summary="two-swap, then column generation in subsets, then two-swap",
+        paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
+        cost="O(d n²), and up to time_limit for each subset",
+        function="shoal.optimize.decomposition:decomposition",
+        sizes="variable",
+        below_2k=False,
+        options=(
+            Option("subsets", int, 10, "how many subsets at most: fewer lose less and take longer", minimum=1),
+            Option("first_swap", bool, True, "improve the start by swaps before it is divided (Step 3)"),
+            Option("time_limit", float, 60.0, "seconds for each subset", minimum=0.0),
+        ),
+    ),
+    Method(
+        name="search",
+        summary="the least loss there is within a time limit; with a proven bound on request",
+        paper="shoal",
+        cost="O(n (d + k)) memory, O(n²) with bound; the time that is given",
+        function="shoal.optimize.search:search",
+        sizes="variable",
+        options=(
+            Option("time_limit", float, None, "seconds to search; 60 if no steps are given either", minimum=0.0),
+            Option("steps", int, None, "steps to search: with a seed, always the same result", minimum=0),
+            Option("bound", bool, False, "prove how far from the optimum the result can be (up to 5000 records)"),
+            Option("threads", int, None, "threads for tables beyond 5000 records; all cores if not given", minimum=1),
+        ),
+        random=True,
+        anytime=True,
     ),
 )
 

@@ -9,23 +9,42 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import Method
+from shoal.algorithms.registry import SEARCH_SECONDS, Method
 from shoal.progress import STOP
 from shoal.types import Floats, Ints, State
 
-__all__ = ["group_blocks", "share_time"]
+__all__ = ["group_blocks", "share_options"]
 
 
-def share_time(options: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """Return the options with the given share of a time limit, if there is one.
+def share_options(entry: Method, options: Mapping[str, Any], share: float, parallel: int = 1) -> dict[str, Any]:
+    """Give a set of records its share of the time or the steps that an anytime method may take.
+
+    Parameters
+    ----------
+    entry, options
+        The method and what it is told.
+    share
+        The set's share of all records.
+    parallel
+        How many sets are searched at a time: time counts for each of them, steps are shared all the same, so that the
+        result does not depend on it.
 
     Examples
     --------
-    >>> share_time({"time_limit": 60.0}, 0.5)
-    {'time_limit': 30.0}
+    >>> from shoal.algorithms.registry import find
+    >>> share_options(find("search"), {"time_limit": 60.0, "steps": None}, 0.5)
+    {'time_limit': 30.0, 'steps': None}
     """
-    limit = options.get("time_limit")
-    return dict(options) if limit is None else {**options, "time_limit": limit * share}
+    if not entry.anytime:
+        return dict(options)
+    seconds, steps = options["time_limit"], options["steps"]
+    if seconds is None and steps is None:
+        seconds = SEARCH_SECONDS
+    return {
+        **options,
+        "time_limit": None if seconds is None else seconds * share * parallel,
+        "steps": None if steps is None else max(1, int(steps * share)),
+    }
 
 
 def group_blocks(
@@ -39,6 +58,7 @@ def group_blocks(
     seed: int | None,
     state: State,
     workers: int = 1,
+    parallel: int | None = None,
 ) -> Ints:
     """Let a method group the records of every block on its own; return the group of each record.
 
@@ -51,11 +71,13 @@ def group_blocks(
     entry, k, options, seed
         The method and what it is told; the same seed in every block.
     records
-        All records that share a time limit.
+        All records that share a time limit or a number of steps.
     state
         See `shoal.progress`.
     workers
         Threads that take blocks; they never change the groups.
+    parallel
+        How many blocks are searched at a time, here and elsewhere; `workers` if not given.
     """
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(block[order]) > 0, True])
@@ -65,7 +87,7 @@ def group_blocks(
         present = np.flatnonzero(~np.isnan(Z[members[0]]))
         if state[STOP] or not len(present):
             return np.zeros(len(members), dtype=np.int64)
-        share = share_time(options, workers * len(members) / records)
+        share = share_options(entry, options, len(members) / records, parallel or workers)
         X = np.ascontiguousarray(Z[np.ix_(members, present)])
         found: Ints = entry.run(X, k, share, seed=seed, state=state).labels
         return found

@@ -11,9 +11,12 @@ from typing import Any
 
 import typer
 
+from shoal.cli.assess import assess
+from shoal.cli.compare import compare
 from shoal.cli.demo import demo
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
+from shoal.cli.publish import publish
 from shoal.errors import ShoalError
 
 __all__ = ["app", "main"]
@@ -45,7 +48,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for _command in (mask, methods, demo):
+for _command in (mask, publish, assess, compare, methods, demo):
     app.command()(_guarded(_command))
 
 

@@ -25,13 +25,15 @@ def demo(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"Folder {out} cannot be made: {error.strerror}.") from None
-    original, masked = out / "firms.csv", out / "firms-masked.csv"
+    original, masked, report = out / "firms.csv", out / "firms-masked.csv", out / "firms-report.html"
     write_file(firms(), original)
-    command = f"shoal mask {original} -k 5 --by region --weights weight --missing group -o {masked}"
+    command = f"shoal mask {original} -k 5 --by region --weights weight --missing group -o {masked} --report {report}"
     typer.secho(f"$ {command}", bold=True)
     release = mask(original, 5, by="region", weights="weight", missing="group", output=masked, progress=True)
     write_labels(release, out / "firms-labels.csv")
     write_manifest(release, out / "firms-manifest.json", source=original, output=masked)
     print_release(release, verbose=False)
     typer.echo(f"{'original':<17} {original}")
+    release.report(report, source=original, output=masked)
     typer.echo(f"{'masked table':<17} {masked}")
+    typer.echo(f"{'report':<17} {report}")

@@ -29,6 +29,8 @@ def mask(
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
     ] = None,
+    seconds: Annotated[float | None, typer.Option("--time", help="Seconds to search, for method search.")] = None,
+    bound: Annotated[bool, typer.Option("--bound", help="Also prove how far from the optimum it can be.")] = False,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column that splits into strata; repeat.")] = None,
     weights: Annotated[str | None, typer.Option(help="Column of record weights: keeps weighted totals.")] = None,
     missing: Annotated[str, typer.Option(help="Records with missing values: error, group or drop.")] = "error",
@@ -40,12 +42,14 @@ def mask(
     ] = None,
     no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks.")] = False,
     split: Annotated[str | None, typer.Option(help="How blocks are cut: all, one or univariate.")] = None,
-    engine: Annotated[str | None, typer.Option(help="memory, or local for a table that stays on disk.")] = None,
+    engine: Annotated[str | None, typer.Option(help="memory, local (a table that stays on disk) or dask.")] = None,
     memory: Annotated[str | None, typer.Option(help="Memory that engine local may use in all, such as 2GB.")] = None,
     processes: Annotated[int | None, typer.Option(help="Worker processes of engine local.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of the cluster for engine dask.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the result of a random method.")] = 0,
     labels: Annotated[Path | None, typer.Option(help="Also write group and group size of each record here.")] = None,
     manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
     from_manifest: Annotated[
         Path | None, typer.Option(help="Repeat the run of this manifest and check that the bytes are the same.")
     ] = None,
@@ -57,13 +61,21 @@ def mask(
     """Mask a table: groups of at least k similar records share their values.
 
     Example: shoal mask firms.csv -k 5 -c sales -c assets --by region -o masked.csv
+
+    With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified.
     """
     if from_manifest is not None:
         from shoal.manifest import repeat
+        from shoal.tables.files import check_target
 
+        if report is not None:
+            check_target(report, endings=(".html",))
         release, target = repeat(from_manifest, output=output, progress=True)
         print_release(release, verbose=verbose)
         typer.echo(f"{'same bytes':<17} the masked table is the recorded one: {target}")
+        if report is not None:
+            release.report(report, output=target)
+            typer.echo(f"{'report':<17} {report}")
         return
     if source is None:
         raise typer.BadParameter("the table to mask is missing", param_hint="IN")
@@ -76,9 +88,9 @@ def mask(
     from shoal.manifest import check_extras, write_labels, write_manifest
     from shoal.masking import mask as mask_table
 
-    check_extras(source, output, labels=labels, manifest=manifest)
-    if labels is not None and is_beyond_memory(source, engine, memory):
-        raise InputError("Option --labels needs a table that fits in memory: take --engine memory.")
+    check_extras(source, output, labels=labels, manifest=manifest, report=report)
+    if (labels is not None or report is not None) and (engine == "dask" or is_beyond_memory(source, engine, memory)):
+        raise InputError("Options --labels and --report need a table that fits in memory: take --engine memory.")
     release = mask_table(
         source,
         k,
@@ -94,13 +106,14 @@ def mask(
         engine=engine,
         memory=memory,
         processes=processes,
+        scheduler=scheduler,
         seed=seed,
         output=output,
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
         encoding=encoding,
         decimal=decimal,
         progress=True,
-        **read_pairs(option or []),
+        **_options(option or [], seconds, bound=bound),
     )
     print_release(release, verbose=verbose)
     typer.echo(f"{'masked table':<17} {output}")
@@ -110,6 +123,18 @@ def mask(
     if manifest is not None:
         write_manifest(release, manifest, source=source, output=output)
         typer.echo(f"{'manifest':<17} {manifest}")
+    if report is not None:
+        release.report(report, source=source, output=output)
+        typer.echo(f"{'report':<17} {report}")
+
+
+def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[str, object]:
+    options = read_pairs(pairs)
+    if seconds is not None:
+        options["time_limit"] = seconds
+    if bound:
+        options["bound"] = True
+    return options
 
 
 def read_pairs(pairs: list[str]) -> dict[str, object]:

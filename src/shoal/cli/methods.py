@@ -17,6 +17,7 @@ def methods() -> None:
         options = "".join(
             f"\n-O {option.name}=…  {option.help}{'' if option.default is None else f' (default {option.default})'}"
             for option in method.options
+            if option.scalar
         )
         facts = ("one column" if method.univariate else "any columns", f"{method.sizes} group sizes", method.cost)
         table.add_row(

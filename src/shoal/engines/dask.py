@@ -8,7 +8,9 @@ every group has been counted in them before they are handed out.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -28,16 +30,17 @@ from shoal.engines.common import (
     read_rule,
     summarise,
 )
-from shoal.engines.sources import Source
+from shoal.engines.sources import Source, find_paths
 from shoal.engines.tasks import Bucket, Job, Staged, bucket_of_values, mask_records, put_back, read_numbers
 from shoal.errors import InputError
 from shoal.grouping import check_k
 from shoal.measures import Scaling
 from shoal.release import Release
+from shoal.tables.files import PARQUET, written_beside
 from shoal.types import Floats, Ints
 from shoal.verification import verify
 
-__all__ = ["is_dask", "mask_dask"]
+__all__ = ["is_dask", "mask_dask", "mask_paths"]
 
 RECORDS = 250_000  # of a bucket
 Numbers = tuple[Floats, Ints, Floats | None]  # values, codes, weights
@@ -108,7 +111,7 @@ def mask_dask(
         for part, held in enumerate(zip(run.numbers, run.roots, strict=True))
     ]
     masked = [
-        delayed(_mask, nout=2)(job, [piece[number] for piece in pieces], blocks.scale, kinds, n)
+        delayed(_mask, nout=2)(job, [piece[number] for piece in pieces], blocks.scale, kinds, (n, 1))
         for number in range(many)
     ]
     masked = list(dask.persist(*[delayed(tuple)(bucket) for bucket in masked]))
@@ -123,6 +126,43 @@ def mask_dask(
     asked = {"integers": integers, "missing": missing, "block": block, "split": split, "weights": weights}
     release.parameters.update(asked)  # type: ignore[attr-defined]
     return release
+
+
+def mask_paths(
+    data: object, k: int, *, output: str | os.PathLike[str] | None, scheduler: str | None, **keywords: Any
+) -> Release:
+    """Mask Parquet files that the workers of a cluster can read; the caller writes the output, part by part."""
+    if not isinstance(data, (str, os.PathLike)):
+        raise InputError("Parameter 'data' must be a path or a Dask DataFrame for engine='dask'; got another table.")
+    if output is None or Path(output).suffix.lower() not in PARQUET:
+        raise InputError(f"Output {output} must be a file that ends in {' or '.join(PARQUET)} for engine='dask'.")
+    paths = [str(path.resolve()) for path in find_paths(data)]
+    if Path(paths[0]).suffix.lower() not in PARQUET:
+        raise InputError(f"Input {data} must be Parquet for engine='dask'. Convert it first, or take engine='local'.")
+    try:
+        distributed = import_module("distributed")
+    except ImportError:
+        raise InputError("Parameter 'engine' may be 'dask' once Dask is there: pip install 'shoal[dask]'.") from None
+    with distributed.Client(scheduler) if scheduler else nullcontext():
+        release = mask_dask(_library()[1].read_parquet(paths, index=False), k, **keywords)
+        with written_beside(Path(output)) as temporary:
+            _write(release.data, temporary)
+    return replace(release, data=Path(output))
+
+
+def _write(frame: Any, path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    writer: Any = None
+    try:
+        for part in frame.to_delayed():
+            table = pa.Table.from_pandas(part.compute(), preserve_index=False)
+            writer = writer or ParquetWriter(path, table.schema)
+            writer.write_table(table.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 class _Run:
@@ -191,7 +231,7 @@ def _split(part: int, numbers: Numbers, roots: Ints, blocks: Blocks, bucket: Int
 
 
 def _mask(
-    job: Job, pieces: Sequence[tuple[Any, ...]], scale: Scaling, kinds: tuple[str, ...], share: int
+    job: Job, pieces: Sequence[tuple[Any, ...]], scale: Scaling, kinds: tuple[str, ...], share: tuple[int, int]
 ) -> tuple[Mapping[int, tuple[Ints, Floats]], Bucket]:
     """Mask a bucket; return the released values by partition."""
     place, block, X = (np.concatenate([piece[i] for piece in pieces]) for i in range(3))

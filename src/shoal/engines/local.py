@@ -72,7 +72,7 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
     Parquet file that would take more than half of the memory at hand.
     """
     if engine not in (None, "memory", "local"):
-        raise InputError(f"Parameter 'engine' must be 'memory' or 'local', got {engine!r}.")
+        raise InputError(f"Parameter 'engine' must be 'memory', 'local' or 'dask', got {engine!r}.")
     asked = engine == "local" or (memory is not None and engine is None)
     if not isinstance(data, (str, os.PathLike)):
         if asked:
@@ -233,7 +233,7 @@ class _Run:
         for path in job.folder.glob("input-*-numbers.npy"):
             path.unlink()
         back = Shuffle(job.folder, "back", buckets, parts)
-        share = -(-n // self.workers.processes)
+        share = n, self.workers.processes
         tasks = ((job, number, shuffle, back, starts[:-1], blocks.scale, kinds, share) for number in range(buckets))
         yield from self.workers.map(mask_bucket, tasks)
         shuffle.remove()

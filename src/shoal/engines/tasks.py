@@ -167,7 +167,7 @@ def mask_bucket(
     starts: Ints,
     scale: Scaling,
     kinds: tuple[str, ...],
-    share: int,
+    share: tuple[int, int],
 ) -> Bucket:
     """Mask the blocks of a bucket and write the released values for the parts they came from."""
     rows, block, X, *rest = shuffle.read(number, 4 if job.weights else 3)
@@ -177,12 +177,24 @@ def mask_bucket(
 
 
 def mask_records(
-    job: Job, block: Ints, X: Floats, weights: Floats | None, scale: Scaling, kinds: tuple[str, ...], share: int
+    job: Job,
+    block: Ints,
+    X: Floats,
+    weights: Floats | None,
+    scale: Scaling,
+    kinds: tuple[str, ...],
+    share: tuple[int, int],
 ) -> tuple[Floats, Bucket]:
-    """Mask the records of some blocks; return the released values, as their columns will hold them, and the loss."""
+    """Mask the records of some blocks; return the released values, as their columns will hold them, and the loss.
+
+    `share`: all records, and how many blocks are masked at a time.
+    """
     Z = scale.apply(X)
     entry = find(job.method)
-    labels = group_blocks(Z, block, entry, job.k, job.options, records=share, seed=job.seed, state=fresh_state())
+    records, parallel = share
+    labels = group_blocks(
+        Z, block, entry, job.k, job.options, records=records, seed=job.seed, state=fresh_state(), parallel=parallel
+    )
     values = group_values(X, Z, labels, job.aggregate, weights)[labels]
     released = values.copy()
     for j, kind in enumerate(kinds):

@@ -92,6 +92,9 @@ class Table(Protocol):
     def replaced(self, values: Mapping[Name, Floats], *, whole: bool) -> Table:
         """Return the table with new values; missing cells stay as they are, integers stay integers if whole."""
 
+    def only(self, names: Sequence[Name]) -> Table:
+        """Return the table of some of the columns and of nothing else, not even an index of its rows."""
+
 
 def open_table(data: Any) -> Table:
     """Wrap a frame or an array.
@@ -210,6 +213,10 @@ class FrameTable:
         new = [self._released(self._frame.get_column(name), column, whole=whole) for name, column in values.items()]
         return FrameTable(self._frame.with_columns(*new))
 
+    def only(self, names: Sequence[Name]) -> FrameTable:
+        """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
+        return FrameTable(nw.maybe_reset_index(self._frame.select(list(names))))
+
     def _released(self, series: nw.Series[Any], values: Floats, *, whole: bool) -> nw.Series[Any]:
         integer = series.dtype.is_integer()
         kind = series.dtype if series.dtype == nw.Float32 or (integer and whole) else nw.Float64()
@@ -288,3 +295,7 @@ class ArrayTable:
         for name, column in values.items():
             new[:, name] = np.rint(column) if integer and whole else column
         return ArrayTable(new.reshape(self._array.shape))
+
+    def only(self, names: Sequence[Name]) -> ArrayTable:
+        """Return some of the columns, numbered anew."""
+        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, list(names)])

@@ -1,0 +1,191 @@
+"""A short path through all records: a travelling salesman's tour, improved by 2-opt and Or-opt, then opened.
+
+J. L. Bentley, Fast algorithms for geometric traveling salesman problems, ORSA Journal on Computing 4 (1992). The
+tour starts as a walk around the minimum spanning tree. A record is looked at while it may gain: towards each of its
+nearest neighbours the tour is reversed (2-opt), or one to three records are moved there (Or-opt). Neighbour lists
+keep a look cheap, a queue keeps records that cannot gain out of it. The longest edge is left out in the end.
+Typically O(n log n) looks, each move up to O(n) places; O(n d) memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from shoal.algorithms._kdtree import KdTree, build, neighbours
+from shoal.algorithms._pool import squared_distance
+from shoal.algorithms.mst import preorder
+from shoal.algorithms.spanning_tree import distinct, find_tree
+from shoal.progress import DONE, STOP
+from shoal.types import Floats, Ints, State
+
+__all__ = ["tour"]
+
+# Neighbours that a record looks towards, and records that Or-opt moves at once.
+LOOKS, SEGMENT = 8, 3
+# A move must gain this part of the edges that it takes away, or rounding could make it go round in circles.
+GAIN = 1e-9
+
+
+def tour(X: Floats, state: State) -> Ints:
+    """Return the records in the order of a short path; equal records follow each other."""
+    kept, first = distinct(X)
+    order = kept[_short_path(X[kept], state)] if len(kept) > 3 else kept
+    rank = np.empty(len(X), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return np.argsort(rank[first], kind="stable")
+
+
+def _short_path(X: Floats, state: State) -> Ints:
+    n = len(X)
+    walk = preorder(find_tree(X, "auto", None, state).ends)[0]
+    state[DONE] = 0
+    tree = build(X)
+    near = np.empty((n, min(LOOKS, n - 1)))
+    near_places = np.empty(near.shape, dtype=np.int64)
+    neighbours(tree, 0, len(tree.blocks), near, near_places, state)
+    state[DONE] = 0
+    place = np.empty(n, dtype=np.int64)
+    place[tree.ids[:n]] = np.arange(n)
+    path: Ints = tree.ids[_improve(tree, near_places, place[walk], state)]
+    return path
+
+
+@njit(cache=True, nogil=True)
+def _distance(tree: KdTree, a: int, b: int) -> float:
+    length: float = np.sqrt(squared_distance(tree.rows[a], tree.rows[b]))
+    return length
+
+
+@njit(cache=True, nogil=True)
+def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
+    """Improve a closed tour (`at` has the place visited at each step) and return it opened at its longest edge."""
+    n = len(at)
+    step = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        step[at[i]] = i
+    queue, waiting = at.copy(), np.ones(n, dtype=np.bool_)
+    head, count = 0, n
+    ends = np.empty(8, dtype=np.int64)
+    while count > 0 and not state[STOP]:
+        place = queue[head]
+        waiting[place] = False
+        head = (head + 1) % n
+        count -= 1
+        state[DONE] = n - count
+        while True:
+            touched = _reverse_better(tree, near_places, at, step, place, ends)
+            if touched == 0:
+                touched = _move_better(tree, near_places, at, step, place, ends)
+            if touched == 0:
+                break
+            for t in range(touched):
+                if not waiting[ends[t]]:
+                    waiting[ends[t]] = True
+                    queue[(head + count) % n] = ends[t]
+                    count += 1
+    longest, cut = -1.0, 0
+    for i in range(n):
+        length = _distance(tree, at[i], at[(i + 1) % n])
+        if length > longest:
+            longest, cut = length, i + 1
+    path = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        path[i] = at[(cut + i) % n]
+    return path
+
+
+@njit(cache=True, nogil=True)
+def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
+    """Make the first 2-opt move found that links a to a neighbour; return how many places it touched, 0 or 4."""
+    n = len(at)
+    for way in (1, -1):
+        b = at[(step[a] + way) % n]
+        old = _distance(tree, a, b)
+        for c in near_places[a]:
+            new = _distance(tree, a, c)
+            if new >= old:
+                break
+            d = at[(step[c] + way) % n]
+            other = _distance(tree, c, d)
+            if old + other - new - _distance(tree, b, d) > GAIN * (old + other):
+                if way == 1:
+                    _reverse(at, step, step[b], step[c])
+                else:
+                    _reverse(at, step, step[a], step[d])
+                ends[0], ends[1], ends[2], ends[3] = a, b, c, d
+                return 4
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
+    """Reverse the steps first … last of the closed tour, or all the others, which makes the same tour."""
+    n = len(at)
+    inside = (last - first) % n + 1
+    if 2 * inside > n:
+        first, last = (last + 1) % n, (first - 1) % n
+        inside = n - inside
+    for _ in range(inside // 2):
+        at[first], at[last] = at[last], at[first]
+        step[at[first]], step[at[last]] = first, last
+        first = first + 1 if first + 1 < n else 0
+        last = last - 1 if last > 0 else n - 1
+
+
+@njit(cache=True, nogil=True)
+def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
+    """Make the first Or-opt move found that links a to a neighbour; return how many places it touched, 0 or 6."""
+    n = len(at)
+    for way in (1, -1):
+        p = at[(step[a] - way) % n]
+        before = _distance(tree, p, a)
+        for size in range(1, min(SEGMENT, n - 3) + 1):
+            # The segment runs from a on to e; p and q are left behind.
+            e = at[(step[a] + way * (size - 1)) % n]
+            q = at[(step[a] + way * size) % n]
+            taken = before + _distance(tree, e, q)
+            saved = taken - _distance(tree, p, q)
+            for c in near_places[a]:
+                new = _distance(tree, a, c)
+                if new >= saved:
+                    break
+                if ((step[c] - step[a]) * way) % n < size:
+                    continue
+                for side in (1, -1):
+                    f = at[(step[c] + side) % n]
+                    if ((step[f] - step[a]) * way) % n < size:
+                        continue
+                    opened = _distance(tree, c, f)
+                    if saved + opened - new - _distance(tree, e, f) > GAIN * (taken + opened):
+                        start = step[a] if way == 1 else step[e]
+                        _move(at, step, start, size, c if side == 1 else f, way != side)
+                        ends[0], ends[1], ends[2], ends[3], ends[4], ends[5] = a, e, p, q, c, f
+                        return 6
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _move(at: Ints, step: Ints, start: int, size: int, after: int, flip: bool) -> None:
+    """Move the steps start … start+size−1 behind a place of the tour, perhaps turned round."""
+    n = len(at)
+    segment = np.empty(size, dtype=np.int64)
+    for t in range(size):
+        segment[size - 1 - t if flip else t] = at[(start + t) % n]
+    ahead = (step[after] - start - size + 1) % n
+    if 2 * ahead <= n - size:
+        for t in range(ahead):
+            i = (start + t) % n
+            at[i] = at[(i + size) % n]
+            step[at[i]] = i
+        start += ahead
+    else:
+        for t in range(n - size - ahead):
+            i = (start + size - 1 - t) % n
+            at[i] = at[(i - size) % n]
+            step[at[i]] = i
+        start -= n - size - ahead
+    for t in range(size):
+        i = (start + t) % n
+        at[i] = segment[t]
+        step[at[i]] = i

@@ -1,0 +1,72 @@
+"""How long a method would take: two short runs say how fast it is here and how its time grows with n.
+
+The growth is taken to lie between linear and what the registry entry states, which is the worst case.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from shoal.algorithms.registry import Method
+from shoal.types import Floats
+
+__all__ = ["PROBE", "exponent", "predicted_seconds"]
+
+# Blocks of up to so many records are not worth an estimate.
+PROBE = 4000
+WARM_UP = 200
+
+
+def exponent(method: Method) -> int:
+    """Return the power of n in the cost that the registry states; a logarithm counts as nothing.
+
+    Examples
+    --------
+    >>> from shoal.algorithms.registry import find
+    >>> exponent(find("mdav")), exponent(find("univariate"))
+    (2, 1)
+    """
+    return next((power for sign, power in (("n³", 3), ("n²", 2)) if sign in method.cost), 1)
+
+
+def predicted_seconds(
+    method: Method,
+    blocks: Sequence[Floats],
+    k: int,
+    options: Mapping[str, Any],
+    *,
+    seed: int | None = 0,
+) -> float:
+    """Predict the seconds that a method takes to partition some blocks of records, each on its own.
+
+    Parameters
+    ----------
+    method
+        The registry entry.
+    blocks
+        The standardised records of each block.
+    k
+        The least number of records in a group.
+    options
+        Options as `Method.read_options` returns them.
+    seed
+        Seed of a random method.
+    """
+    largest = max(blocks, key=len)
+    # The first run of a kernel may have to compile it, which is no part of any run's time.
+    method.run(np.ascontiguousarray(largest[: max(WARM_UP, k)]), k, options, seed=seed)
+    if len(largest) <= PROBE:
+        return 0.0
+    order = np.random.default_rng(0).permutation(len(largest))
+    seconds = []
+    for size in (PROBE // 2, PROBE):
+        sample = np.ascontiguousarray(largest[np.sort(order[:size])])
+        start = time.perf_counter()
+        method.run(sample, k, options, seed=seed)
+        seconds.append(max(time.perf_counter() - start, 1e-9))
+    growth = np.clip(np.log2(seconds[1] / seconds[0]), 1, exponent(method))
+    return float(seconds[1] * sum((len(block) / PROBE) ** growth for block in blocks))

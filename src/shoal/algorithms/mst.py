@@ -1,0 +1,186 @@
+"""M, M-d and M-c: cut the minimum spanning tree where it is longest, as long as every group keeps k records.
+
+M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
+on Knowledge and Data Engineering 17 (2005). M-d and M-c split the groups of 2k records or more by D or C.
+
+The paper walks to the root for every edge, O(n²) on a long chain. Here the tree is laid out in preorder, where
+what hangs below an edge is an interval: a Fenwick tree counts what is left of it, a segment tree finds the root
+it hangs from. O(n log n) after the spanning tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from shoal.algorithms.centroid import centroid
+from shoal.algorithms.diameter import diameter
+from shoal.algorithms.spanning_tree import Algorithm, SpanningTree, find_tree
+from shoal.errors import InputError
+from shoal.measures import group_sizes
+from shoal.progress import DONE, STOP
+from shoal.types import Floats, Ints, State
+
+__all__ = ["mst", "mst_c", "mst_d", "preorder"]
+
+
+def mst(X: Floats, k: int, *, state: State, tree: SpanningTree | None = None, spanning: Algorithm = "auto") -> Ints:
+    """Group the records by method M; equal edges are cut in the order of their record numbers."""
+    if tree is None:
+        tree = find_tree(X, spanning, None, state)
+    elif not isinstance(tree, SpanningTree) or tree.records != len(X):
+        raise InputError(
+            f"Option 'tree' must be the shoal.spanning_tree of these {len(X)} records, got {tree!r}. "
+            "Leave it out to have it built."
+        )
+    labels: Ints = _cut(tree.ends, k)
+    return labels
+
+
+def mst_d(X: Floats, k: int, *, state: State, tree: SpanningTree | None = None, spanning: Algorithm = "auto") -> Ints:
+    """Group the records by method M, then split oversized groups by method D."""
+    return _split_oversized(X, mst(X, k, state=state, tree=tree, spanning=spanning), k, diameter, state)
+
+
+def mst_c(X: Floats, k: int, *, state: State, tree: SpanningTree | None = None, spanning: Algorithm = "auto") -> Ints:
+    """Group the records by method M, then split oversized groups by method C."""
+    return _split_oversized(X, mst(X, k, state=state, tree=tree, spanning=spanning), k, centroid, state)
+
+
+def _split_oversized(X: Floats, labels: Ints, k: int, split: Callable[..., Ints], state: State) -> Ints:
+    sizes = group_sizes(labels)
+    order = np.argsort(labels, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    groups = len(sizes)
+    done = state[DONE]
+    for group in np.flatnonzero(sizes >= 2 * k):
+        if state[STOP]:
+            break
+        members = order[starts[group] : starts[group] + sizes[group]]
+        parts = split(X[members], k, state=state)
+        labels[members] = np.where(parts == 0, group, groups + parts - 1)
+        groups += parts.max()
+        # These records were counted when the tree was built.
+        state[DONE] = done
+    return labels
+
+
+@njit(cache=True, nogil=True)
+def _cut(ends: Ints, k: int) -> Ints:
+    """Cut the edges, longest first, that leave at least k records on both sides; return the trees as labels."""
+    n = len(ends) + 1
+    record, parent, below = preorder(ends)
+    spot = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        spot[record[i]] = i
+    # Of each node that its parent edge was cut from: the size of its tree.
+    whole = np.zeros(n, dtype=np.int64)
+    whole[0] = n
+    change = np.zeros(n + 1, dtype=np.int64)
+    roots = np.zeros(2 * n, dtype=np.int64)
+    for edge in range(n - 1):
+        # The lower end of an edge comes later in preorder.
+        node = max(spot[ends[edge, 0]], spot[ends[edge, 1]])
+        if below[node] < k:
+            continue
+        left = below[node] + _sum(change, node + below[node]) - _sum(change, node)
+        if left < k:
+            continue
+        root = _deepest(roots, node)
+        if whole[root] - left < k:
+            continue
+        whole[node] = left
+        whole[root] -= left
+        # The loss counts for the nodes between, and is made good above the root, from which it was cut before.
+        _add(change, node, -left)
+        _add(change, root, left)
+        _mark(roots, node, node + below[node])
+    labels = np.empty(n, dtype=np.int64)
+    group = 0
+    for i in range(n):
+        if whole[i] > 0:
+            labels[record[i]] = group
+            group += 1
+        else:
+            labels[record[i]] = labels[record[parent[i]]]
+    return labels
+
+
+@njit(cache=True, nogil=True)
+def preorder(ends: Ints) -> tuple[Ints, Ints, Ints]:
+    """Walk the tree from record 0; return the record, the parent's spot and the subtree's size at each spot."""
+    n = len(ends) + 1
+    start = np.zeros(n + 2, dtype=np.int64)
+    for edge in range(n - 1):
+        start[ends[edge, 0] + 2] += 1
+        start[ends[edge, 1] + 2] += 1
+    for i in range(2, n + 2):
+        start[i] += start[i - 1]
+    linked = np.empty(2 * n - 2, dtype=np.int64)
+    for edge in range(n - 1):
+        for side in range(2):
+            a = ends[edge, side]
+            linked[start[a + 1]] = ends[edge, 1 - side]
+            start[a + 1] += 1
+    record, parent, below = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
+    waiting, origin = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    top, count = 0, 0
+    while top >= 0:
+        here, above = waiting[top], origin[top]
+        top -= 1
+        record[count], parent[count] = here, above
+        for t in range(start[here], start[here + 1]):
+            if count == 0 or linked[t] != record[above]:
+                top += 1
+                waiting[top], origin[top] = linked[t], count
+        count += 1
+    for i in range(n - 1, 0, -1):
+        below[parent[i]] += below[i]
+    return record, parent, below
+
+
+@njit(cache=True, nogil=True)
+def _add(change: Ints, spot: int, amount: int) -> None:
+    i = spot + 1
+    while i < len(change):
+        change[i] += amount
+        i += i & -i
+
+
+@njit(cache=True, nogil=True)
+def _sum(change: Ints, stop: int) -> int:
+    """Sum what was added at the spots before `stop`."""
+    total = 0
+    i = stop
+    while i > 0:
+        total += change[i]
+        i -= i & -i
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _mark(roots: Ints, first: int, last: int) -> None:
+    """Make the node at `first` a root of all spots first … last−1 that have no deeper one."""
+    i, j = first + len(roots) // 2, last + len(roots) // 2
+    while i < j:
+        if i & 1:
+            roots[i] = max(roots[i], first)
+            i += 1
+        if j & 1:
+            j -= 1
+            roots[j] = max(roots[j], first)
+        i //= 2
+        j //= 2
+
+
+@njit(cache=True, nogil=True)
+def _deepest(roots: Ints, spot: int) -> int:
+    """Return the root that a spot hangs from: of nested intervals, the one that starts last."""
+    root = 0
+    i = spot + len(roots) // 2
+    while i > 0:
+        root = max(root, roots[i])
+        i //= 2
+    return root

@@ -1,0 +1,109 @@
+"""Path: string the records on a short path through space, then group them by a shortest path over that order.
+
+J. Domingo-Ferrer, A. Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented
+microaggregation, VLDB Journal 15 (2006): nearest point next and maximum distance, O(d n²). A. Maya-López, F. Casino
+and A. Solanas, Improving multivariate microaggregation through Hamiltonian paths and optimal univariate
+microaggregation, Symmetry 13 (2021): a travelling salesman's path (`_tour`). The grouping is O(k n d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from shoal.algorithms._gather import gather
+from shoal.algorithms._ordered import best_of_orders
+from shoal.algorithms._pool import (
+    Pool,
+    pool_farthest_from_centroid,
+    pool_nearest,
+    pool_new,
+    pool_remove,
+    squared_distance,
+)
+from shoal.algorithms._tour import tour
+from shoal.algorithms.diameter import diameters_new, most_distant
+from shoal.algorithms.registry import Outcome
+from shoal.progress import DONE, STOP
+from shoal.types import Floats, Ints, State
+
+__all__ = ["path"]
+
+
+def path(X: Floats, k: int, *, state: State, order: str = "tour") -> Outcome:
+    """Group the records in the order of a path, or in the best of several such orders."""
+    name, labels = best_of_orders(X, k, _orders(X, k, order, state), state)
+    return Outcome(labels, facts={"order": name})
+
+
+def _orders(X: Floats, k: int, order: str, state: State) -> Iterator[tuple[str, Ints]]:
+    names = ("tour", "nearest", "maximum") if order == "best" else (order,)
+    for i, name in enumerate(names):
+        if i and state[STOP]:
+            return
+        state[DONE] = 0
+        if name == "tour":
+            yield name, tour(X, state)
+        elif name == "nearest":
+            yield name, _nearest_point_next(X, state)
+        else:
+            yield name, _maximum_distance(X, k, state)
+
+
+@njit(cache=True, nogil=True)
+def _nearest_point_next(X: Floats, state: State) -> Ints:
+    """Start at the record farthest from the centroid and go on to the nearest one left."""
+    n = len(X)
+    pool = pool_new(X)
+    order = np.arange(n)
+    near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
+    here = pool_farthest_from_centroid(pool)
+    for i in range(n):
+        order[i] = here
+        pool_remove(pool, here)
+        if i < n - 1:
+            pool_nearest(pool, X[here], near, near_ids)
+            here = near_ids[0]
+        state[DONE] += 1
+        if state[STOP]:
+            # What is left follows in any order: the caller is about to give up.
+            order[i + 1 :] = _records_left(pool)
+            break
+    return order
+
+
+@njit(cache=True, nogil=True)
+def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
+    """Take k records at a time around each of the two most distant ones: one lot from each end of the path inwards."""
+    n = len(X)
+    pool = pool_new(X)
+    order, labels = np.arange(n), np.zeros(n, dtype=np.int64)
+    diameters = diameters_new(X, pool)
+    head, tail = 0, n
+    while pool.left[0] >= 2 * k and not state[STOP]:
+        a, b = most_distant(X, pool, diameters)
+        order[head : head + k] = _by_distance(X, X[a], np.sort(gather(X, pool, a, k, 0, labels)))
+        order[tail - k : tail] = _by_distance(X, X[b], np.sort(gather(X, pool, b, k, 0, labels)))[::-1]
+        head += k
+        tail -= k
+        state[DONE] += 2 * k
+    middle = _records_left(pool)
+    order[head:tail] = _by_distance(X, X[order[head - 1] if head > 0 else middle[0]], middle)
+    return order
+
+
+@njit(cache=True, nogil=True)
+def _records_left(pool: Pool) -> Ints:
+    return np.flatnonzero(pool.place >= 0)
+
+
+@njit(cache=True, nogil=True)
+def _by_distance(X: Floats, point: Floats, records: Ints) -> Ints:
+    """Order records by their distance from a point; ties stay as they are."""
+    reach = np.empty(len(records))
+    for i in range(len(records)):
+        reach[i] = squared_distance(point, X[records[i]])
+    ordered: Ints = records[np.argsort(reach, kind="mergesort")]
+    return ordered

@@ -1,0 +1,1 @@
+"""How useful and how safe a release is: one file a question, one entrance (`shoal.assess`)."""

@@ -1,0 +1,334 @@
+"""assess(): put a masked table beside its original and measure what was lost and what is still at risk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
+from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
+from shoal.errors import InputError
+from shoal.tables.choosing import as_names, open_data
+from shoal.tables.frames import Name, Table, check_name, codes_of, strata_of
+from shoal.types import Floats, Ints
+from shoal.verification import identical_records
+
+__all__ = ["Assessment", "assess", "assess_arrays", "percent", "plain"]
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """How useful and how safe a release is.
+
+    Parameters
+    ----------
+    records
+        The number of records.
+    utility
+        What is left of the statistics (`shoal.assessment.utility.Utility`).
+    risk
+        What an intruder could find out (`shoal.assessment.risk.Risk`); iterate over it to read every measure with
+        what it means and what it does not mean.
+    notes
+        What a reader must know, in sentences.
+    """
+
+    records: int
+    utility: Utility
+    risk: Risk
+    notes: tuple[str, ...] = ()
+
+    def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        """Return what is printed: tables of text, each a title, a head and rows."""
+        found = self.utility
+        overall = [
+            ["information loss", f"{found.loss:.4f} %"],
+            ["IL1s", f"{found.il1s:.4f} %"],
+        ]
+        correlation = found.largest_correlation_change()
+        if correlation is not None:
+            left, right, pair = correlation
+            overall.append(
+                ["largest change of a correlation", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"]
+            )
+        overall.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
+        if found.propensity is not None:
+            right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
+            figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"
+            overall.append(["propensity score", figure])
+        head = ["column", "loss %", "mean", "change", "sd", "change", "Wasserstein", "KS", "rank corr."]
+        columns = [
+            [
+                str(c.name),
+                f"{c.loss:.3f}",
+                f"{c.mean.before:.5g}",
+                percent(c.mean.change),
+                f"{c.sd.before:.5g}",
+                percent(c.sd.change),
+                f"{c.wasserstein:.4f}",
+                f"{c.kolmogorov_smirnov:.4f}",
+                plain(c.rank_correlation, 4),
+            ]
+            for c in found.columns
+        ]
+        levels = [f"{100 * level:g} %" for level in LEVELS]
+        quantiles = [[str(c.name), *(percent(pair.change) for pair in c.quantiles)] for c in found.columns]
+        tables = [
+            ("Utility", ["measure", "result"], overall),
+            ("Columns (mean and sd before, and their relative change)", head, columns),
+            ("Relative change of quantiles", ["column", *levels], quantiles),
+        ]
+        if found.model:
+            model = [
+                [
+                    c.name,
+                    f"{c.value.before:.5g}",
+                    f"{c.error:.3g}",
+                    f"{c.value.after:.5g}",
+                    "yes" if c.inside else "no",
+                ]
+                for c in found.model
+            ]
+            tables.append(("Regression", ["coefficient", "before", "std. error", "after", "within 95 %"], model))
+        tables.append(("Risk", ["measure", "result"], [[finding.name, finding.figure] for finding in self.risk]))
+        return tables
+
+    def __str__(self) -> str:
+        parts = [f"{self.records:,} records"]
+        parts += [f"\n{title}\n{_aligned([head, *rows])}" for title, head, rows in self.tables()]
+        sentences = [f"{finding.name}: {finding.means} {finding.limits}" for finding in self.risk]
+        parts.append("\nWhat the measures of risk mean, and do not mean\n" + "\n".join(sentences))
+        if self.notes:
+            parts.append("\n" + "\n".join(f"note: {note}" for note in self.notes))
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        parts = []
+        for title, head, rows in self.tables():
+            cells = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in head)
+            body = "".join(
+                "<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>"
+                for row in rows
+            )
+            parts.append(f"<table><caption>{escape(title)}</caption><tr>{cells}</tr>{body}</table>")
+        meanings = "".join(
+            f"<li><b>{escape(finding.name)}</b>: {escape(finding.means)} {escape(finding.limits)}</li>"
+            for finding in self.risk
+        )
+        return "".join(parts) + f"<ul>{meanings}</ul>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+
+
+def assess(
+    original: Any,
+    masked: Any,
+    *,
+    columns: Sequence[Name] | Name | None = None,
+    k: int | None = None,
+    by: Sequence[Name] | Name | None = None,
+    confidential: Sequence[Name] | Name | None = None,
+    model: str | None = None,
+    kept: Sequence[int] | Ints | None = None,
+    seed: int = 0,
+) -> Assessment:
+    """Measure how useful and how safe a masked table is, beside its original.
+
+    Parameters
+    ----------
+    original, masked
+        The same records in the same order: tables, arrays or paths of files.
+    columns
+        The masked columns; by default the numeric ones that differ.
+    k
+        The k that was promised, to be held against the recount.
+    by
+        Columns that an intruder knows and that were released as they are, such as the strata of the masking.
+    confidential
+        Columns that were released as they are and that nobody should learn of a person.
+    model
+        A regression to fit before and after, such as ``"profit ~ sales + wages"``.
+    kept
+        The row numbers of the original that the masked table holds (`Release.kept`), if records were left out.
+    seed
+        Decides the samples that large tables are measured by.
+
+    Returns
+    -------
+    Assessment
+        Utility and risk; it prints itself.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> firms = pl.DataFrame({"name": list("abcd"), "sales": [1.0, 3.0, 7.0, 9.0]})
+    >>> masked = firms.with_columns(sales=pl.Series([2.0, 2.0, 8.0, 8.0]))
+    >>> found = assess(firms, masked)
+    >>> found.utility.loss, found.risk.anonymity.k
+    (10.0, 2)
+    """
+    before, after = open_data(original, numbers=as_names(columns))[0], open_data(masked, numbers=as_names(columns))[0]
+    if kept is not None:
+        before = before.take(np.asarray(kept, dtype=np.int64))
+    if before.rows != after.rows:
+        raise InputError(
+            f"Parameter 'masked' must hold the records of 'original' one by one: it has {after.rows}, the original "
+            f"{before.rows}. If records were left out, give their row numbers as kept=release.kept (--labels)."
+        )
+    if not before.rows:
+        raise InputError("Parameter 'original' must have records, got none.")
+    strata_names, secrets = as_names(by), as_names(confidential)
+    names = _chosen(before, after, None if columns is None else as_names(columns), strata_names)
+    for parameter, known in (("by", strata_names), ("confidential", secrets)):
+        for name in known:
+            check_name(name, before.names, parameter)
+            check_name(name, after.names, parameter)
+            if name in names:
+                raise InputError(
+                    f"Column {name!r} stands in {parameter!r}, but it was masked. Name columns released as they are."
+                )
+    notes = _check_same_records(before, after, names)
+    X, Y = (np.column_stack([table.column(name).values for name in names]) for table in (before, after))
+    _check_cells(X, Y, names)
+    found = assess_arrays(
+        X,
+        Y,
+        names,
+        codes_of(strata_of(after, strata_names), after.rows),
+        k=k,
+        confidential=[(name, *_codes(after, name)) for name in secrets],
+        seed=seed,
+    )
+    coefficients = _fit(model, before, after) if model is not None else ()
+    return replace(found, utility=replace(found.utility, model=coefficients), notes=notes)
+
+
+def assess_arrays(
+    X: Floats,
+    Y: Floats,
+    names: list[Name],
+    strata: Ints,
+    *,
+    k: int | None = None,
+    confidential: Sequence[tuple[Name, Ints, bool]] = (),
+    seed: int = 0,
+) -> Assessment:
+    """Do what `assess` does on prepared arrays; a confidential column is (name, codes, whether codes have order)."""
+    groups = identical_records(Y, strata)
+    risk = Risk(
+        anonymity=anonymity(groups, k),
+        uniqueness=uniqueness(X, groups, strata),
+        linkage=linkage(X, Y, groups, cells_of(X, strata), seed=seed),
+        intervals=intervals(X, Y),
+        attributes=tuple(attribute(name, codes, groups, numeric=order) for name, codes, order in confidential),
+    )
+    return Assessment(len(X), utility(X, Y, names, seed=seed), risk)
+
+
+def _chosen(before: Table, after: Table, wanted: list[Name] | None, apart: list[Name]) -> list[Name]:
+    """Return the masked columns: those named, else the numeric ones that differ."""
+    if wanted is not None:
+        if not wanted:
+            raise InputError("Parameter 'columns' must name at least one column, got none.")
+        for name in wanted:
+            check_name(name, before.names, "columns")
+            check_name(name, after.names, "columns")
+        return wanted
+    numeric = [name for name in before.numeric_names() if name in after.numeric_names() and name not in apart]
+    differ = [
+        name
+        for name in numeric
+        if not np.array_equal(before.column(name).values, after.column(name).values, equal_nan=True)
+    ]
+    if not differ:
+        raise InputError(
+            "Parameter 'columns' is not given and no numeric column differs between 'original' and 'masked'. Name the "
+            "masked columns, or check that the two files are not the same."
+        )
+    return differ
+
+
+def _check_same_records(before: Table, after: Table, masked: list[Name]) -> tuple[str, ...]:
+    """Refuse records in another order, as far as columns that were not masked can tell."""
+    untouched = [name for name in before.names if name in after.names and name not in masked]
+    if not untouched:
+        return ("no column was left as it is, so that the order of the records could not be checked",)
+    old, new = before.keys(untouched), after.keys(untouched)
+    for i, name in enumerate(untouched):
+        left, right = (frame[str(i)].cast(pl.String) for frame in (old, new))
+        differs = left.ne_missing(right)
+        if old[str(i)].dtype.is_numeric() and new[str(i)].dtype.is_numeric():
+            differs = old[str(i)].cast(pl.Float64).ne_missing(new[str(i)].cast(pl.Float64))
+        if differs.any():
+            record = int(differs.arg_true()[0]) + 1
+            raise InputError(
+                f"Column {name!r} differs in record {record}: if it was masked, name it in 'columns'; if not, the "
+                "records are not in the same order in 'original' and 'masked', and must be."
+            )
+    return ()
+
+
+def _check_cells(X: Floats, Y: Floats, names: list[Name]) -> None:
+    for j, name in enumerate(names):
+        if np.isinf(X[:, j]).any() or np.isinf(Y[:, j]).any():
+            raise InputError(f"Column {name!r} must be finite, but holds an infinite value. Correct it first.")
+        differs = np.isnan(X[:, j]) != np.isnan(Y[:, j])
+        if differs.any():
+            raise InputError(
+                f"Column {name!r} must miss the same cells in 'original' and 'masked', but record "
+                f"{int(np.argmax(differs)) + 1} has a value in one of them only. Leave such records out of both."
+            )
+
+
+def _codes(table: Table, name: Name) -> tuple[Ints, bool]:
+    """Return the values of a column as codes 0, 1, …, and whether their order means something."""
+    values = table.keys([name])["0"]
+    codes = values.rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    return codes - codes.min(), values.dtype.is_numeric()
+
+
+def _fit(model: str, before: Table, after: Table) -> tuple[Coefficient, ...]:
+    target, _, right = (part.strip() for part in model.partition("~"))
+    terms = [term.strip() for term in right.split("+")]
+    if not target or not all(terms):
+        raise InputError(f"Parameter 'model' must read 'y ~ a + b', got {model!r}.")
+    for name in [target, *terms]:
+        check_name(name, before.names, "model")
+        check_name(name, after.names, "model")
+    pairs = [
+        (table.column(target).values, np.column_stack([table.column(name).values for name in terms]))
+        for table in (before, after)
+    ]
+    complete = ~np.isnan(np.column_stack(pairs[0])).any(axis=1)
+    if complete.sum() <= len(terms) + 1:
+        raise InputError(
+            f"Parameter 'model' has {len(terms) + 1} coefficients, but only {int(complete.sum())} records are complete "
+            "in its columns. Name fewer columns."
+        )
+    return regression(pairs[0], pairs[1], terms)
+
+
+def percent(change: float) -> str:
+    """Write a relative change.
+
+    Examples
+    --------
+    >>> percent(-0.0312)
+    '−3.12 %'
+    """
+    return "–" if np.isnan(change) else f"{100 * change:+.2f} %".replace("-", "−")
+
+
+def plain(value: float, digits: int) -> str:
+    """Write a number, or a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:.{digits}f}"
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(lines)

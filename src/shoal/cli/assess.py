@@ -1,0 +1,55 @@
+"""``shoal assess``: how useful and how safe a masked file is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["assess"]
+
+
+def assess(
+    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The table before masking.")],
+    masked: Annotated[Path, typer.Argument(metavar="MASKED", help="The same records, in the same order, masked.")],
+    columns: Annotated[
+        list[str] | None, typer.Option("-c", "--column", help="Masked column; repeat. Those that differ if not given.")
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", help="The k that was promised, to hold against the recount.")] = None,
+    by: Annotated[list[str] | None, typer.Option("--by", help="Column of the strata; repeat.")] = None,
+    confidential: Annotated[
+        list[str] | None,
+        typer.Option("--confidential", help="Unmasked column that nobody should learn of a person; repeat."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Regression to fit before and after, e.g. 'profit ~ sales + wages'.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The labels file of the masking, if it left out records of the original.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides the samples that large tables are measured by.")] = 0,
+) -> None:
+    """Measure what masking lost and what is still at risk. For the data steward: it prints statistics of the original.
+
+    Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
+    """
+    from shoal.assessment.assess import assess as assess_tables
+    from shoal.tables.files import read_file
+    from shoal.tables.frames import open_table
+
+    kept = None
+    if labels is not None:
+        kept = open_table(read_file(labels).frame).column("record").values.astype(int) - 1
+    found = assess_tables(
+        original,
+        masked,
+        columns=columns or None,
+        k=k,
+        by=by or None,
+        confidential=confidential or None,
+        model=model,
+        kept=kept,
+        seed=seed,
+    )
+    typer.echo(str(found))

@@ -1,0 +1,371 @@
+"""compare(): every method at several k on one table, what each loses and risks, and which ones nothing beats."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shoal.algorithms.cost import predicted_seconds
+from shoal.algorithms.registry import METHODS, Method, find
+from shoal.assessment.risk import linkage
+from shoal.errors import InputError
+from shoal.grouping import check_k
+from shoal.masking import (
+    MISSING,
+    Missing,
+    Plan,
+    aggregate_groups,
+    check_choice,
+    choose_masked,
+    group_cells,
+    plan_records,
+)
+from shoal.measures import group_sizes, released_loss, scaling
+from shoal.progress import DONE, STOP, watch
+from shoal.tables.choosing import as_names, open_data
+from shoal.tables.frames import Name, codes_of, strata_of
+from shoal.types import Floats, Ints, State
+from shoal.verification import identical_records, verify
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Comparison", "Trial", "compare", "pareto", "run_trial"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method at one k.
+
+    Parameters
+    ----------
+    method, k
+        What was tried.
+    loss
+        Information loss 100·SSE/SST.
+    linked
+        The share of records whose nearest original is their own (`shoal.assessment.risk.linkage`).
+    chance
+        The share that blind choice within groups would link.
+    groups
+        The number of groups of identical records.
+    seconds
+        The time of the partition.
+    anonymous
+        Whether whole records are k-anonymous.
+    pareto
+        Whether no other k-anonymous trial loses and risks less.
+    """
+
+    method: str
+    k: int
+    loss: float
+    linked: float
+    chance: float
+    groups: int
+    seconds: float
+    anonymous: bool
+    pareto: bool = False
+
+    @property
+    def risk(self) -> float:
+        """The greater of linked and chance.
+
+        A poor partition moves records so far that linkage fails more often than chance; who finds the right group in
+        another way is as well off as chance says all the same.
+        """
+        return max(self.linked, self.chance)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What methods and k cost on one table.
+
+    Parameters
+    ----------
+    trials
+        All that ran, in order of k, then loss.
+    left_out
+        The methods that did not run, and why.
+    records, columns
+        The table: its number of records, the masked columns.
+    parameters
+        Everything that decided the result, as plain values.
+    """
+
+    trials: tuple[Trial, ...]
+    left_out: Mapping[str, str]
+    records: int
+    columns: list[Name]
+    parameters: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def front(self) -> list[Trial]:
+        """The trials that nothing beats in both loss and `Trial.risk`, from the most useful to the safest."""
+        return sorted((trial for trial in self.trials if trial.pareto), key=lambda trial: trial.loss)
+
+    @property
+    def choice(self) -> Trial:
+        """The trial of the front that is nearest to no loss and no risk, both measured by the front's own range."""
+        front = self.front or list(self.trials)
+        losses, risks = [trial.loss for trial in front], [trial.risk for trial in front]
+
+        def distance(trial: Trial) -> float:
+            x = (trial.loss - min(losses)) / ((max(losses) - min(losses)) or 1.0)
+            y = (trial.risk - min(risks)) / ((max(risks) - min(risks)) or 1.0)
+            return x * x + y * y
+
+        return min(front, key=distance)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The trials as a polars frame."""
+        import polars as pl
+
+        return pl.DataFrame([vars(trial) for trial in self.trials])
+
+    def cells(self) -> list[list[str]]:
+        """Return the table as text, the head first."""
+        rows = [["method", "k", "loss %", "linked %", "chance %", "groups", "seconds", "k-anonymous", "mark"]]
+        for t in self.trials:
+            mark = ("balanced" if t == self.choice else "Pareto") if t.pareto else ""
+            figures = [f"{t.loss:.4f}", f"{100 * t.linked:.2f}", f"{100 * t.chance:.2f}", f"{t.groups}"]
+            rows.append([t.method, str(t.k), *figures, f"{t.seconds:.3f}", "yes" if t.anonymous else "NO", mark])
+        return rows
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the comparison as one self-contained HTML page."""
+        from shoal.report.pages import comparison_page, write_page
+
+        return write_page(comparison_page(self), path)
+
+    def __str__(self) -> str:
+        rows = self.cells()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+            for row in rows
+        ]
+        lines += [f"left out          {method}: {why}" for method, why in self.left_out.items()]
+        chosen = self.choice
+        lines.append(
+            f"Pareto            nothing else loses less and risks less; balanced: {chosen.method}, k = {chosen.k}"
+        )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head, *rows = self.cells()
+        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        absent = "".join(f"<p>left out: {escape(method)}: {escape(why)}</p>" for method, why in self.left_out.items())
+        return f"<table><tr>{cells}</tr>{body}</table>{absent}"
+
+
+def compare(
+    data: Any,
+    k: Sequence[int] | int = (3, 5, 10),
+    *,
+    methods: Sequence[str] | str = "all",
+    columns: Sequence[Name] | Name | None = None,
+    by: Sequence[Name] | Name | None = None,
+    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
+    missing: Missing = "error",
+    seed: int | None = 0,
+    time_limit: float = 10.0,
+    progress: bool = False,
+) -> Comparison:
+    """Try methods at several k on one table, and say which combinations nothing beats.
+
+    Parameters
+    ----------
+    data
+        A table, an array or the path of a file, as `shoal.mask` takes it.
+    k
+        One or more group sizes to try.
+    methods
+        Names listed by `shoal.methods`, or ``"all"``.
+    columns, by, weights, missing, seed
+        As `shoal.mask` takes them.
+    time_limit
+        The seconds that one run may take. A method that would take longer on this table and machine is left out,
+        and named; one that works until it is stopped (it has an option ``time_limit``) is stopped then.
+    progress
+        Show a progress bar on a terminal.
+
+    Returns
+    -------
+    Comparison
+        Loss, risk, groups and time of each run; it prints itself.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> found = compare(X, k=[3, 6], methods=["mdav", "centroid"])
+    >>> [(trial.method, trial.k) for trial in found.front][-1][1]
+    6
+    """
+    sizes = sorted({k} if isinstance(k, (int, np.integer)) else set(k))
+    if not sizes:
+        raise InputError("Parameter 'k' must name at least one group size, got none; for example k=[3, 5, 10].")
+    check_choice("missing", missing, MISSING)
+    if not time_limit > 0:
+        raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
+    wanted = list(METHODS) if methods == "all" else as_names(methods)
+    entries = [find(name) for name in wanted]
+    by_names = as_names(by)
+    table, _ = open_data(data, numbers=as_names(columns))
+    names = choose_masked(table, None if columns is None else as_names(columns), by_names, weights)
+    for size in sizes:
+        check_k(size, table.rows)
+    plan = plan_records(table, names, by_names, weights, missing, sizes[-1])
+    Z = scaling(plan.X).apply(plan.X)
+    strata = codes_of(strata_of(plan.table, by_names), len(Z))
+
+    chosen, left_out = _affordable(entries, Z, plan, sizes, seed, time_limit)
+    if not chosen:
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
+
+    def work(state: State) -> list[Trial]:
+        trials: list[Trial] = []
+        shared: dict[str, list[Mapping[str, Any]]] = {}
+        for entry in chosen:
+            options = _options(entry, time_limit, len(plan.cells))
+            for size in sizes:
+                if state[STOP]:
+                    break
+                given = _shared_work(entry, Z, plan, shared)
+                trials.append(run_trial(Z, plan, strata, entry, size, options, seed=seed, state=state, shared=given))
+                state[DONE] = len(trials) * len(Z)
+        return trials
+
+    trials = watch(work, len(chosen) * len(sizes) * len(Z), title="compare", show=progress)
+    return Comparison(
+        trials=pareto(trials),
+        left_out=left_out,
+        records=len(Z),
+        columns=names,
+        parameters={
+            "k": [int(size) for size in sizes],
+            "methods": wanted,
+            "columns": names,
+            "by": by_names,
+            "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",
+            "missing": missing,
+            "seed": seed,
+            "time_limit": time_limit,
+        },
+    )
+
+
+def run_trial(
+    Z: Floats,
+    plan: Plan,
+    strata: Ints,
+    entry: Method,
+    k: int,
+    options: Mapping[str, Any],
+    *,
+    seed: int | None,
+    state: State,
+    shared: Sequence[Mapping[str, Any]] = (),
+) -> Trial:
+    """Partition, aggregate, verify and measure; everything on the standardised records."""
+    start = time.perf_counter()
+    labels = group_cells(Z, plan, entry, k, options, seed, state, shared).labels
+    seconds = time.perf_counter() - start
+    released = aggregate_groups(Z, replace(plan, X=Z), labels, "mean")
+    if entry.whole_records:
+        verify(released, k, strata)
+    groups = identical_records(released, strata)
+    found = linkage(Z, released, groups, list(plan.cells))
+    return Trial(
+        method=entry.name,
+        k=k,
+        loss=released_loss(Z, released)[0],
+        linked=found.share,
+        chance=found.chance,
+        groups=len(group_sizes(groups)),
+        seconds=seconds,
+        anonymous=entry.whole_records or Z.shape[1] == 1,
+    )
+
+
+def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Mark the k-anonymous trials that no other one beats, and put all in order of k, then loss.
+
+    Examples
+    --------
+    >>> def trial(loss, linked):
+    ...     return Trial("mdav", 3, loss, linked, 0.1, 10, 0.0, anonymous=True)
+    >>> [t.pareto for t in pareto([trial(1.0, 0.3), trial(2.0, 0.3), trial(3.0, 0.1)])]
+    [True, False, True]
+    """
+
+    def beaten(trial: Trial) -> bool:
+        return any(
+            other.loss <= trial.loss
+            and other.risk <= trial.risk
+            and (other.loss, other.risk) != (trial.loss, trial.risk)
+            for other in trials
+            if other.anonymous
+        )
+
+    marked = [replace(trial, pareto=trial.anonymous and not beaten(trial)) for trial in trials]
+    return tuple(sorted(marked, key=lambda trial: (trial.k, trial.loss)))
+
+
+def _affordable(
+    entries: Sequence[Method], Z: Floats, plan: Plan, sizes: Sequence[int], seed: int | None, time_limit: float
+) -> tuple[list[Method], dict[str, str]]:
+    """Part the methods that can run here in time from those that cannot, with the reason."""
+    blocks = [Z[np.ix_(rows, present)] for rows, present in plan.cells if len(present)]
+    chosen, left_out = [], {}
+    for entry in entries:
+        if entry.univariate and Z.shape[1] > 1:
+            left_out[entry.name] = f"it groups one column, the table has {Z.shape[1]}"
+            continue
+        options = _options(entry, time_limit, len(plan.cells))
+        limited = options.get("time_limit") is not None
+        seconds = 0.0 if limited or not blocks else predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
+        if seconds > time_limit:
+            left_out[entry.name] = (
+                f"a run would take about {seconds:,.0f} s on {len(Z):,} records, more than {time_limit:g} s"
+            )
+        else:
+            chosen.append(entry)
+    return chosen, left_out
+
+
+def _options(entry: Method, time_limit: float, cells: int) -> dict[str, Any]:
+    """Return the method's options, with a time limit where it has one."""
+    defaults = entry.read_options({})
+    if "time_limit" not in defaults:
+        return defaults
+    # An anytime method shares its time out by itself; the others allow it to each cell, and to each subset of it.
+    limit = time_limit if entry.anytime else time_limit / cells / defaults.get("subsets", 1)
+    return entry.read_options({"time_limit": limit})
+
+
+def _shared_work(
+    entry: Method, Z: Floats, plan: Plan, done: dict[str, list[Mapping[str, Any]]]
+) -> list[Mapping[str, Any]]:
+    """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
+    if not any(option.name == "tree" for option in entry.options):
+        return []
+    if "tree" not in done:
+        from shoal.algorithms.spanning_tree import spanning_tree
+
+        done["tree"] = [
+            {"tree": spanning_tree(np.ascontiguousarray(Z[np.ix_(rows, present)]))} if len(present) else {}
+            for rows, present in plan.cells
+        ]
+    return done["tree"]

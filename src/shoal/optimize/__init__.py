@@ -1,0 +1,1 @@
+"""The optimiser: anytime search, column generation, proven lower bounds, decomposition; one thing a file."""

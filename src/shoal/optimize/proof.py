@@ -1,0 +1,240 @@
+"""Proof: from a partition to a bound, and to the optimum where the gap lets all groups that matter be listed.
+
+Column generation with cuts gives multipliers and a bound (`shoal.optimize.column_generation`). Let π, μ be repaired,
+so that no reduced cost is negative, and B = Σπ − Σμ the bound they prove. A partition better than the incumbent's SSE U
+consists of groups whose reduced costs sum to less than U − B (sum c_G = Σ r(G) + Σπ − Σ_R μ_R·(groups that meet R),
+and each cut is met at most once): each of its groups has a reduced cost below U − B. If all such groups of k … 2k−1
+records can be listed, the best choice among them, or else the incumbent, is the optimum; the integer programme over
+them is solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from shoal.measures import canonical_labels, group_sizes, sse
+from shoal.optimize.certificate import Certificate
+from shoal.optimize.column_generation import ColumnGeneration, Limits
+from shoal.optimize.columns import Columns, no_cuts, reduced_costs
+from shoal.optimize.pricing import enumerate_groups
+from shoal.optimize.set_partitioning import choose
+from shoal.progress import STOP, publish
+from shoal.types import Floats, Ints, State
+
+__all__ = ["PROVABLE", "Attempt", "Proven", "prove", "recombine"]
+
+# Two n×n arrays of float64: 400 MB.
+PROVABLE = 5000
+# An integer programme of more columns than this does not end.
+_LISTED = 400_000
+# An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
+_TRUST = 1e-8
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A table and the best partition so far."""
+
+    X: Floats
+    k: int
+    labels: Ints
+    state: State
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What `prove` found; see `shoal.algorithms.registry.Outcome`."""
+
+    labels: Ints
+    bound: float | None
+    status: Literal["optimal", "bounded", "heuristic"]
+    certificate: Certificate | None
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+def groups_in(labels: Ints) -> list[Ints]:
+    """Return the members of each group, sorted.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in groups_in(np.array([0, 1, 0]))]
+    [[0, 2], [1]]
+    """
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(group_sizes(labels))[:-1])
+
+
+def _generation(attempt: Attempt, seen: list[Ints], deadline: float) -> ColumnGeneration:
+    own = groups_in(attempt.labels)
+    # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
+    seconds = deadline - time.monotonic()
+    most = int(np.clip(1e8 * min(seconds, 1e4) / len(attempt.X), 100_000, 30_000_000))
+    return ColumnGeneration(
+        attempt.X,
+        attempt.k,
+        sse(attempt.X, attempt.labels),
+        Columns.of(attempt.X, own + seen),
+        len(own),
+        attempt.state,
+        Limits(deadline=deadline, most=most),
+    )
+
+
+def recombine(attempt: Attempt, seen: list[Ints], until: float | None) -> Ints | None:
+    """Return the best partition that the groups seen allow, if it is better and found in time.
+
+    Without a time limit the integer programme is limited in nodes, so that the result is always the same.
+    """
+    generation = _generation(attempt, seen, np.inf if until is None else until)
+    duals = generation.relax_seen()
+    if duals is None:
+        return None
+    columns = generation.master.columns
+    rest = reduced_costs(columns, duals, no_cuts())
+    near = np.argsort(rest, kind="stable")
+    near = near[rest[near] <= generation.upper - generation.value][: (3 if until is None else 12) * generation.n]
+    return _choose(generation, columns.take(np.sort(near)), attempt.labels, until, nodes=1)[0]
+
+
+def _choose(
+    generation: ColumnGeneration, columns: Columns, labels: Ints, until: float | None, nodes: int | None
+) -> tuple[Ints | None, bool]:
+    """Solve the set partitioning over the columns and the incumbent's."""
+    own = Columns.of(generation.X, groups_in(labels))
+    have = {key: j for j, key in enumerate(columns.keys())}
+    missing = np.array([j for j, key in enumerate(own.keys()) if key not in have], dtype=np.int64)
+    every = columns.join(own.take(missing))
+    place = {key: j for j, key in enumerate(every.keys())}
+    choice = choose(
+        every,
+        generation.n,
+        generation.upper,
+        triples=generation.best.cuts.triple if generation.best else None,
+        incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
+        time_limit=None if until is None else max(0.1, until - time.monotonic()),
+        nodes=nodes if until is None else None,
+        state=generation.state,
+    )
+    return choice.labels, choice.proven
+
+
+def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
+    """Bound the SSE from below, improve the partition on the way, and prove it optimal if that can be.
+
+    Parameters
+    ----------
+    attempt
+        The table and the partition to start from.
+    seen
+        Groups that the search met.
+    until
+        The `time.monotonic` at which to stop; None goes on until the limits of each part.
+    """
+    now = time.monotonic()
+    deadline = np.inf if until is None else now + 0.6 * (until - now)
+    labels = attempt.labels
+    nothing = Certificate(
+        attempt.k, np.zeros(len(labels)), np.empty((0, 3), dtype=np.int64), np.empty(0), 0.0, optimum=None
+    )
+    if sse(attempt.X, labels) == 0.0:
+        return Proven(labels, 0.0, "optimal", nothing)
+    generation = _generation(attempt, seen, deadline)
+    generation.run()
+    best = generation.best
+    if best is None:
+        # Out of time before any bound: the columns generated may still hold a better partition.
+        better, _ = _choose(generation, generation.master.columns, labels, until, nodes=1)
+        return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
+    optimal = generation.closed()
+    if not optimal and not attempt.state[STOP]:
+        labels = _restricted(
+            generation, labels, None if until is None else time.monotonic() + 0.4 * (until - time.monotonic())
+        )
+        optimal = generation.closed()
+    listed = 0
+    if not optimal and not attempt.state[STOP]:
+        columns = _all_within_gap(generation, until)
+        # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
+        room = 40 * generation.n if until is None else int(2000 * max(until - time.monotonic(), 0.0))
+        if columns is not None and len(columns) <= room:
+            listed = len(columns)
+            better, optimal = _choose(generation, columns, labels, until, nodes=500)
+            labels = _adopt(generation, labels, better)
+    upper = generation.upper
+    # The repaired duals are rounded; whoever checks them must not find a unit in the last place less.
+    claim = best.value - 1e-12 * float(np.abs(best.duals).sum() + best.cuts.price.sum())
+    bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
+    publish(attempt.state, bound=bound)
+    certificate = Certificate(
+        attempt.k, best.duals, best.cuts.triple, best.cuts.price, claim, upper if optimal else None
+    )
+    facts: dict[str, object] = {
+        "cuts": len(best.cuts.price),
+        "columns": len(generation.master.columns),
+        "listed": listed,
+    }
+    return Proven(labels, bound, "optimal" if optimal else "bounded", certificate, facts)
+
+
+def _restricted(generation: ColumnGeneration, labels: Ints, until: float | None) -> Ints:
+    """Choose among the columns generated: not a proof, but where good partitions come from."""
+    best = generation.best
+    assert best is not None  # noqa: S101  (for the type checker: the caller has one)
+    columns = generation.master.columns
+    rest = reduced_costs(columns, best.duals, best.cuts)
+    # The optimum is much nearer to the bound than a first incumbent: few columns first, more as time allows.
+    for share in (0.1, 0.3, 1.0):
+        gap = generation.upper - best.value
+        near = np.flatnonzero(rest <= share * gap)
+        better, proven = _choose(generation, columns.take(near), labels, until, nodes=100)
+        labels = _adopt(generation, labels, better)
+        if not proven or generation.state[STOP] or generation.upper - best.value <= share * gap:
+            break
+    return labels
+
+
+def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> Ints:
+    if better is None:
+        return labels
+    value = sse(generation.X, canonical_labels(better))
+    if value >= generation.upper:
+        return labels
+    generation.upper = value
+    publish(generation.state, sse=value)
+    return canonical_labels(better)
+
+
+def _all_within_gap(generation: ColumnGeneration, until: float | None) -> Columns | None:
+    """List every group of k … 2k−1 records that a better partition could hold; None if there are too many."""
+    best = generation.best
+    assert best is not None  # noqa: S101  (for the type checker: the caller has one)
+    n, d = generation.X.shape
+    # Rounding of the bound and of the reduced costs must not hide a group.
+    gap = (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
+    every: Columns | None = None
+    for size in range(generation.k, min(2 * generation.k - 1, n) + 1):
+        found = enumerate_groups(
+            generation.D,
+            d,
+            best.duals,
+            best.cuts,
+            size,
+            gap,
+            room=4 * _LISTED,
+            # Large groups are too many or few: a short look tells.
+            most=2_000_000 if generation.large else generation.limits.most,
+            state=generation.state,
+            work=generation.W,
+        )
+        if not found.complete or (until is not None and time.monotonic() >= until):
+            return None
+        columns = Columns.of(generation.X, found.groups)
+        columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= gap))
+        every = columns if every is None else every.join(columns)
+        if len(every) > _LISTED:
+            return None
+    return every

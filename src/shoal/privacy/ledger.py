@@ -1,0 +1,167 @@
+"""The budget ledger of a data set: a JSON file of what was spent, checked and written before anything is released.
+
+The file is locked while it is read and written, by the operating system, on a small file beside it: a process that
+crashes gives the lock back. Amounts are added as decimals, as they were typed: ten times 0.1 is 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from shoal.errors import FileError, InputError
+from shoal.privacy.budgets import check_epsilon
+from shoal.tables.files import check_target, written_beside
+
+__all__ = ["BudgetExceededError", "spend", "spent"]
+
+FORMAT = "shoal budget ledger 1"
+
+
+class BudgetExceededError(InputError):
+    """The data set's total budget does not allow this release."""
+
+
+def spend(
+    path: str | os.PathLike[str], epsilon: float, total: float | None, details: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Record a budget as spent, or refuse it; a ledger that is not there begins with the total budget.
+
+    Parameters
+    ----------
+    path
+        The ledger.
+    epsilon
+        What is to be spent.
+    total
+        The total budget of the data set; needed for a new ledger, must be the recorded one for an old ledger.
+    details
+        What the entry says besides.
+
+    Returns
+    -------
+    entry
+        What was recorded.
+    """
+    target = Path(path)
+    check_target(target, endings=(".json",))
+    if total is not None:
+        total = check_epsilon(total, "total_budget")
+    with _locked(target):
+        content = _open(target, total)
+        before = _sum(content)
+        if before + _decimal(epsilon) > _decimal(content["total_budget"]):
+            allowed = f"{content['total_budget']:g}"
+            raise BudgetExceededError(
+                f"Ledger {target} allows epsilon={allowed} in total; {before.normalize():f} is spent, so {epsilon:g} "
+                "more is refused. Take a smaller epsilon, or keep the data unpublished: a total that is raised "
+                "afterwards protects nobody."
+            )
+        entry = {
+            "number": len(content["entries"]) + 1,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "epsilon": epsilon,
+            **details,
+        }
+        content["entries"].append(entry)
+        with written_beside(target) as temporary:
+            temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return entry | {"ledger": target.name, "spent": float(before + _decimal(epsilon)), "total": content["total_budget"]}
+
+
+def spent(path: str | os.PathLike[str]) -> float:
+    """Return what a ledger has recorded as spent."""
+    return float(_sum(_open(Path(path), None)))
+
+
+def _open(path: Path, total: float | None) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if total is None:
+            raise InputError(
+                f"Ledger {path} is not there yet; a new one needs the total budget of the data set. Name "
+                "'total_budget'."
+            ) from None
+        return {"format": FORMAT, "total_budget": total, "entries": []}
+    except OSError as error:
+        raise FileError(f"Ledger {path} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise _not_a_ledger(path) from None
+    try:
+        sound = content["format"] == FORMAT and content["total_budget"] > 0
+        sound = sound and all(entry["epsilon"] > 0 for entry in content["entries"])
+    except (KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise _not_a_ledger(path)
+    if total is not None and total != content["total_budget"]:
+        raise InputError(
+            f"Parameter 'total_budget' must be the one that ledger {path} records, {content['total_budget']:g}, got "
+            f"{total:g}. Leave it out."
+        )
+    ledger: dict[str, Any] = content
+    return ledger
+
+
+def _not_a_ledger(path: Path) -> InputError:
+    return InputError(f"File {path} is not a budget ledger of shoal. Name another file; it was left as it is.")
+
+
+def _sum(content: Mapping[str, Any]) -> Decimal:
+    return sum((_decimal(entry["epsilon"]) for entry in content["entries"]), Decimal(0))
+
+
+def _decimal(amount: float) -> Decimal:
+    return Decimal(repr(float(amount)))
+
+
+@contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """Hold the lock of a ledger; the empty file that carries it stays, because removing it would free it for two."""
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        file = path.open("a+b")
+    except OSError as error:
+        raise FileError(f"Ledger {target} cannot be locked: {error.strerror} ({path}).") from None
+    with file:
+        _lock(file)
+        try:
+            yield
+        finally:
+            _unlock(file)
+
+
+if sys.platform == "win32":
+    import msvcrt
+    import time
+
+    def _lock(file: BinaryIO) -> None:
+        file.seek(0)
+        while True:
+            try:
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return
+
+    def _unlock(file: BinaryIO) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+    def _unlock(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

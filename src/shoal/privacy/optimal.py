@@ -1,0 +1,255 @@
+"""The partition of one column that loses least to averaging and noise together.
+
+Algorithm 3 of J. Soria-Comas and J. Domingo-Ferrer, Differentially private data publishing via optimal univariate
+microaggregation and record perturbation (2018): node j of a graph stands for the j smallest values; the arc (i, j)
+is the group of the values i+1 … j, as long as its SSE plus its share of the noise, size × variance. Groups have no
+largest size, so there are n²/2 arcs and the paper's way costs Θ(n²).
+
+Both parts of an arc satisfy the quadrangle inequality (the noise when size × variance is convex in the size, as
+2(Δ/ε)²/size is). So once a later predecessor is better for some node it stays better for all nodes after it, and a
+queue holds the predecessors in the order in which their time comes (Galil and Giancarlo 1989). The node from which
+one beats another is looked for by Newton's method from the last one found, then by halving: O(n log n) at worst, a few
+comparisons a node in practice, O(n) memory.
+
+Exactness: SSE is the sum of squares, which no partition changes, less sum²/size of every group. The sums and path
+lengths are kept in double-double, 32 digits; a comparison is made in float64 first, with a bound on its rounding
+error, and again in double-double where the bound does not decide. A large offset or a long column costs no digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from shoal.algorithms._sort import sort_values
+from shoal.algorithms.univariate import labels_of_path
+from shoal.errors import InputError
+from shoal.privacy._double_double import exact_quotient, exact_square, exact_sum
+from shoal.types import Floats, Ints
+
+__all__ = ["laplace_noise", "optimal_for_noise", "optimal_partition"]
+
+# Columns of the kernel's table: sum of the values so far and length of the shortest path, high and low parts.
+SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
+# Rounding errors of a comparison in float64, in units of its largest terms: eight operations, doubled.
+TRUST = 16 * 2.0**-53
+# Steps of Newton's method before halving takes over.
+TURNS = 4
+
+
+def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: int = 1) -> Ints:
+    """Group the values of one column with the least expected SSE under any noise whose variance depends on the size.
+
+    Parameters
+    ----------
+    column
+        The values, finite.
+    variance
+        Gets the sizes 1 … n and returns the variance of the noise on the mean of such a group; size × variance must
+        be convex.
+    k
+        The least size of a group.
+
+    Returns
+    -------
+    labels
+        The group of each record.
+
+    Examples
+    --------
+    >>> optimal_partition([1.0, 9.0, 1.2, 9.3], lambda size: 0.2 / size**2).tolist()
+    [1, 0, 1, 0]
+    """
+    values = np.asarray(column, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise InputError(f"Parameter 'column' must be a vector of finite numbers, got shape {values.shape}.")
+    if not 1 <= k <= len(values):
+        raise InputError(f"Parameter 'k' must be from 1 to the number of values, {len(values)}, got {k}.")
+    return optimal_for_noise(values, _noise_of(variance, len(values)), k)
+
+
+def optimal_for_noise(column: Floats, noise: Floats, k: int = 1) -> Ints:
+    """Group the values of one column with the least sum of SSE and noise.
+
+    Parameters
+    ----------
+    column
+        The values.
+    noise
+        ``noise[m]`` is what the noise of a group of m records adds, m × variance; convex in m, ``n + 1`` long.
+    k
+        The least size of a group.
+
+    Returns
+    -------
+    labels
+        The group of each record.
+
+    Examples
+    --------
+    >>> column = np.array([1.0, 9.0, 1.2, 9.3])
+    >>> optimal_for_noise(column, laplace_noise(4, 0.3)).tolist()
+    [1, 0, 1, 0]
+    >>> optimal_for_noise(column, laplace_noise(4, 100.0)).tolist()
+    [0, 0, 0, 0]
+    """
+    values, order = sort_values(column)
+    nodes = len(values) + 1
+    # numpy asks the system for huge pages, which numba's own arrays do not have: a tenth of the time (measured).
+    table, queues = np.empty((nodes, 4)), np.empty((2, nodes), dtype=np.int64)
+    previous = np.empty(nodes, dtype=np.int64)
+    _shortest_path(values, noise, k, table, queues, previous)
+    labels: Ints = labels_of_path(previous, order)
+    return labels
+
+
+def laplace_noise(n: int, scale: float) -> Floats:
+    """Return size × variance for sizes 0 … n, the noise having scale ``scale / size``; 0 stands for size 0.
+
+    Examples
+    --------
+    >>> laplace_noise(3, 3.0).tolist()
+    [0.0, 18.0, 9.0, 6.0]
+    """
+    noise = np.arange(n + 1, dtype=np.float64)
+    np.divide(2 * scale * scale, noise[1:], out=noise[1:])
+    return noise
+
+
+def _noise_of(variance: Callable[[Ints], Floats], n: int) -> Floats:
+    """Return size × variance, or refuse what would make the fast path inexact."""
+    sizes = np.arange(1, n + 1)
+    given = np.asarray(variance(sizes), dtype=np.float64)
+    if given.shape != sizes.shape:
+        raise InputError(
+            f"Parameter 'variance' must return a variance for each of the {n} sizes it is given, got shape "
+            f"{given.shape}."
+        )
+    sound = np.isfinite(given) & (given >= 0)
+    if not sound.all():
+        size = int(np.argmin(sound)) + 1
+        raise InputError(
+            "Parameter 'variance' must give a finite variance of at least 0 for every size, got "
+            f"{given[size - 1]} for size {size}."
+        )
+    noise = np.concatenate([[0.0], sizes * given])
+    bend = noise[3:] - 2 * noise[2:-1] + noise[1:-2]
+    bad = bend < -8 * np.finfo(np.float64).eps * noise[1:-2]
+    if bad.any():
+        size = int(np.argmax(bad)) + 1
+        raise InputError(
+            "Parameter 'variance' must make size × variance convex in the size, else the fast path is not exact; it is "
+            f"not from sizes {size} to {size + 2}. The Laplace mechanism's 2(Δ/(ε·size))² is."
+        )
+    return noise
+
+
+# Sizes are never 0, so no quotient is checked for it; inlining halves the time of the path (measured).
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shortest_path(x: Floats, noise: Floats, k: int, table: Floats, queues: Ints, previous: Ints) -> None:
+    """Find the predecessor of every node on its shortest path."""
+    n = len(x)
+    _sums(x, table)
+    # Predecessors in use and to come, and the first node for which each is the best.
+    queue, since = queues[0], queues[1]
+    head, tail, near = 0, -1, n
+    for j in range(k, n + 1):
+        i = j - k
+        if i == 0 or i >= k:
+            after = j
+            while tail >= head:
+                after = max(since[tail], j)
+                if _gain(table, noise, i, queue[tail], after) <= 0.0:
+                    break
+                tail -= 1
+            near = j if tail < head else _first_better(table, noise, i, queue[tail], after, near)
+            if near <= n:
+                tail += 1
+                queue[tail], since[tail] = i, near
+        while head < tail and since[head + 1] <= j:
+            head += 1
+        best = queue[head]
+        previous[j] = best
+        high, low = _length(table, noise, best, j)
+        table[j, PATH] = high + low
+        table[j, PATH_LOW] = low - (table[j, PATH] - high)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sums(x: Floats, table: Floats) -> None:
+    """Fill in the sums of deviations from the middle value; path lengths come later."""
+    n = len(x)
+    table[0] = 0.0
+    high, low = 0.0, 0.0
+    pivot = x[n // 2]
+    for i in range(n):
+        deviation, rest = exact_sum(x[i], -pivot)
+        total, more = exact_sum(high, deviation)
+        rest += more + low
+        high = total + rest
+        low = rest - (high - total)
+        table[i + 1, SUM], table[i + 1, SUM_LOW] = high, low
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
+    """Return by how much the later of two predecessors makes the path to j shorter; the sign is right."""
+    ahead = (table[late, PATH] - table[early, PATH]) + (table[late, PATH_LOW] - table[early, PATH_LOW])
+    sum_late = (table[j, SUM] - table[late, SUM]) + (table[j, SUM_LOW] - table[late, SUM_LOW])
+    sum_early = (table[j, SUM] - table[early, SUM]) + (table[j, SUM_LOW] - table[early, SUM_LOW])
+    square_late, square_early = sum_late * sum_late / (j - late), sum_early * sum_early / (j - early)
+    louder = noise[j - late] - noise[j - early]
+    gain = (square_late - square_early) - (ahead + louder)
+    if abs(gain) > TRUST * (square_late + square_early + abs(ahead) + abs(louder)):
+        return float(gain)
+    return _exact_gain(table, noise, late, early, j)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _exact_gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
+    high, low = _length(table, noise, early, j)
+    less, rest = _length(table, noise, late, j)
+    difference, more = exact_sum(high, -less)
+    return float(difference + (more + (low - rest)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _length(table: Floats, noise: Floats, i: int, j: int) -> tuple[float, float]:
+    """Return the length of the path to j through i, without the sum of squares that all paths share."""
+    size = float(j - i)
+    total, total_rest = exact_sum(table[j, SUM], -table[i, SUM])
+    total_rest += table[j, SUM_LOW] - table[i, SUM_LOW]
+    square, square_rest = exact_square(total)
+    square_rest += 2.0 * total * total_rest
+    share, share_rest = exact_quotient(square, size)
+    before, before_rest = exact_sum(table[i, PATH], noise[j - i])
+    length, length_rest = exact_sum(before, -share)
+    return length, length_rest + ((before_rest + table[i, PATH_LOW]) - (share_rest + square_rest) / size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _first_better(table: Floats, noise: Floats, late: int, early: int, after: int, near: int) -> int:
+    """Return the first node beyond `after` for which the later predecessor is better, n + 1 if there is none."""
+    n = len(table) - 1
+    low, high = after, n + 1
+    j = min(max(near, after + 1), n)
+    turn = 0
+    while high - low > 1:
+        gain, before = _gain(table, noise, late, early, j), _gain(table, noise, late, early, j - 1)
+        if before > 0.0:
+            high = j - 1
+        elif gain > 0.0:
+            return j
+        else:
+            low = j
+        turn += 1
+        slope = gain - before
+        if turn < TURNS and slope > 0.0:
+            stride = min(max(gain / slope, float(-n)), float(n))
+            j = min(max(j - int(np.floor(stride)), low + 1), high, n)
+        else:
+            j = (low + high + 1) // 2
+    return high

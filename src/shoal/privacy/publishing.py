@@ -1,0 +1,265 @@
+"""publish(): from a confidential table to a differentially private one, in one direction.
+
+read → choose columns → clip to public bounds → share the budget → group → record the budget → noise → write. Algorithms
+1 and 2 of the paper are the same steps here: columns that are grouped together share their groups.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import InputError, SeededNoiseWarning, UnprotectedColumnWarning
+from shoal.privacy.bounds import BoundsGiven
+from shoal.privacy.budgets import Budget, check_epsilon, split_budget
+from shoal.privacy.groups import Grouping, group_columns
+from shoal.privacy.guarantee import guarantee
+from shoal.privacy.laplace import check_grid, noisy_means
+from shoal.privacy.ledger import spend
+from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
+from shoal.privacy.publication import Publication
+from shoal.privacy.ways import find_way
+from shoal.tables.choosing import as_names, check_output
+from shoal.tables.csv_files import CsvFile
+from shoal.tables.files import Source, write_file
+from shoal.tables.frames import Name, Table, check_name
+from shoal.types import Floats, Ints
+
+__all__ = ["publish"]
+
+
+def publish(
+    data: Any,
+    epsilon: float,
+    *,
+    bounds: BoundsGiven,
+    columns: Sequence[Name] | Name | None = None,
+    method: str = "optimal",
+    k: int | None = None,
+    budget: Budget = "sensitivity",
+    sets: Sequence[Sequence[Name]] | None = None,
+    keep: Sequence[Name] | Name | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    total_budget: float | None = None,
+    seed: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+) -> Publication:
+    """Publish a table with differential privacy: groups' means with Laplace noise, shared by all records of a group.
+
+    Read the `guarantee` of the result before you release it: for ``"optimal"``, ``"mdav-ir"`` and ``"mdav"`` it takes
+    the groups as given, for ``"none"`` and ``"insensitive"`` it covers the whole way from raw to released table.
+
+    Parameters
+    ----------
+    data
+        A pandas, polars or pyarrow table, a NumPy array, or the path of a file.
+    epsilon
+        The privacy budget of this release.
+    bounds
+        The domain of each column, ``{column: (lower, upper)}``, from public knowledge. Values outside are clipped and
+        counted. ``"data"`` reads 1.5 times the maximum from the data: for experiments, with a `DataBoundsWarning`.
+    columns
+        The columns to publish; those that have bounds, if not given. All others are dropped.
+    method
+        ``"optimal"``, ``"mdav-ir"``, ``"mdav"``, ``"insensitive"`` or ``"none"``.
+    k
+        The number of records in a group; for ``"optimal"`` the least number, 1 if not given.
+    budget
+        How columns share epsilon: ``"sensitivity"`` (in proportion to the width of their domains), ``"even"``, or a
+        mapping of columns to shares that sum to epsilon.
+    sets
+        For ``"mdav"``: disjoint sets of columns, each grouped on its own (Algorithm 2); all columns together if not
+        given (Algorithm 1).
+    keep
+        Columns to release unchanged, without any protection, with an `UnprotectedColumnWarning`.
+    ledger, total_budget
+        A JSON file in which the budget is recorded before anything is released, and refused when the data set's total
+        budget would be exceeded.
+    seed
+        Draw reproducible noise, for experiments, with a `SeededNoiseWarning`: such a result must not be released.
+    output
+        Write the released table to this file, as a whole or not at all.
+    delimiter, encoding, decimal
+        How a CSV file is written; taken from the file itself if not given.
+
+    Returns
+    -------
+    Publication
+        The released table, the guarantee in words, budgets, expected errors.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> firms = pl.DataFrame({"name": list("abcdef"), "sales": [1.0, 9.0, 2.0, 8.5, 1.5, 9.5]})
+    >>> release = publish(firms, epsilon=1e6, bounds={"sales": (0, 10)}, k=3)
+    >>> release.data.columns
+    ['sales']
+    >>> release.data["sales"].round(2).to_list()
+    [1.5, 9.0, 1.5, 9.0, 1.5, 9.0]
+    """
+    way = find_way(method)
+    epsilon = check_epsilon(epsilon)
+    check_output(data, output)
+    if ledger is None and total_budget is not None:
+        raise InputError("Parameter 'total_budget' goes with a ledger. Name the ledger's file in 'ledger'.")
+
+    ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal)
+    kept = _kept(ready, as_names(keep), way.name)
+    size = check_group_size(way, k, len(ready.X))
+    numbers = column_sets(way, ready.names, sets)
+    rng = _generator(seed)
+    budgets = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
+    groupings = group_columns(way, ready.clipped, ready.bounds, budgets, numbers, size)
+    for grouping in groupings:
+        for j in grouping.columns:
+            check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j])
+
+    parameters = {
+        "epsilon": epsilon,
+        "method": method,
+        "columns": ready.names,
+        "k": None if k is None else size,
+        "budget": budget if isinstance(budget, str) else "given",
+        "sets": [[ready.names[j] for j in members] for members in numbers],
+        "keep": kept,
+        "bounds": "data" if ready.bounds.from_data else "given",
+        "seed": seed,
+    }
+    entry = None
+    if ledger is not None:
+        details = {"method": method, "definition": way.definition, "columns": [str(name) for name in ready.names]}
+        entry = spend(ledger, epsilon, total_budget, details)
+
+    values, scales, errors = _perturb(ready, groupings, budgets, rng)
+    if way.name == "insensitive":
+        # Along the order of the groups: a row must not tell whose record it was.
+        values = values[np.argsort(groupings[0].labels, kind="stable")]
+
+    released = _table(ready, values, kept)
+    if output is not None:
+        like = _like(ready.source, released.names)
+        write_file(released.native, output, like=like, changed=[str(name) for name in ready.names])
+
+    names, found = ready.names, ready.bounds
+    by_column = {j: grouping for grouping in groupings for j in grouping.columns}
+    return Publication(
+        data=released.native,
+        guarantee=guarantee(way, epsilon, names, kept=kept, data_bounds=found.from_data, seeded=rng is not None),
+        definition=way.definition,
+        epsilon=epsilon,
+        budgets=_named(names, budgets),
+        bounds=dict(zip(names, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True)),
+        scales=_named(names, scales),
+        clipped=_named(names, ready.outside),
+        expected_sse=_named(names, errors),
+        labels=np.column_stack([by_column[j].labels for j in range(len(names))]),
+        sizes={name: by_column[j].sizes for j, name in enumerate(names)},
+        ledger_entry=entry,
+        parameters=parameters,
+        notes=tuple(_notes(ready, kept, way.name)),
+    )
+
+
+def _named(names: Sequence[Name], vector: Floats | Ints) -> dict[Name, Any]:
+    return dict(zip(names, vector.tolist(), strict=True))
+
+
+def _generator(seed: object) -> np.random.Generator | None:
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"Parameter 'seed' must be a whole number of at least 0, got {seed!r}.")
+    warnings.warn(
+        "The noise is drawn from a seed: whoever knows or guesses the seed can take it off, so nothing is guaranteed. "
+        "For experiments only; do not release the result.",
+        SeededNoiseWarning,
+        stacklevel=3,
+    )
+    return np.random.default_rng(int(seed))
+
+
+def _kept(ready: Prepared, names: list[Name], method: str) -> list[Name]:
+    """Return the columns that are released as they are, with a warning."""
+    for name in names:
+        check_name(name, ready.table.names, "keep")
+        if name in ready.names:
+            raise InputError(
+                f"Column {name!r} stands in 'columns' and in 'keep': it is either protected or kept as it is."
+            )
+    if not names:
+        return []
+    if method == "insensitive":
+        raise InputError(
+            f"Parameter 'keep' does not go with method 'insensitive', got {', '.join(map(str, names))}: its rows "
+            "belong to nobody in particular, so no other column can stand beside them."
+        )
+    warnings.warn(
+        f"Columns released as they are, without any protection: {', '.join(map(str, names))}. They can tell who a "
+        "record belongs to; epsilon does not cover them.",
+        UnprotectedColumnWarning,
+        stacklevel=3,
+    )
+    return names
+
+
+def _perturb(
+    ready: Prepared, groupings: Sequence[Grouping], budgets: Floats, rng: np.random.Generator | None
+) -> tuple[Floats, Floats, Floats]:
+    """Return the released value of every record, and each column's noise scale and expected SSE."""
+    values = np.empty_like(ready.X)
+    scales, errors = np.empty(len(ready.names)), np.empty(len(ready.names))
+    for grouping in groupings:
+        averaging = grouping.averaging_error(ready.X, ready.clipped)
+        for column, error in zip(grouping.columns, averaging, strict=True):
+            lower, upper = float(ready.bounds.lower[column]), float(ready.bounds.upper[column])
+            epsilon = float(budgets[column])
+            means = noisy_means(
+                ready.clipped[:, column],
+                grouping.labels,
+                grouping.sizes,
+                lower=lower,
+                upper=upper,
+                epsilon=epsilon,
+                touched=grouping.touched,
+                rng=rng,
+            )
+            values[:, column] = means[grouping.labels]
+            scales[column] = grouping.noise_scale(upper - lower, epsilon)
+            errors[column] = error + grouping.noise_error(float(scales[column]))
+    return values, scales, errors
+
+
+def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Table:
+    """Return the table of the released columns, in the order of the input."""
+    named = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(ready.names)}
+    staying = {*ready.names, *kept}
+    return ready.table.replaced(named, whole=False).only([name for name in ready.table.names if name in staying])
+
+
+def _like(source: Source | None, names: Sequence[Name]) -> Source | None:
+    """Return what a CSV file like the input needs, without the text of columns that are dropped."""
+    if source is None or not isinstance(source.file, CsvFile):
+        return None
+    return replace(source, file=replace(source.file, text=source.file.text.select(list(names))))
+
+
+def _notes(ready: Prepared, kept: Sequence[Name], method: str) -> list[str]:
+    notes = []
+    dropped = [str(name) for name in ready.table.names if name not in ready.names and name not in kept]
+    if dropped:
+        notes.append(f"columns without protection were dropped: {', '.join(dropped)}")
+    if kept:
+        notes.append(f"released as they are, without protection: {', '.join(map(str, kept))}")
+    if ready.bounds.from_data:
+        notes.append("bounds were read from the data: for experiments, not for release")
+    if method == "insensitive":
+        notes.append("rows stand in the order of the groups, not in the order of the input")
+    return notes

@@ -1,0 +1,281 @@
+"""The figures of a report: matplotlib drawings as inline SVG, with a text alternative, readable without colour."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shoal.assessment.utility import Pair
+from shoal.report.protection import Bins
+from shoal.types import Ints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from shoal.comparison import Trial
+
+__all__ = ["Figure", "bars", "correlations", "distribution", "group_sizes_chart", "risk_utility_map"]
+
+INK, ACCENT, PALE = "#1d2a30", "#0a5c66", "#c5ced3"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.edgecolor": "#7b878d",
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "text.color": INK,
+    "xtick.color": "#55636a",
+    "ytick.color": "#55636a",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+MARKERS = "osD^vP*XphH8<>d"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing and what it shows.
+
+    Parameters
+    ----------
+    svg
+        The drawing, ready to stand in a page.
+    caption
+        What stands below it; may be empty.
+    wide
+        Whether it takes the page's whole width.
+    """
+
+    svg: str
+    caption: str = ""
+    wide: bool = True
+
+
+def distribution(name: str, bins: Bins, records: int) -> Figure:
+    """Draw a column's distribution before (pale area) and after (dark line)."""
+    inner = np.arcsinh(bins.edges / bins.unit) if bins.unit else bins.edges
+    edges = np.r_[inner[0] - bins.step, inner, inner[-1] + bins.step]
+    widths = np.diff(edges)
+    before, after = (counts / records / widths * bins.step * 100 for counts in (bins.before, bins.after))
+
+    def draw(axes: Axes) -> None:
+        axes.stairs(before, edges, fill=True, color=PALE, label="before")
+        axes.stairs(after, edges, color=INK, linewidth=1.3, label="after")
+        axes.set_title(name)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(0, 1.12 * float(max(before.max(), after.max())))
+        axes.yaxis.set_major_locator(_few(3))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+        ticks = _ticks(bins, edges)
+        axes.set_xticks(np.arcsinh(ticks / bins.unit) if bins.unit else ticks, [short(tick) for tick in ticks])
+
+    difference = 100 * float(np.abs(bins.before - bins.after).sum() / 2 / records)
+    text = (
+        f"Distribution of {name} before and after masking, as shares of the records over {len(bins.before)} bins. "
+        f"{difference:.0f} percent of the records lie in another bin after masking."
+    )
+    return Figure(_svg(draw, (2.25, 1.5), text), wide=False)
+
+
+def bars(names: Sequence[str], values: Sequence[float], label: str, text: str) -> Figure:
+    """Draw one horizontal bar a name, with its figure."""
+
+    def draw(axes: Axes) -> None:
+        places = np.arange(len(names))[::-1]
+        axes.barh(places, values, color=ACCENT, height=0.62)
+        axes.set_yticks(places, [_clip(name) for name in names])
+        axes.tick_params(axis="y", length=0, labelsize=9)
+        axes.set_xlabel(label)
+        axes.set_xlim(0, 1.15 * max([*values, 1e-9]))
+        for place, value in zip(places, values, strict=True):
+            axes.annotate(
+                f"{value:.3g} %", (value, place), va="center", fontsize=8.5, xytext=(4, 0), textcoords="offset points"
+            )
+
+    return Figure(_svg(draw, (6.6, 0.6 + 0.29 * len(names)), text))
+
+
+def group_sizes_chart(sizes: Ints, k: int) -> Figure:
+    """Draw how many groups there are of each size; a long tail is gathered in the last bar."""
+    values, counts = np.unique(sizes, return_counts=True)
+    last = int(values[0]) + 24
+    beyond = int(counts[values > last].sum())
+    places, heights = values[values <= last], counts[values <= last]
+    if beyond:
+        places, heights = np.r_[places, last + 1], np.r_[heights, beyond]
+
+    def draw(axes: Axes) -> None:
+        axes.bar(places, heights, color=ACCENT, width=0.7)
+        axes.set_xlabel("records in a group")
+        axes.set_ylabel("groups")
+        axes.yaxis.set_major_locator(_few(4))
+        # A single size should not look like a wall.
+        axes.set_xlim(min(k, int(places[0])) - 0.8, max(int(places[-1]), k + 5) + 0.8)
+        axes.xaxis.set_major_locator(_few(14, integer=True))
+        if beyond:
+            axes.set_xticks([*range(int(places[0]), last, 4), last + 1])
+            axes.xaxis.set_major_formatter(lambda value, _: f"> {last}" if value > last else f"{value:.0f}")
+        for place, count in zip(places, heights, strict=True):
+            axes.annotate(
+                f"{count:,}", (place, count), ha="center", va="bottom", fontsize=8, xytext=(0, 1.5),
+                textcoords="offset points",
+            )  # fmt: skip
+
+    text = (
+        f"Histogram of group sizes: {len(sizes):,} groups of {int(sizes.min())} to {int(sizes.max())} records; none "
+        f"has fewer than {k}."
+    )
+    return Figure(_svg(draw, (6.6, 2.2), text))
+
+
+def correlations(pairs: Sequence[tuple[str, Pair]], text: str) -> Figure:
+    """Draw correlations before (open circle) and after (filled circle), one row each."""
+
+    def draw(axes: Axes) -> None:
+        places = np.arange(len(pairs))[::-1]
+        before = [pair.before for _, pair in pairs]
+        after = [pair.after for _, pair in pairs]
+        axes.axvline(0, color="#9aa5aa", linewidth=0.7)
+        axes.hlines(places, before, after, color=INK, linewidth=1.2)
+        axes.scatter(after, places, s=26, color=INK, zorder=3, label="after")
+        axes.scatter(before, places, s=34, facecolor="white", edgecolor=INK, zorder=4, label="before")
+        axes.set_yticks(places, [_clip(name, 40) for name, _ in pairs])
+        axes.tick_params(axis="y", length=0, labelsize=8.5)
+        axes.set_ylim(-0.7, len(pairs) - 0.3)
+        low = min(0.0, *before, *after)
+        axes.set_xlim(low - 0.05 if low < 0 else -0.02, 1.03)
+        axes.set_xlabel("correlation: ○ before, ● after")
+        axes.grid(axis="x", color="#e4e9eb", linewidth=0.6)
+        axes.set_axisbelow(True)
+
+    return Figure(_svg(draw, (6.6, 0.65 + 0.24 * len(pairs)), text))
+
+
+def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, text: str) -> Figure:
+    """Draw loss against risk: one mark a method, k beside it, the undominated ones joined, the chosen one ringed."""
+    names = list(dict.fromkeys(trial.method for trial in trials))
+
+    def draw(axes: Axes) -> None:
+        front = sorted((trial.loss, 100 * trial.risk) for trial in trials if trial.pareto)
+        if len(front) > 1:
+            axes.plot(*zip(*front, strict=True), color="#8d999e", linewidth=0.9, linestyle="--", zorder=1)
+        for i, name in enumerate(names):
+            own = [trial for trial in trials if trial.method == name]
+            axes.scatter(
+                [trial.loss for trial in own],
+                [100 * trial.risk for trial in own],
+                marker=MARKERS[i % len(MARKERS)],
+                s=30,
+                facecolor=[ACCENT if trial.pareto else "white" for trial in own],
+                edgecolor=INK,
+                linewidth=0.9,
+                zorder=3,
+                label=name,
+            )
+        for k in sorted({trial.k for trial in trials}):
+            # One label for all methods at this k, above the highest of them.
+            of_k = [trial for trial in trials if trial.k == k]
+            x = float(np.mean([trial.loss for trial in of_k]))
+            y = max(100 * trial.risk for trial in of_k)
+            axes.annotate(f"k = {k}", (x, y), xytext=(0, 10), textcoords="offset points", ha="center", fontsize=8.5)
+        for trial in trials:
+            if (trial.method, trial.k) == chosen:
+                axes.scatter(trial.loss, 100 * trial.risk, s=190, facecolor="none", edgecolor=INK, linewidth=1.4)
+        axes.set_xlabel("information loss, %   (left is more useful)")
+        axes.set_ylabel("risk of being found, %   (low is safer)")
+        axes.set_xlim(0, 1.08 * max(trial.loss for trial in trials) or 1.0)
+        axes.set_ylim(0, 1.18 * max(100 * trial.risk for trial in trials) or 1.0)
+        axes.grid(color="#e4e9eb", linewidth=0.6)
+        axes.set_axisbelow(True)
+        if len(names) > 1:
+            axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+
+    return Figure(_svg(draw, (6.6, 3.3), text))
+
+
+def short(value: float) -> str:
+    """Write a number in as few signs as a tick of an axis has room for.
+
+    Examples
+    --------
+    >>> short(12_000), short(-3e6), short(0.5)
+    ('12k', '−3M', '0.5')
+    """
+    size = abs(value)
+    for unit, sign in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= unit:
+            return f"{value / unit:g}{sign}".replace("-", "−")
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _ticks(bins: Bins, edges: Any) -> Any:
+    """Return a few round values within the edges."""
+    from matplotlib.ticker import MaxNLocator
+
+    if not bins.unit:
+        inside = MaxNLocator(4).tick_values(edges[0], edges[-1])
+        return inside[(inside >= edges[0]) & (inside <= edges[-1])]
+    span = float(edges[-1] - edges[0])
+    low, high = bins.unit * np.sinh([edges[0], edges[-1]])
+    powers = 10.0 ** np.arange(np.floor(np.log10(bins.unit)), np.ceil(np.log10(max(abs(low), abs(high)))) + 1)
+    chosen: list[float] = []
+    # From the outside in, so that the ends of the axis are named first.
+    for value in sorted({0.0, *powers, *-powers}, key=lambda v: -abs(v)):
+        place = np.arcsinh(value / bins.unit)
+        near = any(abs(place - np.arcsinh(other / bins.unit)) < span / 6 for other in chosen)
+        if low <= value <= high and not near:
+            chosen.append(value)
+    return np.array(sorted(chosen))
+
+
+def _few(n: int, *, integer: bool = False) -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(n, integer=integer)
+
+
+def _clip(name: str, length: int = 28) -> str:
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def _svg(draw: Callable[[Axes], None], size: tuple[float, float], text: str) -> str:
+    """Draw on fresh axes and return the SVG element, named for those who cannot see it."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as Drawing
+
+    # Identifiers must differ between the figures of a page, and not between two runs.
+    with rc_context(STYLE | {"svg.hashsalt": text}), warnings.catch_warnings():
+        # The page's fonts draw the letters, not the one that measures them here.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        drawing = Drawing(figsize=size, layout="constrained")
+        FigureCanvasSVG(drawing)
+        draw(drawing.add_subplot())
+        buffer = io.StringIO()
+        drawing.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # Names that nothing refers to would clash between the figures of a page.
+    svg = re.sub(r' id="(?:[a-z.]+|line2d|[A-Z][A-Za-z]+Collection)_\d+"', "", svg)
+    # The drawing scales with the page; numbers of points mean nothing there.
+    svg = re.sub(r'<svg ([^>]*?)(?: ?width="[^"]*pt")([^>]*)>', r"<svg \1\2>", svg, count=1)
+    svg = re.sub(r'<svg ([^>]*?)(?: ?height="[^"]*pt")([^>]*)>', r"<svg \1\2>", svg, count=1)
+    # Two decimals of a point are finer than any print.
+    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d{2})\d+", r"\1", tag[0]), svg)
+    label = escape(text)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).replace(">", f"><title>{label}</title>", 1)

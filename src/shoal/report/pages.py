@@ -1,0 +1,360 @@
+"""Pages: what a report consists of, and how one is written.
+
+A page is a title, a few key figures, a summary in words and sections of text, figures and tables. `sections` makes the
+sections from results, so that a page for another kind of release is another short list of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal import __version__
+from shoal.algorithms.registry import find
+from shoal.assessment.assess import Assessment, assess_arrays
+from shoal.assessment.risk import LINKED_RECORDS
+from shoal.comparison import Comparison, Trial, pareto, run_trial
+from shoal.errors import InputError
+from shoal.manifest import as_json, described, versions
+from shoal.measures import scaling
+from shoal.progress import fresh_state
+from shoal.release import Release
+from shoal.report import sections
+from shoal.report.sections import Section
+from shoal.tables.files import check_target, sha256, written_beside
+from shoal.tables.frames import codes_of, open_table, strata_of
+from shoal.types import Floats, Ints
+
+__all__ = ["Page", "comparison_page", "release_page", "write_page"]
+
+# Other k are tried for the map only where that costs the reader of the report next to nothing.
+MAP_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report.
+
+    Parameters
+    ----------
+    title, subtitle
+        What it is about.
+    tiles
+        Key figures: the figure, and what it is.
+    summary
+        Paragraphs that say it all to a reader in a hurry: what each is about, and the text.
+    notes
+        What a reader must know besides.
+    sections
+        The rest.
+    """
+
+    title: str
+    subtitle: str
+    tiles: Sequence[tuple[str, str]]
+    summary: Sequence[tuple[str, str]]
+    sections: Sequence[Section]
+    notes: Sequence[str] = ()
+
+
+def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+    """Write a page as one HTML file, as a whole or not at all."""
+    from jinja2 import Environment, StrictUndefined
+
+    target = Path(path)
+    check_target(target, endings=(".html",))
+    text = files("shoal.report").joinpath("page.html.jinja").read_text(encoding="utf-8")
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # A number and its unit stay on one line.
+        finalize=lambda value: value.replace(" %", "\u00a0%") if type(value) is str else value,
+    )
+    made = datetime.now(UTC).strftime("%d %B %Y")
+    html = environment.from_string(text).render(page=page, version=__version__, made=made)
+    with written_beside(target) as temporary:
+        temporary.write_text(html, encoding="utf-8")
+    return target
+
+
+def release_page(
+    release: Release,
+    *,
+    source: str | os.PathLike[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    comparison: Comparison | None = None,
+) -> Page:
+    """Make the page of a masked table."""
+    plan = release._origin  # noqa: SLF001  (kept there for this page alone)
+    if plan is None:
+        raise InputError(
+            "This release has no originals to report against: it was stored and read again. Mask the table once more, "
+            "and write the report then."
+        )
+    masked = open_table(release.data)
+    X: Floats = plan.X
+    Y = np.column_stack([masked.column(name).values for name in release.columns])
+    strata = codes_of(strata_of(masked, release.parameters["by"]), len(X))
+    found = assess_arrays(X, Y, release.columns, strata, k=release.k)
+    trials = comparison.trials if comparison is not None else _neighbours(release, strata, found)
+    scale = scaling(X)
+    whole = release.labels.ndim == 1
+    parts = [
+        sections.groups(release.sizes, release.k),
+        sections.columns(X, Y, found.utility, release.k),
+        sections.losses(found.utility),
+        sections.relations(found.utility),
+        sections.risks(found.risk),
+        sections.risk_utility(trials, (release.parameters["method"], release.k)),
+        sections.moved(scale.apply(X), scale.apply(Y), release.labels) if whole else None,
+        _details(release, source, output),
+    ]
+    return Page(
+        title="Masking report",
+        subtitle=_subtitle(release, output),
+        tiles=_tiles(release, found),
+        summary=_summary(release, found),
+        sections=[part for part in parts if part is not None],
+        notes=release.notes,
+    )
+
+
+def comparison_page(comparison: Comparison) -> Page:
+    """Make the page of a comparison."""
+    chosen = comparison.choice
+    sizes = ", ".join(map(str, comparison.parameters["k"]))
+    methods = len({trial.method for trial in comparison.trials})
+    least: dict[int, Trial] = {}
+    for trial in comparison.front:
+        least.setdefault(trial.k, trial)
+    best = "; ".join(f"{t.method} at k = {k} ({t.loss:.3g} % lost)" for k, t in sorted(least.items()))
+    summary = [
+        (
+            f"{methods} method{'s' * (methods != 1)} of masking were tried on {comparison.records:,} records and "
+            f"{len(comparison.columns)} column{'s' * (len(comparison.columns) != 1)}, with groups of at least {sizes} "
+            "records. A larger group is safer and loses more."
+        ),
+        f"{len(comparison.front)} of {len(comparison.trials)} runs are beaten by no other in both loss and risk. Of "
+        f"these, the most useful for their group size are {best}."
+        if comparison.front
+        else "Nothing that was tried is k-anonymous for whole records.",
+        (
+            f"Between them, {chosen.method} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
+            f"risk, both measured by their range here. It loses {chosen.loss:.3g} % of the information, and an "
+            "intruder who links by the original values, or guesses within the right group, is right for "
+            f"{_share(chosen.risk)} of the records. Which k is right remains a decision of people: it depends on who "
+            "gets the data and what they may know."
+        ),
+    ]
+    repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(comparison.parameters)}
+    parts = [
+        sections.risk_utility(comparison.trials, (chosen.method, chosen.k)),
+        sections.trials_table(comparison),
+        sections.details([("Parameters and versions", _compact(as_json(repeat)))], []),
+    ]
+    return Page(
+        title="Comparison of methods",
+        subtitle=f"{comparison.records:,} records; columns {', '.join(map(str, comparison.columns))}",
+        tiles=[
+            (f"k = {chosen.k}", f"with {chosen.method} is the balanced choice"),
+            (f"{chosen.loss:.1f} %", "information lost by it"),
+            (_share(chosen.risk), "risk of being found by an intruder with the originals"),
+            (f"{len(comparison.trials)}", "runs compared"),
+        ],
+        summary=list(zip(("What was done.", "What came out?", "What to choose?"), summary, strict=True)),
+        sections=[part for part in parts if part is not None],
+    )
+
+
+def _neighbours(release: Release, strata: Ints, found: Assessment) -> tuple[Trial, ...]:
+    """Return the release as a trial, and the same method at other k if that takes no time."""
+    entry, plan = find(release.parameters["method"]), release._origin  # noqa: SLF001
+    own = Trial(
+        method=entry.name,
+        k=release.k,
+        loss=release.loss,
+        linked=found.risk.linkage.share,
+        chance=found.risk.linkage.chance,
+        groups=found.risk.anonymity.groups,
+        seconds=release.timings["partition"],
+        anonymous=release.labels.ndim == 1,
+    )
+    if len(plan.X) > LINKED_RECORDS or own.seconds > MAP_SECONDS:
+        return pareto([own])
+    smallest = min(len(rows) for rows, _ in plan.cells)
+    others = sorted({2, 3, 5, 10, 15, 2 * release.k} - {release.k})
+    Z = scaling(plan.X).apply(plan.X)
+    options = release.parameters["options"]
+    return pareto(
+        [own]
+        + [
+            run_trial(Z, plan, strata, entry, k, options, seed=release.parameters["seed"], state=fresh_state())
+            for k in others
+            if k <= smallest
+        ]
+    )
+
+
+def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
+    table = f"{Path(output).name}: " if output is not None else ""
+    return f"{table}{len(release.kept):,} records, {_listed(release.columns)}"
+
+
+def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
+    linked = found.risk.linkage
+    whole = release.labels.ndim == 1
+    return [
+        (f"≥ {found.risk.anonymity.k}", "records look exactly alike")
+        if whole
+        else ("none", "of the whole records is promised to look like another"),
+        (f"{100 - release.loss:.1f} %", "of the information kept"),
+        (_share(linked.share), "linked rightly by an intruder who has the originals"),
+        (f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"),
+    ]
+
+
+def _summary(release: Release, found: Assessment) -> list[tuple[str, str]]:
+    """Say what was done, how safe it is, how useful it is and what it does not protect."""
+    return [
+        ("What was done.", _what_was_done(release)),
+        ("How safe is it?", _how_safe(release, found)),
+        ("How useful is it?", _how_useful(release, found)),
+        (
+            "What does it not protect?",
+            "Columns that were not masked are released as they are. " + sections.APPROXIMATE,
+        ),
+    ]
+
+
+def _what_was_done(release: Release) -> str:
+    by = release.parameters["by"]
+    within = f", within each {_and(by)}," if by else ""
+    aggregate = release.parameters["aggregate"]
+    if release.labels.ndim == 2:
+        return (
+            f"In {_and(release.columns)}, each column on its own{within} values were put in groups of at least "
+            f"{release.k} similar ones and replaced by the {aggregate} of their group."
+        )
+    return (
+        f"{len(release.kept):,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
+        f"similar ones. In {_and(release.columns)}, every value was replaced by the {aggregate} of its group. Nothing "
+        "else in the table was changed."
+    )
+
+
+def _how_safe(release: Release, found: Assessment) -> str:
+    risk = found.risk
+    if release.labels.ndim == 2:
+        return (
+            f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
+            "be unique: the table is NOT k-anonymous for whole records. An intruder who holds the original values "
+            f"links {_share(risk.linkage.share)} of the records rightly."
+        )
+    return (
+        f"Counted again on the released table, every record looks exactly like at least {risk.anonymity.k - 1} others "
+        f"in the masked columns; before, {_share(risk.uniqueness.before)} of the records were unique. An intruder who "
+        "already holds the original values and links each released record to the nearest of them would be right for "
+        f"{_share(risk.linkage.share)} of the records; a guess within the right group is right for "
+        f"{_share(risk.linkage.chance)}."
+    )
+
+
+def _how_useful(release: Release, found: Assessment) -> str:
+    utility = found.utility
+    worst = max(utility.columns, key=lambda column: column.loss)
+    text = (
+        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {release.loss:.1f} % "
+        "is lost. "
+    )
+    if len(utility.columns) > 1:
+        text += f"The column {worst.name} loses most ({worst.loss:.1f} %). "
+    change = utility.largest_correlation_change()
+    if change is not None:
+        left, right, pair = change
+        text += (
+            f"The correlation that changed most is that of {left} and {right}, from {pair.before:.2f} to "
+            f"{pair.after:.2f}. "
+        )
+    return text + "Averages over many records stay close to the originals; single records do not."
+
+
+def _details(release: Release, source: Any, output: Any) -> Section:
+    manifest = _rounded(described(release))
+    commands = []
+    if output is not None:
+        manifest["output"] = {"path": Path(output).name, "sha256": sha256(output)}
+    if source is not None and output is not None and release.parameters["weights"] != "given as a vector":
+        commands.append(("On the command line", _command(release.parameters, Path(source).name, Path(output).name)))
+    if release.parameters["weights"] != "given as a vector":
+        commands.append(("In Python", _call(release.parameters, Path(source).name if source is not None else None)))
+    return sections.details([("Parameters, versions and results", _compact(as_json(manifest)))], commands)
+
+
+def _rounded(value: Any) -> Any:
+    """Round all figures to six digits: more would be of use to those who solve for a value only."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {name: _rounded(part) for name, part in value.items()}
+    return value if _is_plain(value) else "given as an object"
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a command can hold it: an option may also be an object, such as a spanning tree built before."""
+    return value is None or isinstance(value, (str, int, float, list, tuple, np.generic))
+
+
+def _compact(text: str) -> str:
+    """Put lists of plain values on one line."""
+    return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
+
+
+def _command(parameters: Mapping[str, Any], source: str, output: str) -> str:
+    from shlex import join
+
+    words = ["shoal", "mask", source, "-k", str(parameters["k"])]
+    for flag, names in (("-c", parameters["columns"]), ("--by", parameters["by"])):
+        for name in names:
+            words += [flag, str(name)]
+    words += ["-m", parameters["method"]]
+    for name, value in parameters["options"].items():
+        words += ["-O", f"{name}={value}"] if value is not None and _is_plain(value) else []
+    defaults = {"weights": None, "missing": "error", "integers": "float", "aggregate": "mean", "seed": 0}
+    defaults |= {"delimiter": None, "encoding": None, "decimal": None}
+    for name, default in defaults.items():
+        words += [f"--{name}", str(parameters[name])] if parameters[name] != default else []
+    return join([*words, "-o", output])
+
+
+def _call(parameters: Mapping[str, Any], source: str | None) -> str:
+    given = {name: value for name, value in parameters.items() if name != "options" and value not in (None, [])}
+    options = {name: value for name, value in parameters["options"].items() if value is not None}
+    given |= {name: value for name, value in options.items() if _is_plain(value)}
+    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in given.items())
+    return f"import shoal\n\nshoal.mask(\n    {repr(source) if source else 'data'},\n    {arguments},\n)"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"
+
+
+def _listed(names: Sequence[object]) -> str:
+    shown = ", ".join(map(str, names[:8]))
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more columns"
+
+
+def _and(names: Sequence[object]) -> str:
+    if len(names) > 8:
+        return f"{len(names)} columns"
+    texts = [str(name) for name in names]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

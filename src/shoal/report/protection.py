@@ -1,0 +1,94 @@
+"""What a report may show of original values: counts over wide bins, and nothing of any single record.
+
+The edges of the bins come from the released values, which are public; a bin that holds fewer than k records of either
+table is merged with its neighbour; the outer bins are open, so that no least or greatest original shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.types import Floats, Ints
+
+__all__ = ["Bins", "coarse", "protected_bins"]
+
+BINS = 22
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Counts before and after over common bins.
+
+    Parameters
+    ----------
+    edges
+        The inner edges, one fewer than bins: the first bin lies below the first edge, the last above the last.
+    before, after
+        The number of records in each bin.
+    unit
+        Values are shown on the scale asinh(value / unit) if this is positive (skewed columns), else as they are.
+    step
+        The width of a bin before any were merged, on that scale.
+    """
+
+    edges: Floats
+    before: Ints
+    after: Ints
+    unit: float
+    step: float
+
+
+def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
+    """Count originals x and released values y over bins of at least k records each; None if one bin is left.
+
+    Examples
+    --------
+    >>> y = np.repeat([0.0, 10.0, 20.0, 30.0], 5)
+    >>> found = protected_bins(y + np.tile([-1.0, 0.0, 0.0, 0.0, 1.0], 4), y, k=5)
+    >>> found.before.tolist()
+    [5, 5, 5, 5]
+    """
+    seen = ~np.isnan(x)
+    x, y = x[seen], y[seen]
+    if len(y) < 2 * k:
+        return None
+    low, first, third, high = np.quantile(y, (0.01, 0.25, 0.75, 0.99), method="nearest")
+    if low == high:
+        return None
+    skewed = high - low > 8 * (third - first)
+    unit = float(max((third - first) / 2, (high - low) / 1000)) if skewed else 0.0
+    ends = np.arcsinh(np.array([low, high]) / unit) if unit else np.array([low, high])
+    step = float((ends[1] - ends[0]) / BINS)
+    places = np.linspace(ends[0], ends[1], BINS + 1)
+    edges: Floats = unit * np.sinh(places) if unit else places
+    before, after = _counts(x, edges), _counts(y, edges)
+    kept: list[int] = []
+    first_bin = 0
+    for i in range(1, len(edges) + 1):
+        # An edge stays if enough records lie on both sides of it, up to the edge before and beyond.
+        left = slice(first_bin, i)
+        enough = min(before[left].sum(), after[left].sum()) >= k and min(before[i:].sum(), after[i:].sum()) >= k
+        if enough:
+            kept.append(i - 1)
+            first_bin = i
+    if not kept:
+        return None
+    edges = edges[kept]
+    return Bins(edges, _counts(x, edges), _counts(y, edges), unit, step)
+
+
+def coarse(value: float) -> float:
+    """Round to one significant digit, so that a figure of one small group tells no value of it.
+
+    Examples
+    --------
+    >>> coarse(3.4159), coarse(0.0278)
+    (3.0, 0.03)
+    """
+    return float(f"{value:.1g}")
+
+
+def _counts(values: Floats, edges: Floats) -> Ints:
+    return np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1).astype(np.int64)

@@ -1,0 +1,266 @@
+"""The sections of a report, each made from one result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.assessment.assess import percent, plain
+from shoal.assessment.risk import Risk
+from shoal.assessment.utility import Pair, Utility
+from shoal.comparison import Comparison, Trial
+from shoal.measures import group_sizes
+from shoal.report.figures import Figure, bars, correlations, distribution, group_sizes_chart, risk_utility_map
+from shoal.report.protection import coarse, protected_bins
+from shoal.types import Floats, Ints
+
+__all__ = [
+    "APPROXIMATE",
+    "Section",
+    "Table",
+    "columns",
+    "details",
+    "groups",
+    "losses",
+    "moved",
+    "relations",
+    "risk_utility",
+    "risks",
+    "trials_table",
+]
+
+# More small figures or rows than this are more than anyone reads; the page says what it leaves out.
+SHOWN_COLUMNS = 24
+SHOWN_PAIRS = 15
+SHOWN_GROUPS = 10
+# Mean and deviation of fewer values than this would come close to telling them.
+FEWEST = 10
+APPROXIMATE = (
+    "Whoever knows which group a person is in knows the person's values approximately. Extremes are softened, not "
+    "removed: a group of very large records is still a group of very large records."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text; all columns but the first are set as numbers if `numeric`; `note` stands before it."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Parameters
+    ----------
+    title
+        Its heading.
+    text
+        Paragraphs.
+    figures, tables
+        What they are about.
+    code
+        Blocks of text to copy: what it is, the text.
+    """
+
+    title: str
+    text: Sequence[str]
+    figures: Sequence[Figure] = ()
+    tables: Sequence[Table] = ()
+    code: Sequence[tuple[str, str]] = ()
+
+
+def groups(sizes: Ints, k: int) -> Section:
+    """Tell how large the groups are."""
+    mean = float(sizes.mean())
+    text = (
+        f"Each bar counts the groups of one size. No group has fewer than {k} records; the mean is {mean:.1f}. "
+        "Larger groups than needed protect more and lose more."
+    )
+    return Section("Groups", [text], [group_sizes_chart(sizes, k)])
+
+
+def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
+    """Show every column before and after, from protected counts."""
+    order = sorted(range(len(utility.columns)), key=lambda j: -utility.columns[j].loss)[:SHOWN_COLUMNS]
+    figures = []
+    for j in sorted(order):
+        bins = protected_bins(X[:, j], Y[:, j], k)
+        if bins is not None:
+            figures.append(distribution(str(utility.columns[j].name), bins, int((~np.isnan(X[:, j])).sum())))
+    rows = []
+    for j, column in enumerate(utility.columns):
+        enough = int((~np.isnan(X[:, j])).sum()) >= FEWEST
+        rows.append(
+            [
+                str(column.name),
+                f"{column.mean.before:,.4g}" if enough else "–",
+                percent(column.mean.change) if enough else "–",
+                f"{column.sd.before:,.4g}" if enough else "–",
+                percent(column.sd.change) if enough else "–",
+                plain(column.rank_correlation, 3),
+                f"{column.kolmogorov_smirnov:.3f}",
+                f"{column.wasserstein:.3f}",
+            ]
+        )
+    text = [
+        (
+            "The pale area is the column before masking, the dark line after. The closer they are, the better the "
+            "column was kept. Skewed columns are drawn on a scale that is compressed for large values; the outer bars "
+            f"reach to the ends, and every bar stands for at least {k} records."
+        )
+    ]
+    if len(utility.columns) > len(order):
+        text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
+    if len(figures) < len(order):
+        text.append("Columns with one value only, or too few to be shown safely, are not drawn.")
+    head = ["column", "mean", "change", "sd", "change", "rank corr.", "KS", "Wasserstein"]
+    note = (
+        "Mean and standard deviation (sd) before masking, each with its relative change; the rank correlation of "
+        "values with their masked ones (1: the order is kept); the largest difference of the two cumulative shares "
+        "(KS, 0 is best); and how far values moved on average as a distribution, in standard deviations (Wasserstein, "
+        "0 is best)."
+    )
+    return Section("Columns before and after", text, figures, [Table(head, rows, note=note)])
+
+
+def losses(utility: Utility) -> Section:
+    """Show the loss of each column."""
+    ordered = sorted(utility.columns, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
+    text = (
+        "The share of each column's variance that is gone. A column that has little to do with the others loses more, "
+        "since a group that is alike in most columns need not be alike in that one."
+    )
+    names = [str(column.name) for column in ordered]
+    values = [column.loss for column in ordered]
+    alternative = "Information loss of each column in percent: " + ", ".join(
+        f"{name} {value:.3g}" for name, value in zip(names, values, strict=True)
+    )
+    return Section("Loss per column", [text], [bars(names, values, "information lost, %", alternative)])
+
+
+def relations(utility: Utility) -> Section | None:
+    """Show correlations before and after; nothing where there are none."""
+    before, after = utility.correlation
+    names = [str(column.name) for column in utility.columns]
+    pairs = [
+        (f"{names[i]} – {names[j]}", Pair(float(before[i, j]), float(after[i, j])))
+        for i in range(len(names))
+        for j in range(i + 1, len(names))
+        if np.isfinite(before[i, j]) and np.isfinite(after[i, j])
+    ]
+    if not pairs:
+        return None
+    pairs.sort(key=lambda pair: -abs(pair[1].after - pair[1].before))
+    shown = pairs[:SHOWN_PAIRS]
+    text = [
+        (
+            "Group means move correlations away from zero as a rule, because what differs within groups is gone. The "
+            "pairs that changed most stand first."
+        )
+    ]
+    if len(pairs) > len(shown):
+        rest = abs(pairs[len(shown)][1].after - pairs[len(shown)][1].before)
+        text.append(f"{len(pairs) - len(shown)} more pairs changed by at most {rest:.3f} each.")
+    alternative = "Correlations before and after: " + "; ".join(
+        f"{name} {pair.before:.2f} to {pair.after:.2f}" for name, pair in shown
+    )
+    if utility.propensity is not None:
+        text.append(
+            "Can a classifier tell masked records from original ones, by their values, squares and products? Of 100 "
+            f"pairs it would pick the masked one in {100 * utility.propensity.auc:.0f}; 50 is chance. Its propensity "
+            f"score has a mean squared error of {utility.propensity.pmse:.4f} (0 is best, 0.25 worst). That equal "
+            "values repeat is plain to see in any masked table and is not counted here."
+        )
+    return Section("Relations between columns", text, [correlations(shown, alternative)])
+
+
+def risks(risk: Risk) -> Section:
+    """List the measures of risk with what they mean and do not mean."""
+    rows = [[finding.name, finding.figure, finding.means, finding.limits] for finding in risk]
+    return Section(
+        "Risk",
+        ["No single figure says that a table is safe. Each of these answers one question, and leaves others open."],
+        tables=[Table(["measure", "result", "what it means", "what it does not mean"], rows, numeric=False)],
+    )
+
+
+def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Section:
+    """Draw the risk–utility map."""
+    meaning = (
+        "Each mark is one choice of method and group size: the further left, the more useful; the lower, the safer. "
+        "Risk is the share of records that an intruder with the original values links rightly, or that blind choice "
+        "within the right group finds, whichever is more. Filled marks, joined by the dashed line, are those that "
+        "nothing else here beats in both."
+    )
+    text = [meaning]
+    if chosen is not None:
+        text.append(f"The ring marks {chosen[0]} at k = {chosen[1]}.")
+    if len(trials) == 1:
+        text = ["The mark is this release. For other methods and group sizes beside it, run shoal compare."]
+    # Runs that protect no whole record would push all others into a corner of the map.
+    shown = [trial for trial in trials if trial.anonymous] or list(trials)
+    absent = dict.fromkeys(trial.method for trial in trials if trial not in shown)
+    for method in absent:
+        linked = [100 * trial.linked for trial in trials if trial.method == method]
+        between = f"{min(linked):.0f} to {max(linked):.0f}" if len(linked) > 1 else f"{linked[0]:.0f}"
+        text.append(f"Not drawn: {method}, which is not k-anonymous; {between} % of its records are linked rightly.")
+    alternative = "Risk–utility map: " + "; ".join(
+        f"{t.method} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in shown
+    )
+    return Section("Risk and utility", text, [risk_utility_map(shown, chosen, alternative)])
+
+
+def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
+    """List the groups whose records moved farthest, coarsely, by group number."""
+    squares = np.nansum(np.square(W - Z), axis=1)
+    sizes = group_sizes(labels)
+    sums = np.bincount(labels, squares)
+    order = np.argsort(-sums / sizes, kind="stable")[:SHOWN_GROUPS]
+    total = float(squares.sum())
+    rows = [
+        [
+            f"{int(group)}",
+            f"{int(sizes[group])}",
+            f"about {coarse(float(np.sqrt(sums[group] / sizes[group]))):g}",
+            _part(float(sums[group]) / total if total > 0 else 0.0),
+        ]
+        for group in order
+    ]
+    text = (
+        "Records without close neighbours must move farthest to be hidden. These are the groups whose records moved "
+        "most, by their number in the labels file, with the typical distance of a record in standard deviations and "
+        "the group's part of the whole loss. Figures are rounded to one digit, so that they tell no value."
+    )
+    table = Table(["group", "records", "distance moved", "part of the loss"], rows)
+    return Section("Records that moved farthest", [text], tables=[table])
+
+
+def trials_table(comparison: Comparison) -> Section:
+    """List all runs of a comparison, and what was left out."""
+    head, *rows = comparison.cells()
+    text = [
+        (
+            "Loss is the share of the variance that is gone; linked is the share of records whose nearest original is "
+            "their own, chance what blind choice within groups would give. Runs marked Pareto are beaten by none in "
+            "both loss and linkage; balanced is the one among them nearest to no loss and no risk."
+        )
+    ]
+    text += [f"Left out: {method}: {why}." for method, why in comparison.left_out.items()]
+    return Section("All runs", text, tables=[Table(head, rows)])
+
+
+def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, str]]) -> Section:
+    """Give everything that a repetition needs."""
+    text = ["With the original table, these lines make the same masked table again."] if commands else []
+    return Section("How it was done, and how to repeat it", text, code=[*commands, *listings])
+
+
+def _part(share: float) -> str:
+    return "under 1 %" if share < 0.01 else f"{100 * coarse(share):.0f} %"

@@ -1,0 +1,83 @@
+"""What every command begins with: open the data, choose columns, refuse what cannot be written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import InputError
+from shoal.tables.files import Source, check_target, read_file
+from shoal.tables.frames import Name, Table, check_name, open_table
+
+__all__ = ["as_names", "check_output", "choose_columns", "open_data"]
+
+
+def as_names(names: Sequence[Name] | Name | None) -> list[Name]:
+    """Return names as a list; one name may stand alone.
+
+    Examples
+    --------
+    >>> as_names("sales")
+    ['sales']
+    """
+    if names is None:
+        return []
+    return [names] if isinstance(names, (str, int, np.integer)) else list(names)
+
+
+def open_data(
+    data: Any,
+    *,
+    numbers: Sequence[Name] = (),
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+) -> tuple[Table, Source | None]:
+    """Return the table, and the file it was read from if data is a path."""
+    if not isinstance(data, (str, os.PathLike)):
+        return open_table(data), None
+    source = read_file(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
+    return open_table(source.frame), source
+
+
+def choose_columns(
+    table: Table, wanted: Sequence[Name] | None, *, apart: Collection[Name] = (), to: str = "mask"
+) -> list[Name]:
+    """Return the columns that were asked for, or all numeric ones that are not set apart.
+
+    Examples
+    --------
+    >>> choose_columns(open_table(np.zeros((2, 3))), None, apart=[1])
+    [0, 2]
+    """
+    if wanted is None:
+        numeric = [name for name in table.numeric_names() if name not in apart]
+        if not numeric:
+            raise InputError(f"Parameter 'columns' is not given and the table has no numeric column to {to}.")
+        return numeric
+    chosen = list(wanted)
+    if not chosen:
+        raise InputError("Parameter 'columns' must name at least one column, got none.")
+    for name in chosen:
+        check_name(name, table.names, "columns")
+        if chosen.count(name) > 1:
+            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
+    return chosen
+
+
+def check_output(data: Any, output: str | os.PathLike[str] | None) -> None:
+    """Refuse an output that cannot be written, or must not be, before any work is done."""
+    if output is None:
+        return
+    check_target(output)
+    if isinstance(data, np.ndarray):
+        raise InputError(
+            "Parameter 'output' writes tables whose columns have names, got an array. Give a frame, or write the "
+            "array of the result yourself."
+        )
+    if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
+        raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")

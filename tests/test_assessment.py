@@ -1,0 +1,408 @@
+"""Utility and risk: hand-worked cases, other programs' figures, and what is refused."""
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.stats
+
+import shoal
+from shoal.assessment import risk, utility
+from shoal.demo import firms
+from shoal.errors import InputError
+from shoal.measures import standardise
+
+# Four records, two groups of two, worked by hand below.
+X = np.array([[1.0, 10.0], [3.0, 30.0], [7.0, 50.0], [9.0, 70.0]])
+Y = np.array([[2.0, 20.0], [2.0, 20.0], [8.0, 60.0], [8.0, 60.0]])
+
+
+@pytest.fixture(scope="module")
+def masked():
+    table = firms(2000)
+    release = shoal.mask(table, 5, by="region", missing="group", columns=["employees", "sales", "profit", "research"])
+    return table, release
+
+
+@pytest.fixture(scope="module")
+def assessment(masked):
+    table, release = masked
+    return shoal.assess(table, release.data, k=5, by="region", confidential=["sector", "wages"])
+
+
+# --- utility by hand -----------------------------------------------------------------------------------------------
+
+
+def test_hand_worked_utility():
+    found = utility.utility(X, Y, ["a", "b"])
+    a, b = found.columns
+    # Column a: SST 16+4+4+16 = 40, SSE 4·1; column b: SST 900+100+100+900, SSE 4·100.
+    assert (a.loss, b.loss) == pytest.approx((10.0, 20.0))
+    assert found.loss == pytest.approx(15.0)
+    assert a.mean == (5.0, 5.0)
+    assert a.sd == pytest.approx((np.sqrt(40 / 3), np.sqrt(36 / 3)))
+    assert a.sd.change == pytest.approx(np.sqrt(0.9) - 1)
+    # The sorted values move by 1 each; at 1 half of the released values are missing, so F differs by 1/4.
+    assert a.wasserstein == pytest.approx(1 / np.sqrt(40 / 3))
+    assert a.kolmogorov_smirnov == 0.25
+    # Ranks 1 2 3 4 beside 1.5 1.5 3.5 3.5: Σ dd' = 4, Σ d² = 5, Σ d'² = 4.
+    assert a.rank_correlation == pytest.approx(4 / np.sqrt(20))
+    # Medians: between 3 and 7, and between 2 and 8.
+    assert a.quantiles[3] == (5.0, 5.0)
+    # |x − y| = 1 of √2·√(40/3) and 10 of √2·√(2000/3).
+    assert found.il1s == pytest.approx(100 * (1 / np.sqrt(80 / 3) + 10 / np.sqrt(4000 / 3)) / 2)
+    # Σ dₐd_b before: 4·30 + 2·10 + 2·10 + 4·30 = 280; after 4·(3·20) = 240.
+    assert found.covariance[0][0, 1] == pytest.approx(280 / 3)
+    assert found.covariance[1][0, 1] == pytest.approx(240 / 3)
+    assert found.correlation[0][0, 1] == pytest.approx(280 / np.sqrt(40 * 2000))
+    assert found.correlation[1][0, 1] == pytest.approx(1.0)
+    # Variances 40/3 to 36/3 and 2000/3 to 1600/3, the covariance 280/3 to 240/3, in products of √(40/3) and √(2000/3).
+    assert found.covariance_change == pytest.approx((4 / 40 + 400 / 2000 + 40 / np.sqrt(40 * 2000)) / 3)
+    left, right, pair = found.largest_correlation_change()
+    assert (left, right) == ("a", "b")
+    assert pair.after == pytest.approx(1.0)
+
+
+def test_nothing_changed_is_no_loss():
+    found = utility.utility(X, X, ["a", "b"])
+    assert found.loss == 0
+    assert found.il1s == 0
+    assert found.propensity.pmse == pytest.approx(0, abs=1e-12)
+    assert found.propensity.auc == pytest.approx(0.5)
+    assert [c.rank_correlation for c in found.columns] == pytest.approx([1, 1])
+
+
+def test_constant_and_empty_columns_have_an_outcome():
+    x = np.column_stack([np.full(4, 1e9), np.full(4, np.nan), X[:, 0]])
+    y = np.column_stack([np.full(4, 1e9), np.full(4, np.nan), Y[:, 0]])
+    found = utility.utility(x, y, ["constant", "empty", "a"])
+    constant, empty, a = found.columns
+    assert constant.loss == constant.wasserstein == constant.kolmogorov_smirnov == 0
+    assert np.isnan(constant.rank_correlation)
+    assert np.isnan(empty.mean.before)
+    assert a.loss == pytest.approx(10)
+    assert np.isnan(found.correlation[0][0, 2])
+    assert np.isnan(found.covariance[0][1, 2])
+    assert found.propensity is None
+    assert found.largest_correlation_change() is None
+    assert risk.intervals(x, y).sd[0] == pytest.approx(4 / 8)
+
+
+# --- utility against other programs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_column_measures_equal_scipy(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.lognormal(size=101).round(1)
+    y = np.repeat(np.sort(x)[::3], 3)[:101][np.argsort(np.argsort(x))]
+    found = utility.column_change("x", x, y, 0.0)
+    assert found.wasserstein * x.std(ddof=1) == pytest.approx(scipy.stats.wasserstein_distance(x, y))
+    assert found.kolmogorov_smirnov == pytest.approx(scipy.stats.ks_2samp(x, y).statistic)
+    assert found.rank_correlation == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
+
+
+def test_matrices_equal_pandas_with_missing_cells():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(80, 4)) @ rng.normal(size=(4, 4)) + 1e6
+    x[rng.random(x.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(x)
+    np.testing.assert_allclose(utility.covariance(x), frame.cov().to_numpy(), rtol=1e-7)
+    np.testing.assert_allclose(utility.correlation(x), frame.corr().to_numpy(), rtol=1e-7)
+
+
+def test_propensity_equals_a_plain_minimisation():
+    """The same penalised likelihood, minimised by scipy from its formula."""
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(1)
+    Z = standardise(rng.normal(size=(60, 2)))
+    W = 0.6 * Z
+    found = utility.propensity(Z, W)
+    features = [np.column_stack([A, A[:, 0] ** 2, A[:, 0] * A[:, 1], A[:, 1] ** 2]) for A in (Z, W)]
+    F = standardise(np.vstack(features))
+    released = np.repeat([-1.0, 1.0], 60)
+
+    def objective(w):
+        return np.logaddexp(0, -released * (F @ w[1:] + w[0])).sum() + w[1:] @ w[1:] / 2
+
+    w = minimize(objective, np.zeros(6), method="BFGS", options={"gtol": 1e-8}).x
+    score = 1 / (1 + np.exp(-(F @ w[1:] + w[0])))
+    assert found.pmse == pytest.approx(np.mean((score - 0.5) ** 2), rel=1e-4)
+    from sklearn.metrics import roc_auc_score
+
+    assert found.auc == pytest.approx(roc_auc_score(released, score), abs=1e-3)
+    assert found.auc > 0.6
+
+
+def test_regression_equals_scipy(masked):
+    table, release = masked
+    found = shoal.assess(table, release.data, by="region", model="profit ~ sales").utility.model
+    old = scipy.stats.linregress(table["sales"], table["profit"])
+    new = scipy.stats.linregress(release.data["sales"], release.data["profit"])
+    constant, slope = found
+    assert slope.value == pytest.approx((old.slope, new.slope))
+    assert slope.error == pytest.approx(old.stderr)
+    assert constant.value == pytest.approx((old.intercept, new.intercept))
+    assert constant.error == pytest.approx(old.intercept_stderr)
+    assert slope.inside == (abs(new.slope - old.slope) <= 1.96 * old.stderr)
+
+
+# --- risk by hand --------------------------------------------------------------------------------------------------
+
+
+def test_hand_worked_linkage():
+    groups, strata = np.array([0, 0, 1, 1]), np.zeros(4, dtype=np.int64)
+    x = np.array([[0.0], [1.0], [5.0], [9.0]])
+    # 0.4 is nearest to 0: one of two records is right. 7 is as near to 5 as to 9: each right half of the time.
+    found = risk.linkage(x, np.array([[0.4], [0.4], [7.0], [7.0]]), groups, risk.cells_of(x, strata))
+    assert found.share == 0.5
+    assert found.chance == 0.5
+    assert found.interval is None
+    # 6.4 is nearest to 5, which is not of its group: nobody of that group is found.
+    found = risk.linkage(x, np.array([[0.4], [0.4], [2.6], [2.6]]), groups, risk.cells_of(x, strata))
+    assert found.share == pytest.approx(0.25)
+    # Released as it is, everybody is found.
+    assert risk.linkage(x, x, np.arange(4), risk.cells_of(x, strata)).share == 1.0
+
+
+def test_linkage_stays_within_strata_and_patterns():
+    x = np.array([[0.0, 1.0], [1.0, np.nan], [0.1, 1.1], [1.0, np.nan]])
+    strata = np.array([0, 0, 1, 1])
+    cells = risk.cells_of(x, strata)
+    assert [(rows.tolist(), present.tolist()) for rows, present in cells] == [
+        ([0], [0, 1]),
+        ([1], [0]),
+        ([2], [0, 1]),
+        ([3], [0]),
+    ]
+    assert risk.linkage(x, x, np.arange(4), cells).share == 1.0
+    # Records that miss everything can only be guessed.
+    nothing = np.full((4, 1), np.nan)
+    one = np.zeros(4, dtype=np.int64)
+    assert risk.linkage(nothing, nothing, one, risk.cells_of(nothing, one)).share == 0.25
+
+
+def test_linkage_equals_all_distances(masked):
+    table, release = masked
+    x = standardise(table.select("sales", "profit").to_numpy())
+    y = np.column_stack([release.data["sales"].to_numpy(), release.data["profit"].to_numpy()])
+    scale = shoal.measures.scaling(table.select("sales", "profit").to_numpy())
+    w = scale.apply(y)
+    distances = ((w[:, None] - x[None]) ** 2).sum(axis=2)
+    ties = distances <= distances.min(axis=1, keepdims=True) * (1 + 1e-9)
+    expected = (np.diag(ties) / ties.sum(axis=1)).mean()
+    raw = table.select("sales", "profit").to_numpy()
+    groups, strata = release.labels, np.zeros(2000, dtype=np.int64)
+    assert risk.linkage(raw, y, groups, risk.cells_of(raw, strata)).share == pytest.approx(expected)
+
+
+def test_a_sample_brackets_the_whole():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 2))
+    release = shoal.mask(x, 4)
+    whole = risk.linkage(x, release.data, release.labels, risk.cells_of(x, np.zeros(2000, dtype=np.int64)))
+    part = risk.linkage(
+        x, release.data, release.labels, risk.cells_of(x, np.zeros(2000, dtype=np.int64)), sample=500, seed=1
+    )
+    low, high = part.interval
+    assert low < whole.share < high
+    assert part.records == 500
+    assert "sample of 500" in part.figure
+
+
+def test_wilson_equals_scipy():
+    expected = scipy.stats.binomtest(30, 120).proportion_ci(method="wilson")
+    assert risk.wilson(0.25, 120) == pytest.approx((expected.low, expected.high))
+
+
+def test_hand_worked_intervals():
+    # sd (n − 1) of 0 10 … 90 is 30.28, and every value is 5 from the mean of its pair: more than 10 % of it.
+    x = np.arange(10, dtype=float)[:, None] * 10
+    y = np.repeat([5.0, 25.0, 45.0, 65.0, 85.0], 2)[:, None]
+    found = risk.intervals(x, y)
+    assert found.sd == (0.0, 0.0, 0.0)
+    # 10 % of 10 records is one place: rank 0.5 ± 1 reaches places 0 and 1, the released value itself, 5 off.
+    assert found.rank == (0.0, 0.0, 0.0)
+    # Near by: 1 and 2 around 1.5 with a far third; sd is 28.58, 1 % of it 0.29, 5 % of it 1.43.
+    near = np.array([[1.0], [2.0], [51.0]])
+    found = risk.intervals(near, np.array([[1.5], [1.5], [51.0]]))
+    assert found.sd == pytest.approx((1 / 3, 1.0, 1.0))
+
+
+def test_intervals_by_rank_follow_the_definition():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(200, 1))
+    y = shoal.mask(x, 3).data
+    ordered = np.sort(y[:, 0])
+    for width, share in zip(risk.WIDTHS, risk.intervals(x, y).rank, strict=True):
+        reach, inside = width / 100 * 200, 0
+        for value, released in zip(x[:, 0], y[:, 0], strict=True):
+            places = np.flatnonzero(ordered == released).mean()
+            reachable = [v for i, v in enumerate(ordered) if abs(i - places) <= reach] or [released]
+            inside += min(reachable) <= value <= max(reachable)
+        assert share == pytest.approx(inside / 200)
+
+
+def test_hand_worked_attribute_disclosure():
+    groups = np.array([0, 0, 1, 1, 1, 1])
+    illness = np.array([0, 0, 0, 1, 1, 2])
+    found = risk.attribute("illness", illness, groups, numeric=False)
+    assert found.diversity == 1
+    assert found.entropy_diversity == pytest.approx(1.0)
+    assert found.disclosed == pytest.approx(2 / 6)
+    # All: ½ ⅓ ⅙; group 0: 1 0 0, so ½(½ + ⅓ + ⅙) = ½; group 1: ¼ ½ ¼ is ¼ off.
+    assert found.closeness == pytest.approx(0.5)
+    # In order: cumulative ½ ⅚ 1 beside 1 1 1 is (½ + ⅙)/2 = ⅓; beside ¼ ¾ 1 is (¼ + 1/12)/2 = ⅙.
+    assert risk.attribute("grade", illness, groups, numeric=True).closeness == pytest.approx(1 / 3)
+    # Group 1 alone has entropy ¼ln4 + ½ln2 + ¼ln4 = 1.5 ln2.
+    alone = risk.attribute("illness", np.array([0, 1, 1, 2]), np.zeros(4, dtype=np.int64), numeric=False)
+    assert alone.entropy_diversity == pytest.approx(2**1.5)
+    assert alone.closeness == pytest.approx(0.0)
+    assert risk.attribute("x", np.zeros(4, dtype=np.int64), np.array([0, 0, 1, 1]), numeric=True).closeness == 0.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ordered_closeness_equals_the_plain_sum(seed):
+    rng = np.random.default_rng(seed)
+    groups = np.r_[np.arange(12), rng.integers(0, 12, 88)]
+    codes = np.unique(rng.integers(0, 40, 100), return_inverse=True)[1]
+    m = codes.max() + 1
+    everybody = np.cumsum(np.bincount(codes, minlength=m) / 100)
+    expected = max(
+        np.abs(np.cumsum(np.bincount(codes[groups == g], minlength=m) / (groups == g).sum()) - everybody).sum()
+        / (m - 1)
+        for g in range(12)
+    )
+    assert risk.attribute("x", codes, groups, numeric=True).closeness == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_attribute_disclosure_equals_pycanon():
+    """pycanon pins its libraries to single versions, so it is no dependency; this runs where it is installed."""
+    anonymity = pytest.importorskip("pycanon.anonymity")
+    known = ["sales", "profit"]
+    table = firms(120)
+    masked = shoal.mask(table, 5, columns=known).data
+    found = shoal.assess(table, masked, confidential=["sector", "wages"]).risk
+    frame = masked.to_pandas()
+    sector, wages = found.attributes
+    assert anonymity.k_anonymity(frame, known) == found.anonymity.k
+    assert anonymity.l_diversity(frame, known, ["sector"]) == sector.diversity
+    assert anonymity.entropy_l_diversity(frame, known, ["sector"]) == int(sector.entropy_diversity)
+    assert anonymity.t_closeness(frame, known, ["sector"]) == pytest.approx(sector.closeness)
+    assert anonymity.t_closeness(frame, known, ["wages"]) == pytest.approx(wages.closeness)
+
+
+def test_uniqueness_and_recount(masked, assessment):
+    table, release = masked
+    assert assessment.risk.anonymity.k == release.sizes.min()
+    assert assessment.risk.anonymity.below == 0
+    assert assessment.risk.uniqueness.after == 0
+    known = table.select("region", "employees", "sales", "profit", "research")
+    assert assessment.risk.uniqueness.before == known.is_unique().sum() / 2000
+    promised = shoal.assess(table, release.data, k=7, by="region").risk.anonymity
+    assert promised.below == release.sizes[release.sizes < 7].sum()
+    assert "below k = 7" in promised.figure
+
+
+# --- the public function -------------------------------------------------------------------------------------------
+
+
+def test_assess_agrees_with_the_release(masked, assessment):
+    _, release = masked
+    assert assessment.utility.loss == pytest.approx(release.loss)
+    assert {c.name: c.loss for c in assessment.utility.columns} == pytest.approx(dict(release.column_loss))
+    text = str(assessment)
+    for word in ("information loss", "rank corr.", "record linkage", "attribute disclosure of sector", "does not"):
+        assert word in text
+    assert "<table>" in assessment._repr_html_()
+
+
+def test_every_measure_of_risk_says_what_it_means(assessment):
+    for finding in assessment.risk:
+        assert finding.means.endswith(".")
+        assert "not" in finding.limits
+        assert finding.figure
+
+
+def test_arrays_and_single_columns():
+    found = shoal.assess(X[:, 0], Y[:, 0])
+    assert found.utility.loss == pytest.approx(10)
+    assert found.utility.largest_correlation_change() is None
+    assert "order of the records could not be checked" in found.notes[0]
+
+
+def test_records_left_out_are_matched_by_number():
+    table = firms(300)
+    release = shoal.mask(table, 3, columns=["sales", "research"], missing="drop")
+    with pytest.raises(InputError, match=r"it has \d+, the original 300.*kept=release.kept"):
+        shoal.assess(table, release.data)
+    found = shoal.assess(table, release.data, kept=release.kept)
+    assert found.utility.loss == pytest.approx(release.loss)
+
+
+def test_other_order_is_refused(masked):
+    table, release = masked
+    with pytest.raises(InputError, match=r"Column 'region' differs in record \d+.*same order"):
+        shoal.assess(table, release.data.reverse())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"columns": []}, "at least one column"),
+        ({"columns": "sale"}, "'sale'"),
+        ({"by": "nowhere"}, "'nowhere'"),
+        ({"confidential": "sales"}, "stands in 'confidential', but it was masked"),
+        ({"model": "profit"}, "must read 'y ~ a \\+ b'"),
+        ({"model": "profit ~ salse"}, "salse"),
+        ({"columns": ["sales"]}, "name it in 'columns'"),
+    ],
+)
+def test_wrong_parameters_are_named(masked, keywords, message):
+    table, release = masked
+    with pytest.raises(InputError, match=message):
+        shoal.assess(table, release.data, **keywords)
+
+
+def test_same_tables_and_bad_cells_are_refused():
+    table = firms(50)
+    with pytest.raises(InputError, match="no numeric column differs"):
+        shoal.assess(table, table)
+    with pytest.raises(InputError, match="must have records"):
+        shoal.assess(table.head(0), table.head(0))
+    hole = X.copy()
+    hole[2, 1] = np.nan
+    with pytest.raises(InputError, match=r"Column 1 must miss the same cells.*record 3"):
+        shoal.assess(hole, Y)
+    hole[2, 1] = np.inf
+    with pytest.raises(InputError, match="Column 1 must be finite"):
+        shoal.assess(hole, Y)
+    with pytest.raises(InputError, match="has 3 coefficients, but only 3 records"):
+        shoal.assess(table.head(3), table.head(3), columns=["sales"], model="sales ~ wages + assets")
+
+
+def test_command_line(tmp_path):
+    table = firms(200)
+    table.write_csv(tmp_path / "firms.csv")
+    release = shoal.mask(table, 4, columns=["sales", "research"], missing="drop")
+    release.data.write_csv(tmp_path / "masked.csv")
+    pl.DataFrame({"record": release.kept + 1}).write_csv(tmp_path / "labels.csv")
+    command = [sys.executable, "-m", "shoal", "assess", "firms.csv", "masked.csv", "-k", "4", "--labels", "labels.csv"]
+    done = subprocess.run(
+        [*command, "--confidential", "sector", "--model", "sales ~ wages"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"information loss                 {release.loss:.4f} %" in done.stdout
+    assert "attribute disclosure of sector" in done.stdout
+    refused = subprocess.run(command[:6], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
+    assert "one by one" in refused.stderr

@@ -1,0 +1,231 @@
+"""Bounds and proofs: below every partition, exact where all can be enumerated, not fooled by altered multipliers."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_search import best_partition
+
+import shoal
+from shoal.errors import InputError
+from shoal.grouping import find_groups
+from shoal.measures import information_loss, sse
+from shoal.optimize.bounds import lower_bound
+from shoal.optimize.columns import Columns, Cuts, no_cuts, reduced_costs
+from shoal.optimize.dual_ascent import ascend, first_duals
+from shoal.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
+from shoal.optimize.separation import violated_triples
+from shoal.optimize.set_partitioning import choose
+from shoal.progress import STOP, fresh_state
+
+LIMITS = {"room": 10**6, "most": 10**8}
+
+
+def random_multipliers(random, n, count):
+    triples = np.array([sorted(random.choice(n, 3, replace=False)) for _ in range(count)], dtype=np.int64).reshape(
+        -1, 3
+    )
+    return random.normal(0.5, 0.5, n), Cuts(triples, random.uniform(0, 0.8, count))
+
+
+def all_groups(X, size):
+    return Columns.of(X, [np.array(group) for group in combinations(range(len(X)), size)])
+
+
+@pytest.mark.parametrize("cuts", [0, 12])
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+@pytest.mark.parametrize("limit", [-0.3, 0.0, 0.4])
+def test_enumeration_misses_no_group_and_repeats_none(cuts, size, limit):
+    random = np.random.default_rng(size + cuts)
+    X = random.normal(size=(13, 2))
+    duals, priced = random_multipliers(random, 13, cuts)
+    found = enumerate_groups(distances(X), 2, duals, priced, size, limit, **LIMITS, state=fresh_state())
+    assert found.complete
+    rows = [tuple(row) for row in found.groups]
+    assert len(set(rows)) == len(rows)
+    every = all_groups(X, size)
+    wanted = {tuple(every[j]) for j in np.flatnonzero(reduced_costs(every, duals, priced) <= limit - 1e-12)}
+    assert wanted <= set(rows)
+    if not cuts:
+        assert len(rows) == (reduced_costs(every, duals, priced) <= limit + 1e-12).sum()
+
+
+def test_enumeration_with_ties_everywhere():
+    X = np.repeat([[0.0], [1.0]], 5, axis=0)
+    found = enumerate_groups(distances(X), 1, np.full(10, 0.01), no_cuts(), 3, 0.0, **LIMITS, state=fresh_state())
+    assert len(found.groups) == len(np.unique(found.groups, axis=0)) == 20
+
+
+def test_enumeration_says_when_it_gave_up():
+    X = np.zeros((12, 1))
+    D = distances(X)
+    for limits in ({"room": 5, "most": 10**6}, {"room": 10**6, "most": 5}):
+        assert not enumerate_groups(D, 1, np.ones(12), no_cuts(), 3, 0.0, **limits, state=fresh_state()).complete
+    stopped = fresh_state()
+    stopped[STOP] = 1
+    assert not enumerate_groups(D, 1, np.ones(12), no_cuts(), 3, 0.0, **LIMITS, state=stopped).complete
+
+
+def test_guesses_are_groups_below_the_limit():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2))
+    D, duals = distances(X), np.full(40, 0.3)
+    W = np.empty_like(D)
+    pair_weights(D, 2, duals, no_cuts().triple, no_cuts().price, 4, W)
+    groups = guess_groups(W, 4, -1e-6)
+    assert len(groups)
+    assert all(len(set(group)) == 4 for group in groups.tolist())
+    columns = Columns.of(X, list(np.sort(groups, axis=1)))
+    assert reduced_costs(columns, duals, no_cuts()).max() < 0
+    best = reduced_costs(all_groups(X, 4), duals, no_cuts()).min()
+    assert reduced_costs(columns, duals, no_cuts()).min() == pytest.approx(best)
+
+
+def test_reduced_costs_by_hand():
+    X = np.array([[0.0], [2.0], [4.0], [9.0]])
+    columns = Columns.of(X, [np.array([0, 1]), np.array([0, 1, 2]), np.array([2, 3])])
+    cuts = Cuts(np.array([[0, 1, 2], [1, 2, 3]]), np.array([0.25, 4.0]))
+    expected = [2 - 0.3 + 0.25, 8 - 0.6 + 0.25 + 4, 12.5 - 0.7 + 4]
+    np.testing.assert_allclose(reduced_costs(columns, np.array([0.1, 0.2, 0.3, 0.4]), cuts), expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(4, 9), st.integers(2, 3), st.integers(0, 6), st.integers(0, 10**6), st.sampled_from([0.0, 1e9]))
+def test_any_multipliers_prove_a_bound_below_the_optimum(n, k, cuts, seed, offset):
+    if n < k:
+        return
+    random = np.random.default_rng(seed)
+    X = np.round(random.normal(size=(n, 2)), 3)
+    duals, priced = random_multipliers(random, n, cuts)
+    bound = lower_bound(X + offset, distances(X + offset), k, duals, priced, **LIMITS, state=fresh_state())
+    assert bound.value <= best_partition(X, k) + (1e-5 if offset else 0.0)
+    for size in range(k, min(2 * k - 1, n) + 1):
+        assert reduced_costs(all_groups(X + offset, size), bound.duals, priced).min() > -1e-9
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_violated_triples_are_all_found(seed):
+    random = np.random.default_rng(seed)
+    n = 8
+    groups = [np.array(pair) for pair in combinations(range(n), 2)]
+    x = random.uniform(0, 1, len(groups)) ** 6
+    cover = sum(np.bincount(group, minlength=n) * w for group, w in zip(groups, x, strict=True))
+    x /= cover.max()
+    columns = Columns.of(np.zeros((n, 1)), groups)
+    least = -0.2
+    found = {tuple(t) for t in violated_triples(columns, x, n, least=least, most=999, each=999).tolist()}
+    hit = {
+        triple: sum(w for group, w in zip(groups, x, strict=True) if len(set(triple) & set(group.tolist())) >= 2)
+        for triple in combinations(range(n), 3)
+    }
+    assert found == {triple for triple, total in hit.items() if total > 1 + least}
+    assert found
+
+
+def test_set_partitioning_finds_the_best_choice():
+    X = np.random.default_rng(2).normal(size=(9, 2))
+    columns = all_groups(X, 3).join(all_groups(X, 4)).join(all_groups(X, 5))
+    choice = choose(columns, 9, 1e9, triples=np.array([[0, 1, 2]]), state=fresh_state())
+    assert choice.proven
+    assert sse(X, choice.labels) == pytest.approx(best_partition(X, 3))
+    nothing = choose(columns, 9, best_partition(X, 3) * 0.99, state=fresh_state())
+    assert nothing.labels is None
+
+
+@pytest.mark.parametrize(("n", "k", "seed"), [(6, 2, 0), (7, 2, 1), (8, 3, 2), (9, 3, 3), (10, 3, 4), (9, 4, 5)])
+def test_tiny_tables_are_proven_optimal(n, k, seed):
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    outcome = find_groups(X, k, "search", steps=100, seed=0, bound=True)
+    optimum = best_partition(X, k)
+    assert outcome.status == "optimal"
+    assert sse(X, outcome.labels) == pytest.approx(optimum)
+    assert optimum * (1 - 1e-7) <= outcome.bound <= sse(X, outcome.labels)
+    assert shoal.verify_bound(X, k, outcome.certificate)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.column_stack([np.repeat([0.0, 1.0, 2.0], 5), np.full(15, 7.0)]),
+        np.ones((12, 2)),
+        np.random.default_rng(0).normal(size=(40, 2)),
+        np.round(np.random.default_rng(1).normal(size=(40, 2)), 2) + 1e9,
+        np.random.default_rng(2).standard_t(1.5, size=(60, 3)),
+    ],
+    ids=["duplicates", "all equal", "normal", "near a billion", "heavy tails"],
+)
+@pytest.mark.parametrize("k", [3, 4])
+def test_the_bound_is_below_the_loss_and_verifiable(X, k):
+    outcome = find_groups(X, k, "search", steps=2000, seed=0, bound=True)
+    value = sse(X, outcome.labels)
+    assert outcome.bound <= value
+    assert outcome.status in {"optimal", "bounded"}
+    assert outcome.bound >= 0.9 * value
+    check = shoal.verify_bound(X, k, outcome.certificate)
+    assert check.valid
+    assert check.proven <= value
+
+
+@pytest.mark.parametrize("k", [7, 8])
+def test_large_groups_are_bounded_by_dual_ascent(k):
+    X = np.random.default_rng(k).normal(size=(60, 2))
+    outcome = find_groups(X, k, "search", steps=500, seed=0, bound=True)
+    value = sse(X, outcome.labels)
+    assert 0.9 * value <= outcome.bound <= value
+    assert shoal.verify_bound(X, k, outcome.certificate)
+
+
+def test_dual_ascent_only_improves_on_its_start():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    labels = shoal.partition(X, 5)
+    D, none = distances(X), np.empty((0, 5), dtype=np.int64)
+    start = first_duals(X, labels)
+    assert start.sum() == pytest.approx(sse(X, labels))
+    values = []
+    for steps in (1, 40):
+        duals = ascend(X, D, 5, start, sse(X, labels), none, steps=steps, until=np.inf, over=lambda: False)
+        values.append(lower_bound(X, D, 5, duals, no_cuts(), **LIMITS, state=fresh_state()).value)
+    assert values[0] < values[1] <= sse(X, labels)
+
+
+def test_altered_certificates_are_rejected_or_prove_less():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    outcome = find_groups(X, 3, "search", steps=2000, seed=0, bound=True)
+    good = outcome.certificate
+    optimum = sse(X, outcome.labels)
+    assert outcome.status == "optimal"
+    random = np.random.default_rng(1)
+    for factor in (0.5, 0.99, 1.01, 1.5):
+        check = shoal.verify_bound(X, 3, replace(good, duals=good.duals * factor))
+        assert not check.valid
+        assert check.proven < good.bound
+    for _ in range(10):
+        noisy = replace(good, duals=good.duals + random.normal(0, 0.05, 40))
+        assert shoal.verify_bound(X, 3, noisy).proven <= optimum
+    assert not shoal.verify_bound(X, 3, replace(good, bound=optimum * 1.001))
+    assert not shoal.verify_bound(X, 4, good)
+    assert not shoal.verify_bound(X * 0.9, 3, good)
+    cut = replace(good, triples=np.array([[0, 1, 2]]), prices=np.array([-0.1]))
+    assert "negative" in shoal.verify_bound(X, 3, cut).reason
+    twice = replace(good, triples=np.array([[0, 1, 1]]), prices=np.array([0.1]))
+    assert "twice" in shoal.verify_bound(X, 3, twice).reason
+    with pytest.raises(InputError, match="a dual for each"):
+        shoal.verify_bound(X[:30], 3, good)
+
+
+def test_steps_alone_decide_the_bound_too():
+    X = np.random.default_rng(4).normal(size=(60, 2))
+    a, b = (find_groups(X, 3, "search", steps=1500, seed=2, bound=True) for _ in range(2))
+    np.testing.assert_array_equal(a.labels, b.labels)
+    assert a.bound == b.bound
+
+
+def test_census_root_bound(reference):
+    X = reference("census")[:400]
+    outcome = find_groups(X, 3, "search", time_limit=8, seed=0, bound=True)
+    assert outcome.bound <= sse(X, outcome.labels)
+    assert outcome.bound >= 0.97 * sse(X, outcome.labels)
+    assert 100 * outcome.bound <= information_loss(X, outcome.labels) * sse(X, np.zeros(len(X), dtype=np.int64)) + 1e-9

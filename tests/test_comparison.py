@@ -1,0 +1,197 @@
+"""Methods and k side by side: the table, what is left out, and which runs nothing beats."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shoal
+from shoal import comparison
+from shoal.algorithms import cost
+from shoal.algorithms.registry import METHODS, Method, Option, find
+from shoal.comparison import Trial, pareto
+from shoal.demo import firms
+from shoal.errors import InputError
+from shoal.measures import standardise
+
+
+@pytest.fixture(scope="module")
+def compared():
+    return shoal.compare(firms(400), [3, 5], columns=["sales", "wages", "profit"], time_limit=2)
+
+
+def test_every_method_of_the_registry_runs_or_is_named(compared):
+    ran = {trial.method for trial in compared.trials}
+    assert ran | set(compared.left_out) == set(METHODS)
+    assert not ran & set(compared.left_out)
+    assert {trial.k for trial in compared.trials} == {3, 5}
+    assert set(compared.left_out) == {name for name, method in METHODS.items() if method.univariate}
+
+
+def test_figures_equal_those_of_mask_and_assess(compared):
+    table = firms(400)
+    for trial in compared.trials:
+        # A method that searches for a time need not find the same twice.
+        if any(option.name == "time_limit" for option in find(trial.method).options):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", shoal.NotKAnonymousWarning)
+            release = shoal.mask(table, trial.k, columns=["sales", "wages", "profit"], method=trial.method)
+        assert trial.loss == pytest.approx(release.loss)
+        assert trial.linked == pytest.approx(shoal.assess(table, release.data).risk.linkage.share, abs=2e-3)
+        assert trial.anonymous == (release.labels.ndim == 1)
+
+
+def test_hand_worked_front():
+    def trial(loss, linked, k=3, anonymous=True):
+        return Trial("m", k, loss, linked, 0.01, 9, 0.0, anonymous)
+
+    # (1, .3) and (2, .1) and (4, .05) stand; (2, .2) loses to (2, .1); the one that protects nobody does not count.
+    trials = pareto([trial(1, 0.3), trial(2, 0.2), trial(2, 0.1), trial(4, 0.05), trial(0.1, 0.01, anonymous=False)])
+    marked = {(t.loss, t.linked) for t in trials if t.pareto}
+    assert marked == {(1, 0.3), (2, 0.1), (4, 0.05)}
+    found = shoal.comparison.Comparison(trials, {}, 9, ["x"], {})
+    # Scaled to the front's range: (0, 1), (1/3, 1/5), (1, 0); the middle one is nearest to (0, 0).
+    assert (found.choice.loss, found.choice.linked) == (2, 0.1)
+    assert [t.loss for t in found.front] == [1, 2, 4]
+
+
+def test_risk_is_never_less_than_chance():
+    """A partition so poor that linkage fails is no safer than its group sizes say."""
+    poor, good = Trial("poor", 3, 9.0, 0.1, 0.33, 9, 0.0, True), Trial("good", 3, 5.0, 0.3, 0.33, 9, 0.0, True)
+    assert poor.risk == good.risk == 0.33
+    assert [trial.method for trial in pareto([poor, good]) if trial.pareto] == ["good"]
+
+
+def test_equal_runs_do_not_beat_each_other():
+    same = [Trial(name, 3, 1.0, 0.1, 0.3, 9, 0.0, anonymous=True) for name in "ab"]
+    assert all(trial.pareto for trial in pareto(same))
+
+
+def test_prints_and_is_a_table(compared):
+    text = str(compared)
+    assert "balanced" in text
+    assert "left out" in text
+    assert compared.table.columns[:3] == ["method", "k", "loss"]
+    assert "<table>" in compared._repr_html_()
+
+
+def test_strata_and_missing_cells():
+    table = firms(1500)
+    found = shoal.compare(
+        table, 3, methods=["mdav", "individual-ranking"], columns=["sales", "research"], by="region", missing="group"
+    )
+    assert len(found.trials) == 2
+    release = shoal.mask(table, 3, columns=["sales", "research"], by="region", missing="group")
+    assert found.trials[1].loss == pytest.approx(release.loss)
+
+
+def test_individual_ranking_masks_within_missing_cells():
+    """Cells that are missing form groups of their own and blank no other."""
+    table = firms(300)
+    with pytest.warns(shoal.NotKAnonymousWarning):
+        release = shoal.mask(table, 3, columns=["sales", "research"], method="individual-ranking", missing="group")
+    assert release.data["research"].null_count() == table["research"].null_count()
+    assert release.data["research"].is_nan().sum() == 0
+    assert release.sizes.min() >= 3
+
+
+def test_slow_methods_are_left_out_aloud(monkeypatch):
+    monkeypatch.setattr(cost, "PROBE", 100)
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    found = shoal.compare(X, 3, methods=["mdav", "individual-ranking"], time_limit=1e9)
+    assert not found.left_out
+    with pytest.raises(InputError, match=r"none that can run here: mdav: a run would take about"):
+        shoal.compare(X, 3, methods=["mdav"], time_limit=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "half", "whole", "expected"),
+    [
+        # Seconds for 25 and for 50 records, then for blocks of 200 and 100.
+        ("mdav", 0.25, 1.0, 16 + 4),
+        ("mdav", 0.5, 1.0, 4 + 2),
+        ("mdav", 0.01, 1.0, 16 + 4),
+        ("mdav", 2.0, 1.0, 4 + 2),
+        ("individual-ranking", 0.25, 1.0, 4 + 2),
+    ],
+)
+def test_cost_grows_as_measured_within_what_the_registry_says(monkeypatch, method, half, whole, expected):
+    monkeypatch.setattr(cost, "PROBE", 50)
+    ticks = iter([0.0, half, 0.0, whole])
+    monkeypatch.setattr(cost.time, "perf_counter", lambda: next(ticks))
+    Z = standardise(np.random.default_rng(0).normal(size=(200, 2)))
+    entry = find(method)
+    assert cost.predicted_seconds(entry, [Z, Z[:100]], 3, entry.read_options({})) == pytest.approx(expected)
+
+
+def test_shared_work_is_done_once(monkeypatch):
+    """A method with a `tree` option gets one tree for all k; one with a `time_limit` gets the limit."""
+    built, given = [], []
+
+    def spanning_tree(Z):
+        built.append(len(Z))
+        return "tree"
+
+    def partition(X, k, *, state, tree, time_limit):
+        given.append((k, tree, time_limit))
+        return np.arange(len(X)) // k % (len(X) // k)
+
+    module = type(sys)("tree_method")
+    module.partition, module.spanning_tree = partition, spanning_tree
+    monkeypatch.setitem(sys.modules, "shoal.tree_method", module)
+    monkeypatch.setitem(sys.modules, "shoal.algorithms.spanning_tree", module)
+    options = (Option("tree", object, None, ""), Option("time_limit", float, None, ""))
+    entry = Method("branch", "", "", "O(n²)", "shoal.tree_method:partition", "variable", options=options)
+    monkeypatch.setitem(METHODS, "branch", entry)
+    shoal.compare(np.random.default_rng(0).normal(size=(60, 2)), [3, 5], methods=["branch"], time_limit=7)
+    assert built == [60]
+    assert given == [(3, "tree", 7.0), (5, "tree", 7.0)]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"k": []}, "at least one group size"),
+        ({"k": [1]}, "'k' must be at least 2"),
+        ({"k": [3, 5000]}, "must not exceed the number of records"),
+        ({"methods": ["mdva"]}, "Did you mean 'mdav'"),
+        ({"time_limit": 0}, "'time_limit' must be more than 0"),
+        ({"missing": "guess"}, "'missing' must be one of"),
+        ({"columns": ["sale"]}, "'sale'"),
+    ],
+)
+def test_wrong_parameters_are_named(keywords, message):
+    with pytest.raises(InputError, match=message):
+        shoal.compare(firms(50), **{"k": [3], "missing": "group", **keywords})
+
+
+def test_command_line(tmp_path):
+    firms(200).write_csv(tmp_path / "firms.csv")
+    command = [sys.executable, "-m", "shoal", "compare", "firms.csv", "-k", "3,4", "-c", "sales", "-c", "wages"]
+    done = subprocess.run(
+        [*command, "-m", "mdav", "-m", "centroid", "-o", "table.csv", "--report", "page.html"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert pl.read_csv(tmp_path / "table.csv").height == 4
+    assert done.stdout.splitlines()[-1].split() == ["report", "page.html"]
+    assert "Comparison of methods" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    refused = subprocess.run(
+        [*command, "--report", "page.pdf"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 1
+    assert "must end in .html" in refused.stderr
+    refused = subprocess.run([*command[:5], "-k", "3;4"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "separated by commas" in refused.stderr
+
+
+def test_names_are_public():
+    assert shoal.compare is comparison.compare

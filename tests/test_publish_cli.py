@@ -1,0 +1,200 @@
+"""``shoal publish`` as a process, and the commands of its docs page."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from shoal.cli import app
+from shoal.cli.publish import read_bounds_options, read_budget
+from shoal.errors import InputError, ShoalError
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMED = ["--bounds", "sales=0:100", "--bounds", "wages=0:300"]
+
+
+def invoke(*arguments):
+    """Run a command in this process, in the current folder: fast, for the many cases."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = CliRunner().invoke(app, list(arguments))
+    if done.exception is not None and not isinstance(done.exception, (ShoalError, SystemExit)):
+        raise done.exception
+    problem = done.exception if isinstance(done.exception, ShoalError) else done.stderr
+    return done.exit_code, done.stdout, re.sub(r"[│\s]+", " ", str(problem)), {w.category.__name__ for w in caught}
+
+
+def run(*arguments, cwd):
+    """Run a command as a process of its own."""
+    command = [sys.executable, "-c", "from shoal.cli import main; main()", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    pl.DataFrame(
+        {"name": [f"firm {i}" for i in range(50)], "sales": rng.uniform(0, 100, 50), "wages": rng.uniform(0, 300, 50)}
+    ).write_csv(tmp_path / "firms.csv")
+    return tmp_path
+
+
+def test_a_release_with_ledger_and_manifest(folder):
+    command = ["publish", "firms.csv", "--epsilon", "1", *NAMED, "-o", "out.csv", "--ledger", "L.json"]
+    done = run(*command, "--total-budget", "1.5", "--manifest", "M.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert pl.read_csv(folder / "out.csv").shape == (50, 2)
+    for words in ("Definition 3", "NOT ε-differentially private", "L.json: 1 of 1.5 spent", "NOT FOR RELEASE"):
+        assert words in " ".join(done.stdout.split())
+    manifest = json.loads((folder / "M.json").read_text(encoding="utf-8"))
+    assert manifest["guarantee"] in " ".join(done.stdout.split())
+    assert manifest["columns"]["sales"]["bounds"] == [0, 100]
+    assert set(manifest["not_for_release"]["columns"]["sales"]) == {"groups", "clipped", "expected_sse"}
+    # Nothing that was printed or written holds a raw value or a name.
+    raw = pl.read_csv(folder / "firms.csv")
+    shown = done.stdout + "".join(
+        (folder / name).read_text(encoding="utf-8") for name in ("out.csv", "M.json", "L.json")
+    )
+    assert "firm 1" not in shown
+    for value in (*raw["sales"], *raw["wages"]):
+        assert str(value)[:9] not in shown
+
+    again = run(*command, cwd=folder)
+    assert again.returncode == 1
+    assert "1 is spent, so 1 more is refused" in again.stderr
+    assert again.stdout == ""
+
+
+def test_methods_budgets_sets_and_seed(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for extra, words in [
+        (["-m", "mdav", "-k", "5", "--set", "sales", "--set", "wages", "--budget", "even"], "ε 0.5"),
+        (["-m", "insensitive", "-k", "5"], "order of the groups"),
+        (["-m", "none", "--budget", "sales=0.75,wages=0.25"], "ε 0.75"),
+        (["-k", "7", "-c", "sales", "-c", "wages"], "(Definition 3)"),
+    ]:
+        code, shown, _, warned = invoke("publish", "firms.csv", "-e", "1", *NAMED, "-o", "out.parquet", *extra)
+        assert code == 0
+        assert words in shown
+        assert not warned
+    experiment = ["-b", "data", "-c", "sales", "--keep", "name", "--seed", "1", "-o", "o.csv"]
+    code, shown, _, warned = invoke("publish", "firms.csv", "-e", "1", *experiment)
+    assert code == 0
+    assert warned == {"DataBoundsWarning", "SeededNoiseWarning", "UnprotectedColumnWarning"}
+    assert pl.read_csv("o.csv").columns == ["name", "sales"]
+
+
+def test_warnings_are_named_on_standard_error(folder):
+    done = run("publish", "firms.csv", "-e", "1", *NAMED, "--seed", "1", "-o", "o.csv", cwd=folder)
+    assert done.returncode == 0
+    assert "SeededNoiseWarning: The noise is drawn from a seed" in done.stderr
+
+
+def test_exploring_releases_nothing(folder):
+    before = set(folder.iterdir())
+    done = run(
+        "publish", "firms.csv", *NAMED, "--explore", "--epsilon", "0.5,1", "-k", "5,10", "-o", "p.png", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(folder.iterdir()) - before == {folder / "p.png"}
+    lines = done.stdout.splitlines()
+    assert sum(line.startswith(("optimal", "none")) for line in lines) == 2
+    assert sum(line.startswith(("mdav ", "mdav-ir", "insensitive")) for line in lines) == 6
+
+
+def test_exploring_some_methods(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    code, shown, _, _ = invoke("publish", "firms.csv", *NAMED, "--explore", "-m", "optimal,mdav-ir", "-k", "5")
+    assert code == 0
+    assert [line.split()[0] for line in shown.splitlines()[4:]] == ["optimal", "mdav-ir"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["firms.csv", *NAMED, "-o", "o.csv"], 2, "--epsilon"),
+        (["firms.csv", *NAMED, "-e", "1"], 2, "released table goes"),
+        (["firms.csv", "-e", "1", "-o", "o.csv"], 2, "domain of each column"),
+        (["firms.csv", *NAMED, "-e", "one", "-o", "o.csv"], 1, "Option --epsilon must be a number, got 'one'"),
+        (["firms.csv", *NAMED, "-e", "1", "-k", "2.5", "-o", "o.csv"], 1, "Option -k must be a number, got '2.5'"),
+        (["firms.csv", "-b", "sales=0", "-e", "1", "-o", "o.csv"], 1, "must read COLUMN=LOW:HIGH, got 'sales=0'"),
+        (["nowhere.csv", *NAMED, "-e", "1", "-o", "o.csv"], 1, "is not there"),
+        (["firms.csv", *NAMED, "-e", "1", "-o", "firms.csv"], 1, "named twice"),
+        (["firms.csv", *NAMED, "-e", "1", "-o", "o.csv", "--ledger", "L.txt"], 1, "must end in .json"),
+        (
+            ["firms.csv", *NAMED, "-e", "1", "-o", "o.csv", "--ledger", "a.json", "--manifest", "a.json"],
+            1,
+            "as ledger and",
+        ),
+        (["firms.csv", *NAMED, "--explore", "-o", "o.csv"], 1, "must end in .png"),
+    ],
+)
+def test_refusals(folder, monkeypatch, arguments, code, words):
+    monkeypatch.chdir(folder)
+    got, _, problem, _ = invoke("publish", *arguments)
+    assert got == code
+    assert words in problem
+    assert {path.name for path in folder.iterdir()} == {"firms.csv"}
+
+
+def test_option_texts():
+    assert read_bounds_options(["a=b=-1:2"]) == {"a=b": (-1.0, 2.0)}
+    assert read_budget("even") == "even"
+    for bad in (["x=1:b"], ["x"], ["data", "x=0:1"]):
+        with pytest.raises(InputError, match="COLUMN=LOW:HIGH"):
+            read_bounds_options(bad)
+    with pytest.raises(InputError, match="names column 'x' twice"):
+        read_bounds_options(["x=0:1", "x=0:2"])
+    with pytest.raises(InputError, match="--budget must be sensitivity, even or"):
+        read_budget("x=y")
+
+
+def test_the_commands_of_the_docs_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "differential-privacy.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    commands = [
+        line[2:] for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("$ ")
+    ]
+    assert len(commands) >= 4
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "shoal"
+        code, _, problem, _ = invoke(*arguments)
+        assert code == 0, f"{command}\n{problem}"
+
+
+def test_the_python_of_the_docs_runs(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "differential-privacy.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, {})
+
+
+def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    secret = 48.123456
+    pl.DataFrame({"sales": [1.5, 2.5, 90.0, secret, 3.25] * 20}).write_csv("in.csv")
+    code, out, _, _ = invoke(
+        "publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "out.csv", "--report", "out.html"
+    )
+    assert code == 0
+    assert "out.html" in out
+    page = Path("out.html").read_text(encoding="utf-8")
+    for words in ("Publication report", "ε = 1", "Definition 3", "0 to 100", "Terms"):
+        assert words in page
+    assert str(secret) not in page
+    assert "clipped: " not in page
+    assert "expected SSE" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert invoke("publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "o.csv", "--report", "r.txt")[0] == 1
+    assert not Path("o.csv").exists()

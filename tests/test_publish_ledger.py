@@ -1,0 +1,135 @@
+"""The ledger: what is spent adds up, is recorded first, and survives concurrent and killed processes."""
+
+import json
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+import shoal
+from shoal.errors import FileError, InputError
+from shoal.privacy.ledger import BudgetExceededError, spend, spent
+
+TABLE = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
+BOUNDS = {"x": (0.0, 5.0)}
+
+
+def test_budgets_add_up_as_typed_and_are_refused_beyond_the_total(tmp_path):
+    path = tmp_path / "L.json"
+    for number in range(1, 11):
+        entry = shoal.publish(TABLE, 0.1, bounds=BOUNDS, ledger=path, total_budget=1.0).ledger_entry
+        assert entry["number"] == number
+    assert entry["spent"] == spent(path) == 1.0  # ten times 0.1, without a rounding error
+    before = path.read_bytes()
+    with pytest.raises(BudgetExceededError, match=r"allows epsilon=1 in total; 1 is spent, so 1e-09 more is refused"):
+        shoal.publish(TABLE, 1e-9, bounds=BOUNDS, ledger=path)
+    assert path.read_bytes() == before
+
+
+def test_an_entry_says_what_was_released_and_no_value(tmp_path):
+    path = tmp_path / "L.json"
+    release = shoal.publish(TABLE, 1.0, bounds=BOUNDS, method="none", ledger=path, total_budget=3)
+    content = json.loads(path.read_text())
+    assert content["total_budget"] == 3.0
+    (entry,) = content["entries"]
+    assert {"number", "time", "epsilon", "method", "definition", "columns"} == set(entry)
+    assert (entry["method"], entry["definition"], entry["columns"]) == ("none", 1, ["x"])
+    assert "L.json: 1 of 3 spent" in str(release)
+
+
+def test_the_budget_is_recorded_before_the_noise_is_drawn(tmp_path, monkeypatch):
+    from shoal.privacy import publishing
+
+    def fail(*_, **__):
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(publishing, "noisy_means", fail)
+    with pytest.raises(RuntimeError, match="power cut"):
+        shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3)
+    assert spent(tmp_path / "L.json") == 1.0
+
+
+def test_a_refused_budget_writes_no_table(tmp_path):
+    with pytest.raises(BudgetExceededError):
+        shoal.publish(TABLE, 2.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=1, output=tmp_path / "o.csv")
+    assert not (tmp_path / "o.csv").exists()
+    assert not (tmp_path / "L.json").exists()
+
+
+SPENDER = """
+import sys
+from shoal.privacy.ledger import BudgetExceededError, spend
+done = 0
+for _ in range(15):
+    try:
+        spend(sys.argv[1], 0.1, 5.0, {})
+        done += 1
+    except BudgetExceededError:
+        pass
+print(done)
+"""
+
+
+def test_concurrent_processes_spend_no_more_than_the_total(tmp_path):
+    path = tmp_path / "L.json"
+    running = [
+        subprocess.Popen([sys.executable, "-c", SPENDER, str(path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(5)
+    ]
+    spent_by = [int(process.communicate(timeout=120)[0]) for process in running]
+    content = json.loads(path.read_text())
+    assert sum(spent_by) == len(content["entries"]) == 50  # 75 were asked for
+    assert [entry["number"] for entry in content["entries"]] == list(range(1, 51))
+    assert spent(path) == 5.0
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from shoal.privacy.ledger import _locked
+with _locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path):
+    path = tmp_path / "L.json"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    waiter = subprocess.Popen([sys.executable, "-c", SPENDER, str(path)], stdout=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiter.communicate(timeout=3)
+    holder.kill()
+    holder.communicate()
+    assert waiter.communicate(timeout=60)[0] == "15\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"format": "shoal budget ledger 1"}', '{"format": 1, "total_budget": 2, "entries": []}'],
+)
+def test_a_file_that_is_no_ledger_is_left_alone(tmp_path, text):
+    path = tmp_path / "L.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="is not a budget ledger of shoal"):
+        spend(path, 1.0, 3.0, {})
+    assert path.read_text() == text
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(InputError, match=r"needs the total budget of the data set\. Name 'total_budget'"):
+        spend(tmp_path / "L.json", 1.0, None, {})
+    spend(tmp_path / "L.json", 1.0, 3.0, {})
+    with pytest.raises(InputError, match=r"must be the one that ledger .* records, 3, got 5"):
+        spend(tmp_path / "L.json", 1.0, 5.0, {})
+    with pytest.raises(InputError, match="'total_budget' must be a positive number"):
+        spend(tmp_path / "L.json", 1.0, -1.0, {})
+    with pytest.raises(InputError, match=r"must end in \.json"):
+        spend(tmp_path / "L.txt", 1.0, 3.0, {})
+    with pytest.raises(FileError):
+        spend(tmp_path / "nowhere" / "L.json", 1.0, 3.0, {})
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises((FileError, InputError)):
+        spend(tmp_path / "folder.json", 1.0, 3.0, {})

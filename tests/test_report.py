@@ -1,0 +1,332 @@
+"""The report: what it says, what it must never say, and that a real browser shows it without help."""
+
+import json
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.demo import firms
+from shoal.errors import FileError, InputError
+from shoal.report.figures import short
+from shoal.report.protection import protected_bins
+
+CHROMIUM = next(
+    (path for name in ("chromium", "google-chrome", "chromium-browser") if (path := shutil.which(name))), None
+)
+NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo's release and its report."""
+    table = firms(2500)
+    release = shoal.mask(table, 5, by="region", weights="weight", missing="group")
+    return table, release, release.report(tmp_path_factory.mktemp("report") / "report.html")
+
+
+class Elements(HTMLParser):
+    """Collect the elements of a page, its text and whether tags close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.open, self.words = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in {"meta", "link", "br"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in {"style", "title"}:
+            self.words.append(data)
+
+
+def test_page_is_whole_and_says_it_all(demo):
+    _, release, path = demo
+    page = Elements(path.read_text(encoding="utf-8"))
+    assert page.open == []
+    text = re.sub(r"\s+", " ", " ".join(page.words))
+    for words in (
+        f"{100 - release.loss:.1f} %",
+        "What does it not protect?",
+        "Groups",
+        "Columns before and after",
+        "Loss per column",
+        "Relations between columns",
+        "what it does not mean",
+        "Risk and utility",
+        "Records that moved farthest",
+        "how to repeat it",
+        '"method": "mdav"',
+        '"numpy"',
+        "by=['region']",
+    ):
+        assert words in text, words
+
+
+def test_every_figure_has_a_text_alternative(demo):
+    text = demo[2].read_text(encoding="utf-8")
+    drawings = [attributes for tag, attributes in Elements(text).found if tag == "svg"]
+    assert len(drawings) == 6 + 4
+    for attributes in drawings:
+        assert attributes["role"] == "img"
+        assert len(attributes["aria-label"]) > 30
+    assert text.count("<title>") == len(drawings) + 1
+    names = re.findall(r'\bid="([^"]+)"', text)
+    assert len(names) == len(set(names)), "identifiers of two figures clash"
+
+
+def test_page_needs_nothing_else(demo):
+    text = demo[2].read_text(encoding="utf-8")
+    addresses = set(re.findall(r"(?:https?:)?//[\w./-]+", text))
+    assert {address for address in addresses if "www.w3.org" not in address} == set()
+    for tag, attributes in Elements(text).found:
+        assert tag not in {"script", "img", "iframe", "object", "embed"}
+        assert not attributes.get("href", "#").startswith("http")
+    assert "@import" not in text
+
+
+# --- no original value ---------------------------------------------------------------------------------------------
+
+
+def numbers_of(text):
+    return np.array([float(match.replace(",", "")) for match in NUMBER.findall(text) if match.replace(",", "") != "."])
+
+
+def leaks(text, originals):
+    """Return the originals that a page holds, to six digits."""
+    numbers = np.unique(numbers_of(text))
+    place = np.searchsorted(numbers, originals)
+    near = [numbers[np.clip(place + shift, 0, len(numbers) - 1)] for shift in (-1, 0)]
+    return originals[np.any([np.abs(n - originals) <= 1e-6 * np.abs(originals) for n in near], axis=0)]
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_no_original_value_is_in_the_page(tmp_path, k, columns):
+    rng = np.random.default_rng(columns)
+    # No two values alike, none that a count, a coordinate or a share could equal by chance.
+    X = np.exp(rng.normal(9, 1.0, (400, columns))) + 2000 + rng.random((400, columns))
+    release = shoal.mask(X, k)
+    text = release.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    originals = X[~np.isin(X, release.data)]
+    assert len(originals) == X.size
+    assert leaks(text, originals).size == 0
+    numbers = set(numbers_of(text).tolist())
+    for column in X.T:
+        for extreme in (column.min(), column.max()):
+            for digits in (3, 4, 5, 6):
+                assert float(f"{extreme:.{digits}g}") not in numbers
+    assert leaks(text + f"{X[7, 0]:.3f}", originals).size == 1, "the check itself must find a value"
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=80),
+    st.integers(2, 6),
+)
+@settings(max_examples=80, deadline=None)
+def test_bins_hold_k_records_and_start_from_released_values(values, k):
+    x = np.sort(np.array(values))
+    labels = np.minimum(np.arange(len(x)) // k, max(len(x) // k - 1, 0))
+    y = (np.bincount(labels, x) / np.bincount(labels))[labels]
+    bins = protected_bins(x, y, k)
+    if bins is None:
+        return
+    assert bins.before.sum() == bins.after.sum() == len(x)
+    assert min(bins.before.min(), bins.after.min()) >= k
+    assert len(bins.edges) == len(bins.before) - 1
+    assert (np.diff(bins.edges) > 0).all()
+    slack = 1e-9 * max(1.0, np.abs(y).max())
+    assert bins.edges[0] >= y.min() - slack
+    assert bins.edges[-1] <= y.max() + slack
+
+
+def test_edges_do_not_depend_on_the_originals():
+    """Originals may only tip a count over k: edges are taken from those that the released values give."""
+    rng = np.random.default_rng(2)
+    x = rng.lognormal(size=600)
+    y = shoal.mask(x, 5).data
+    first = protected_bins(x, y, 5)
+    x[np.argmax(x)] *= 1e6
+    x[np.argmin(x)] = -1e9
+    second = protected_bins(x, y, 5)
+    np.testing.assert_array_equal(first.edges, second.edges)
+
+
+def test_a_stored_release_leaves_its_originals_behind(demo, tmp_path):
+    table, release, _ = demo
+    stored = pickle.dumps(release)
+    assert table["sales"].to_numpy()[:50].tobytes() not in stored
+    with pytest.raises(InputError, match="no originals to report against"):
+        pickle.loads(stored).report(tmp_path / "page.html")
+
+
+# --- all kinds of tables -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "keywords"),
+    [
+        (pl.DataFrame({"x": np.arange(20.0)}), {}),
+        (pl.DataFrame({"x": np.full(20, 7.0), "y": np.arange(20.0)}), {}),
+        (pl.DataFrame({"x": np.full(20, 7.0)}), {}),
+        (pl.DataFrame({"x": [1.0, 2.0, 3.0]}), {}),
+        (pl.DataFrame({"$x_1$ <b>&": np.arange(30.0) ** 3, "列": np.arange(30.0)[::-1] % 7}), {}),
+        (pl.DataFrame({"x": [None, None, None, *map(float, range(17))]}), {"missing": "group"}),
+        (pl.DataFrame({"x": [None, *map(float, range(17))]}), {"missing": "drop"}),
+        (pl.DataFrame({"x": 1e9 + np.arange(40) / 1e3, "y": -np.exp(np.arange(40.0) / 3)}), {"integers": "round"}),
+        (pl.DataFrame({f"column {i}": np.random.default_rng(i).normal(size=50) for i in range(30)}), {}),
+        (np.random.default_rng(0).normal(size=(40, 2)), {"aggregate": "medoid"}),
+        (np.random.default_rng(0).normal(size=(40, 2)), {"weights": np.arange(1.0, 41.0)}),
+    ],
+)
+def test_ordinary_and_odd_tables(tmp_path, table, keywords):
+    path = shoal.mask(table, 3, **keywords).report(tmp_path / "page.html")
+    page = Elements(path.read_text(encoding="utf-8"))
+    assert page.open == []
+    assert "nan" not in " ".join(page.words).replace("dominant", "").lower().split()
+
+
+def test_a_release_that_is_not_k_anonymous_says_so(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", shoal.NotKAnonymousWarning)
+        release = shoal.mask(X, 3, method="individual-ranking")
+    text = release.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "NOT k-anonymous for whole records" in text
+    assert "moved farthest" not in text
+
+
+def test_a_comparison_makes_the_map(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    compared = shoal.compare(X, [3, 6], methods=["mdav", "centroid", "individual-ranking"])
+    text = shoal.mask(X, 3).report(tmp_path / "page.html", comparison=compared).read_text(encoding="utf-8")
+    assert "centroid k=6" in text
+    assert "Not drawn: individual-ranking" in text
+
+
+def test_commands_in_the_page_repeat_the_run(tmp_path):
+    table = firms(300)
+    table.write_csv(tmp_path / "firms.csv")
+    command = [
+        "mask", "firms.csv", "-k", "4", "-c", "sales", "-c", "wages", "-m", "v-mdav", "-O", "gamma=0.2", "--by",
+        "region", "--aggregate", "median", "-o", "out.csv", "--report", "page.html",
+    ]  # fmt: skip
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "shoal", *words], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+
+    done = run(*command)
+    assert done.stdout.splitlines()[-1].split() == ["report", "page.html"]
+    first = (tmp_path / "out.csv").read_bytes()
+    text = " ".join(Elements((tmp_path / "page.html").read_text(encoding="utf-8")).words)
+    line = re.search(r"shoal (mask firms\.csv.*out\.csv)", text)[1]
+    (tmp_path / "out.csv").unlink()
+    run(*line.split())
+    assert (tmp_path / "out.csv").read_bytes() == first
+
+
+def test_an_option_that_is_an_object_is_no_obstacle(tmp_path):
+    """A spanning tree built before may be an option: it has no place in a command or a manifest."""
+    release = shoal.mask(np.random.default_rng(0).normal(size=(40, 2)), 3)
+    options = {"tree": object(), "gamma": None}
+    release = replace(
+        release, parameters={**release.parameters, "options": options, "k": 3}, timings={"partition": 9.0}
+    )
+    text = release.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "given as an object" in text
+    assert "tree=" not in text
+
+
+def test_targets_are_checked_before_work(tmp_path):
+    firms(50).write_csv(tmp_path / "firms.csv")
+    base = [sys.executable, "-m", "shoal", "mask", "firms.csv", "-k", "3", "-c", "sales", "-o", "out.csv", "--report"]
+    for target, words in (("page.txt", "must end in .html"), ("nowhere/page.html", "does not exist")):
+        done = subprocess.run([*base, target], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert words in done.stderr
+        assert not (tmp_path / "out.csv").exists()
+    release = shoal.mask(np.arange(9.0), 3)
+    with pytest.raises(FileError, match="does not exist"):
+        release.report(tmp_path / "nowhere" / "page.html")
+
+
+def test_demo_ends_with_both_paths(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal", "demo", "--out", "demo"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    masked, report = (line.split()[-1] for line in done.stdout.splitlines()[-2:])
+    assert (tmp_path / masked).is_file()
+    assert (tmp_path / report).read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_ticks_are_short():
+    assert [short(v) for v in (0, 1500, 2e6, -4e9, 0.25)] == ["0", "1.5k", "2M", "−4G", "0.25"]
+
+
+# --- a real browser ------------------------------------------------------------------------------------------------
+
+
+def opened(page, folder):
+    """Open a page in the browser; return its log, a picture and the addresses that the page asked for."""
+    log, picture = folder / "net.json", folder / "page.png"
+    done = subprocess.run(
+        [
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+            f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", f"--log-net-log={log}",
+            "--window-size=1000,4000", f"--screenshot={picture}", page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    # What the browser asks for on its own account has no origin.
+    asked = re.findall(r'"initiator":"(?!not an origin")[^\n]*"url":"([^"]+)"', log.read_text(encoding="utf-8"))
+    return done.stderr, picture, [url for url in asked if not url.startswith(("file:", "data:"))]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome here to open the report in")
+def test_browser_shows_it_without_errors_or_requests(demo, tmp_path):
+    from matplotlib.image import imread
+
+    log, picture, asked = opened(demo[2], tmp_path)
+    assert "CONSOLE" not in log
+    assert asked == []
+    ink = imread(picture)[..., :3].mean(axis=2) < 0.9
+    assert 0.02 < ink.mean() < 0.5, "the page is blank or black"
+    bad = tmp_path / "bad.html"
+    bad.write_text('<!doctype html><img src="http://example.invalid/a.png"><script>undefined.x</script>', "utf-8")
+    log, _, asked = opened(bad, tmp_path)
+    assert "CONSOLE" in log, "the check itself must see an error"
+    assert asked == ["http://example.invalid/a.png"], "and a request"
+
+
+def test_manifest_in_the_page_is_json(demo):
+    text = demo[2].read_text(encoding="utf-8")
+    block = re.findall(r"<pre>(\{.*?\})</pre>", text, flags=re.DOTALL)[0]
+    from html import unescape
+
+    assert json.loads(unescape(block))["parameters"]["k"] == 5

@@ -1,0 +1,259 @@
+"""The search: the arithmetic of its moves, its result on tables small enough to know the optimum, its determinism."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.errors import InputError
+from shoal.grouping import find_groups
+from shoal.measures import group_sizes, information_loss, sse
+from shoal.optimize import search as search_module
+from shoal.optimize._patch import (
+    patch_assign,
+    patch_cost,
+    patch_descend,
+    patch_move,
+    patch_new,
+    patch_open,
+    patch_rebuild,
+    patch_relocation,
+    patch_shake,
+    patch_swap,
+)
+from shoal.optimize._random import below, seeded, uniform
+from shoal.optimize.annealing import anneal, groups_of
+from shoal.optimize.column_pool import pool_groups, pool_keep, pool_open
+from shoal.optimize.neighbours import nearest
+from shoal.optimize.regions import split_groups
+from shoal.progress import STOP, fresh_state, observe
+
+
+def best_partition(X, k):
+    """The optimum by exhaustive enumeration."""
+    n = len(X)
+    best = [np.inf, None]
+
+    def place(i, labels, sizes):
+        if i == n:
+            if min(sizes) >= k:
+                value = sse(X, np.array(labels))
+                if value < best[0]:
+                    best[0], best[1] = value, np.array(labels)
+            return
+        if sum(max(0, k - size) for size in sizes) > n - i:
+            return
+        for g in range(len(sizes)):
+            place(i + 1, [*labels, g], [*sizes[:g], sizes[g] + 1, *sizes[g + 1 :]])
+        place(i + 1, [*labels, len(sizes)], [*sizes, 1])
+
+    place(0, [], [])
+    return best[0]
+
+
+def open_patch(X, labels):
+    q = labels.max() + 1
+    patch = patch_new(len(X), q + 1)
+    patch.records[:] = np.arange(len(X))
+    patch.group[:] = labels
+    patch_open(patch, X, len(X))
+    patch_assign(patch, len(X), q)
+    return patch, q
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_every_move_changes_the_cost_as_recomputed(offset):
+    random = np.random.default_rng(0)
+    X = np.round(random.normal(size=(11, 3)), 3) + offset
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
+    patch, q = open_patch(X, labels)
+    before = sse(X, labels)
+    assert patch_cost(patch, q) == pytest.approx(before, rel=1e-9)
+    for i in range(11):
+        for b in range(3):
+            if b != labels[i]:
+                trial = labels.copy()
+                trial[i] = b
+                assert patch_relocation(patch, i, b) == pytest.approx(sse(X, trial) - before, abs=1e-6)
+        for j in range(11):
+            if labels[i] != labels[j]:
+                trial = labels.copy()
+                trial[i], trial[j] = labels[j], labels[i]
+                assert patch_swap(patch, i, j) == pytest.approx(sse(X, trial) - before, abs=1e-6)
+
+
+def test_sums_kept_through_many_moves_equal_fresh_ones():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(20, 2))
+    patch, q = open_patch(X, np.arange(20) % 4)
+    rng = seeded(3)
+    patch_shake(patch, 20, q, 3, 9, 200, rng)
+    patch_move(patch, 20, 0, (patch.group[0] + 1) % 4)
+    kept = patch.pairs[:q].copy(), patch.link[:, :q].copy(), patch.size[:q].copy()
+    patch_assign(patch, 20, q)
+    np.testing.assert_allclose(kept[0], patch.pairs[:q], atol=1e-9)
+    np.testing.assert_allclose(kept[1], patch.link[:, :q], atol=1e-9)
+    np.testing.assert_array_equal(kept[2], patch.size[:q])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rebuild_and_descent_keep_sizes_and_reach_a_local_optimum(seed):
+    random = np.random.default_rng(seed)
+    k, most = 3, 5
+    X = random.normal(size=(14, 2))
+    patch, q = open_patch(X, np.minimum(np.arange(14) // 3, 3))
+    patch_rebuild(patch, 14, q, k, most, seeded(seed))
+    assert patch.size[:q].min() >= k
+    assert patch.size[:q].max() <= most
+    start = patch_cost(patch, q)
+    patch_descend(patch, 14, q, k, most)
+    assert patch.size[:q].min() >= k
+    assert patch.size[:q].max() <= most
+    end = patch_cost(patch, q)
+    assert end <= start
+    assert end == pytest.approx(sse(X, patch.group[:14]))
+    for i in range(14):
+        for j in range(14):
+            if patch.group[i] != patch.group[j]:
+                assert patch_swap(patch, i, j) > -1e-9
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.5])
+def test_annealing_reports_its_change_and_keeps_a_partition(temperature):
+    random = np.random.default_rng(4)
+    X = random.normal(size=(200, 3))
+    labels = shoal.partition(X, 4)
+    groups = groups_of(labels, 4)
+    pool = pool_open(200, 7, 1024, 0)
+    change = anneal(X, 4, nearest(X, 12), groups, pool, 3000, temperature, fresh_state(), seeded(0))
+    assert sse(X, groups.label) - sse(X, labels) == pytest.approx(change, abs=1e-7)
+    sizes = group_sizes(groups.label)
+    assert len(sizes) == groups.used[0]
+    assert sizes.min() >= 4
+    assert sizes.max() <= 7
+    for g in range(groups.used[0]):
+        assert sorted(groups.members[g, : groups.size[g]]) == np.flatnonzero(groups.label == g).tolist()
+    assert all(4 <= len(group) <= 7 for group in pool_groups(pool))
+
+
+def test_pool_keeps_a_group_once():
+    pool = pool_open(9, 4, 64, 0)
+    for group in ([3, 1, 2], [1, 2, 3], [5, 6, 7, 8]):
+        pool_keep(pool, np.array(group), len(group))
+    assert sorted(g.tolist() for g in pool_groups(pool)) == [[1, 2, 3], [5, 6, 7, 8]]
+
+
+def test_random_numbers_are_in_range_and_even():
+    rng = seeded(11)
+    draws = np.array([below(rng, 7) for _ in range(7000)])
+    assert set(draws) == set(range(7))
+    assert np.bincount(draws).min() > 850
+    assert 0.48 < np.mean([uniform(rng) for _ in range(5000)]) < 0.52
+
+
+@pytest.mark.parametrize(("n", "k", "seed"), [(6, 2, 0), (7, 2, 1), (8, 3, 2), (9, 3, 3), (9, 2, 4), (10, 3, 5)])
+def test_tiny_tables_reach_the_optimum(n, k, seed):
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    labels = shoal.partition(X, k, "search", steps=300, seed=0)
+    assert sse(X, labels) == pytest.approx(best_partition(X, k))
+
+
+def test_the_seed_and_the_steps_decide():
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    first = shoal.partition(X, 3, "search", steps=4000, seed=5)
+    np.testing.assert_array_equal(first, shoal.partition(X, 3, "search", steps=4000, seed=5))
+    assert (first != shoal.partition(X, 3, "search", steps=4000, seed=6)).any()
+
+
+def test_threads_do_not_matter(monkeypatch):
+    monkeypatch.setattr(search_module, "REGION", 80)
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    one, four = (shoal.partition(X, 3, "search", steps=6000, seed=1, threads=threads) for threads in (1, 4))
+    np.testing.assert_array_equal(one, four)
+    assert group_sizes(one).min() >= 3
+    assert sse(X, one) < 0.95 * sse(X, shoal.partition(X, 3))
+
+
+def test_a_large_table_starts_from_blocks(monkeypatch):
+    monkeypatch.setattr(search_module, "START_BLOCK", 100)
+    X = np.random.default_rng(0).normal(size=(350, 2))
+    labels = shoal.partition(X, 4, "search", steps=0, seed=0)
+    assert group_sizes(labels).min() >= 4
+
+
+def test_regions_divide_no_group_and_lose_no_record():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    labels = shoal.partition(X, 4)
+    parts = split_groups(X, labels, 50, np.random.default_rng(1))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(300))
+    assert max(map(len, parts)) <= 50
+    assert sum(len(set(labels[part])) for part in parts) == len(set(labels))
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 8, 9])
+def test_few_records(n):
+    X = np.random.default_rng(n).normal(size=(n, 2))
+    outcome = find_groups(X, 3, "search", steps=50, seed=0)
+    assert group_sizes(outcome.labels).min() >= 3
+    assert (outcome.status == "optimal") == (n < 6)
+
+
+def test_constant_columns_and_duplicates():
+    X = np.column_stack([np.repeat([0.0, 1.0, 2.0], 7), np.full(21, 1e9)])
+    assert sse(X, shoal.partition(X, 3, "search", steps=500, seed=0)) == 0.0
+    assert sse(np.ones((20, 2)), shoal.partition(np.ones((20, 2)), 3, "search", steps=100, seed=0)) == 0.0
+
+
+def test_values_near_a_billion():
+    X = np.round(np.random.default_rng(3).normal(size=(60, 2)), 2)
+    near, far = (shoal.partition(Z, 3, "search", steps=3000, seed=0) for Z in (X, X + 1e9))
+    assert sse(X, far) == pytest.approx(sse(X, near), rel=0.02)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(3, 40), st.integers(2, 5), st.integers(1, 3), st.integers(0, 99))
+def test_any_table_gets_groups_of_at_least_k(n, k, d, seed):
+    if n < k:
+        return
+    X = np.random.default_rng(seed).integers(0, 4, size=(n, d)).astype(float)
+    labels = shoal.partition(X, k, "search", steps=60, seed=seed)
+    sizes = group_sizes(labels)
+    assert sizes.min() >= k
+    assert sizes.max() < 2 * k
+    assert sse(X, labels) <= sse(X, shoal.partition(X, k)) + 1e-9
+
+
+def test_a_stop_keeps_the_best_so_far():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    state = fresh_state()
+    timer = threading.Timer(0.4, lambda: state.__setitem__(STOP, 1))
+    timer.start()
+    labels = search_module.search(X, 3, state=state, seed=0, time_limit=60.0, steps=None, bound=False, threads=1).labels
+    timer.join()
+    seen = observe(state)
+    assert seen.steps > 0
+    assert seen.sse == pytest.approx(sse(X, labels))
+    assert seen.bound is None
+    assert sse(X, labels) < sse(X, shoal.partition(X, 3))
+
+
+def test_a_time_limit_ends_the_search():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    began = time.monotonic()
+    shoal.partition(X, 3, "search", time_limit=0.5, seed=0)
+    assert time.monotonic() - began < 30
+
+
+def test_bound_refuses_large_tables():
+    with pytest.raises(InputError, match="at most 5000 records"):
+        shoal.partition(np.zeros((5001, 1)), 3, "search", bound=True)
+
+
+@pytest.mark.parametrize(("name", "k", "loss"), [("tarragona", 3, 14.9), ("census", 3, 4.95)])
+def test_reference_tables_fall_below_the_papers_best(reference, name, k, loss):
+    X = reference(name)
+    assert information_loss(X, shoal.partition(X, k, "search", steps=60_000, seed=0)) < loss
