@@ -293,3 +293,9 @@ def test_refusals(tmp_path, keywords, message, monkeypatch):
 def test_no_files_are_an_error(tmp_path):
     with pytest.raises(FileError, match="holds no file"):
         masked(tmp_path, tmp_path / "out.parquet")
+
+
+def test_a_file_that_is_not_parquet(tmp_path):
+    (tmp_path / "in.parquet").write_text("no")
+    with pytest.raises(FileError, match=r"cannot be read as \.parquet"):
+        masked(tmp_path / "in.parquet", tmp_path / "out.parquet")

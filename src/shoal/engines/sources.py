@@ -96,6 +96,7 @@ def record_bytes(path: Path) -> float:
         return 4 * len(head) / max(1, head.count(b"\n"))
     from pyarrow.parquet import ParquetFile
 
+    _schema(path)
     with ParquetFile(path) as file:
         first = next(file.iter_batches(batch_size=1000, use_threads=False), None)
         return float(first.nbytes / max(1, len(first))) if first is not None else 0.0
@@ -147,7 +148,9 @@ def _schema(path: Path) -> Any:
     try:
         return read_schema(path)
     except pa.ArrowInvalid as error:
-        raise FileError(f"File {path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
+    except PermissionError as error:
+        raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
 
 
 def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int) -> tuple[Part, ...]:
