@@ -62,7 +62,7 @@ def described(release: Release) -> dict[str, Any]:
         "versions": versions(),
         "parameters": dict(release.parameters),
         "result": {
-            "records": len(release.kept),
+            "records": release.records,
             "groups": len(release.sizes),
             "loss": release.loss,
             "bound": release.bound,

@@ -18,7 +18,12 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal.aggregation import AGGREGATES, Aggregate, group_values
-from shoal.algorithms.registry import SEARCH_SECONDS, Method, Outcome, find
+from shoal.algorithms.registry import Method, Outcome, find
+from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, choose_blocking, find_blocks
+from shoal.blocks.running import group_blocks, share_options
+from shoal.engines.dask import is_dask, mask_dask, mask_paths
+from shoal.engines.local import is_beyond_memory, mask_files
+from shoal.engines.memory import peak_memory
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
@@ -57,6 +62,12 @@ def mask(
     missing: Missing = "error",
     integers: Integers = "float",
     aggregate: Aggregate = "mean",
+    block: int | None = None,
+    split: str | None = None,
+    engine: str | None = None,
+    memory: str | int | None = None,
+    processes: int | None = None,
+    scheduler: str | None = None,
     seed: int | None = 0,
     output: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
@@ -71,7 +82,7 @@ def mask(
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, SPSS, Stata,
-        SAS).
+        SAS); or a Dask DataFrame, which is masked where it lies.
     k
         The least number of records in a group, at least 2.
     columns
@@ -90,6 +101,22 @@ def mask(
         ``"float"`` releases means of integer columns as they are, ``"round"`` keeps them integers.
     aggregate
         The value that stands for a group: ``"mean"``, ``"median"`` or ``"medoid"`` (a real record's values).
+    block
+        Mask the table in blocks of at most this many records; 0 for none. If not given, tables with more than 100,000
+        records in a stratum are masked in blocks of 10,000 by methods that take several columns.
+    split
+        How blocks are cut: ``"all"`` columns at once (a 2^d-tree), ``"one"`` at a time (above 5 columns, if not given),
+        or ``"univariate"`` (equal intervals of the first column).
+    engine
+        ``"memory"``, or ``"local"`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
+        the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``"dask"`` masks
+        Parquet files on a Dask cluster.
+    memory
+        The memory that engine ``"local"`` may use in all, such as ``"2GB"``; half of what is free if not given.
+    processes
+        How many worker processes it has; one a processor if not given.
+    scheduler
+        The address of the cluster for engine ``"dask"``; the current client, or this process, if not given.
     seed
         Decides the result of a random method.
     output
@@ -128,6 +155,27 @@ def mask(
     check_output(data, output)
     by_names, wanted = as_names(by), None if columns is None else as_names(columns)
 
+    asked: dict[str, Any] = {
+        "columns": wanted,
+        "method": method,
+        "options": chosen,
+        "by": by_names,
+        "weights": weights,
+        "missing": missing,
+        "integers": integers,
+        "aggregate": aggregate,
+        "block": block,
+        "split": split,
+        "seed": seed,
+    }
+    if is_dask(data):
+        return mask_dask(data, k, **asked)
+    if engine == "dask":
+        return mask_paths(data, k, output=output, scheduler=scheduler, **asked)
+    if is_beyond_memory(data, engine, memory):
+        csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        return mask_files(data, k, output=output, memory=memory, processes=processes, progress=progress, **asked, **csv)
+
     with watchmaker("read"):
         numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
         table, source = open_data(data, numbers=numbers, delimiter=delimiter, encoding=encoding, decimal=decimal)
@@ -142,15 +190,35 @@ def mask(
         check_k(k, table.rows)
         plan = plan_records(table, names, by_names, weights, missing, k)
 
+    rule = choose_blocking(
+        block,
+        split,
+        k,
+        len(names),
+        max(len(rows) for rows, _ in plan.cells),
+        method=method,
+        useful=entry.whole_records and not entry.univariate and not entry.anytime,
+        able=entry.whole_records,
+    )
+    blocks: Blocks | None = None
+    if rule is not None:
+        with watchmaker("block"):
+            blocks, block_of = _block(plan, rule)
+
     with watchmaker("standardise"):
-        scale = scaling(plan.X)
+        scale = scaling(plan.X) if blocks is None else blocks.scale
         Z = scale.apply(plan.X)
+
+    def group(state: State) -> Outcome:
+        if blocks is None:
+            return group_cells(Z, plan, entry, k, chosen, seed, state)
+        return _group_blocks(Z, blocks, block_of, entry, k, chosen, seed, state)
 
     with watchmaker("partition"):
         grouped = watch(
-            lambda state: group_cells(Z, plan, entry, k, chosen, seed, state),
+            group,
             len(Z),
-            title=_live(method, Z) if entry.anytime and len(plan.cells) == 1 else method,
+            title=_live(method, Z) if entry.anytime and blocks is None and len(plan.cells) == 1 else method,
             show=progress,
             keep=entry.anytime,
         )
@@ -205,6 +273,8 @@ def mask(
             "missing": missing,
             "integers": integers,
             "aggregate": aggregate,
+            "block": None if block is None else int(block),
+            "split": split,
             "seed": seed,
             "delimiter": delimiter,
             "encoding": encoding,
@@ -363,7 +433,7 @@ def group_cells(
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
         else:
             records = np.ascontiguousarray(Z[np.ix_(rows, present)])
-            allowed = _share_of(options, len(rows) / len(Z)) if entry.anytime else options
+            allowed = share_options(entry, options, len(rows) / len(Z))
             outcome = entry.run(records, k, {**allowed, **given}, seed=seed, state=state)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset
@@ -377,18 +447,6 @@ def group_cells(
     merged = _merged(outcomes)
     facts = {**merged.facts, "stopped": "by hand"} if state[STOP] else merged.facts
     return replace(merged, labels=canonical_labels(labels), facts=facts)
-
-
-def _share_of(options: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """Give a cell its share of the time or the steps that an anytime method may take."""
-    seconds, steps = options["time_limit"], options["steps"]
-    if seconds is None and steps is None:
-        seconds = SEARCH_SECONDS
-    return {
-        **options,
-        "time_limit": None if seconds is None else seconds * share,
-        "steps": None if steps is None else max(1, int(steps * share)),
-    }
 
 
 def _live(title: str, Z: Floats) -> Callable[[State], str]:
@@ -405,6 +463,34 @@ def _live(title: str, Z: Floats) -> Callable[[State], str]:
         return ", ".join([*parts, f"{steps / (time.monotonic() - began):,.0f} steps/s"])
 
     return line
+
+
+def _block(plan: Plan, rule: Blocking) -> tuple[Blocks, Ints]:
+    """Cut every cell into blocks; return them and the block of each record."""
+    roots = np.empty(len(plan.X), dtype=np.int64)
+    for number, (rows, _) in enumerate(plan.cells):
+        roots[rows] = number
+    blocks = find_blocks(InMemory(plan.X, roots), len(plan.cells), rule)
+    return blocks, assign(0, plan.X, roots, blocks)
+
+
+def _group_blocks(
+    Z: Floats,
+    blocks: Blocks,
+    block_of: Ints,
+    entry: Method,
+    k: int,
+    options: Mapping[str, Any],
+    seed: int | None,
+    state: State,
+) -> Outcome:
+    """Partition every block; what is proven of a block says nothing of the table."""
+    workers = os.cpu_count() or 1
+    labels = group_blocks(Z, block_of, entry, k, options, records=len(Z), seed=seed, state=state, workers=workers)
+    facts = {**blocks.facts, "engine": "memory", "peak memory": peak_memory()}
+    if state[STOP]:
+        facts["stopped"] = "by hand"
+    return Outcome(canonical_labels(labels), facts=facts)
 
 
 def _merged(outcomes: Sequence[Outcome]) -> Outcome:

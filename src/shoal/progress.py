@@ -92,22 +92,24 @@ def watch(
     state = fresh_state()
     result: list[T] = []
     failure: list[BaseException] = []
+    # Not Thread.join: interrupted once, it takes the thread for ended (in CPython up to 3.12).
+    ended = threading.Event()
 
     def run() -> None:
         try:
             result.append(work(state))
         except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
             failure.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=run, name="shoal", daemon=True)
-    thread.start()
+    threading.Thread(target=run, name="shoal", daemon=True).start()
     try:
-        thread.join(0.5)
-        if thread.is_alive():
-            _follow(thread, state, total, title) if show else _wait(thread)
+        if not ended.wait(0.5):
+            _follow(ended, state, total, title) if show else _wait(ended)
     except KeyboardInterrupt:
         state[STOP] = 1
-        thread.join()
+        _wait(ended)
         if not keep:
             raise
     if failure:
@@ -115,13 +117,13 @@ def watch(
     return result[0]
 
 
-def _wait(thread: threading.Thread) -> None:
-    # A join without a limit cannot be interrupted on every platform.
-    while thread.is_alive():
-        thread.join(0.2)
+def _wait(ended: threading.Event) -> None:
+    # Waiting without a limit cannot be interrupted on every platform.
+    while not ended.wait(0.2):
+        pass
 
 
-def _follow(thread: threading.Thread, state: State, total: int, title: str | Callable[[State], str]) -> None:
+def _follow(ended: threading.Event, state: State, total: int, title: str | Callable[[State], str]) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -134,6 +136,5 @@ def _follow(thread: threading.Thread, state: State, total: int, title: str | Cal
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
-        while thread.is_alive():
+        while not ended.wait(0.2):
             bar.update(task, completed=int(state[DONE]), description=title if isinstance(title, str) else title(state))
-            thread.join(0.2)

@@ -27,9 +27,10 @@ class Release:
     Parameters
     ----------
     data
-        The masked table: the same kind as given, the same records in the same order.
+        The masked table: the same kind as given, the same records in the same order; its path if it stayed on disk.
     labels
-        The group of each record of `data`; ``(n, d)`` if every column was grouped on its own.
+        The group of each record of `data`; ``(n, d)`` if every column was grouped on its own; empty if the table
+        stayed on disk.
     sizes
         The number of records of each group.
     loss
@@ -41,7 +42,7 @@ class Release:
     column_loss
         The loss of each masked column alone.
     kept
-        The row numbers of the given table that `data` holds.
+        The row numbers of the given table that `data` holds; empty if the table stayed on disk.
     parameters
         Everything that decided the result, as plain values.
     facts
@@ -87,6 +88,11 @@ class Release:
         return int(self.parameters["k"])
 
     @property
+    def records(self) -> int:
+        """The number of released records."""
+        return len(self.kept) or int(self.sizes.sum())
+
+    @property
     def columns(self) -> list[Name]:
         """The masked columns."""
         return list(self.column_loss)
@@ -105,7 +111,7 @@ class Release:
         chosen = ", ".join(f"{name}={value}" for name, value in self.facts.items())
         each = " in each column" if self.labels.ndim == 2 else ""
         lines = [
-            ("records", f"{len(self.kept):,} in {len(self.sizes):,} groups of {spread}{each} (k = {self.k})"),
+            ("records", f"{self.records:,} in {len(self.sizes):,} groups of {spread}{each} (k = {self.k})"),
             ("method", self.parameters["method"] + (f" ({chosen})" if chosen else "")),
             ("columns", f"{len(self.columns)}: {names}"),
         ]

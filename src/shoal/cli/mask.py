@@ -36,6 +36,16 @@ def mask(
     missing: Annotated[str, typer.Option(help="Records with missing values: error, group or drop.")] = "error",
     integers: Annotated[str, typer.Option(help="Means of integer columns: float or round.")] = "float",
     aggregate: Annotated[str, typer.Option(help="A group's value: mean, median or medoid.")] = "mean",
+    block: Annotated[
+        int | None,
+        typer.Option(help="Mask in blocks of at most so many records; 10000 above 100000 records if not given."),
+    ] = None,
+    no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks.")] = False,
+    split: Annotated[str | None, typer.Option(help="How blocks are cut: all, one or univariate.")] = None,
+    engine: Annotated[str | None, typer.Option(help="memory, local (a table that stays on disk) or dask.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory that engine local may use in all, such as 2GB.")] = None,
+    processes: Annotated[int | None, typer.Option(help="Worker processes of engine local.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of the cluster for engine dask.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the result of a random method.")] = 0,
     labels: Annotated[Path | None, typer.Option(help="Also write group and group size of each record here.")] = None,
     manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
@@ -74,10 +84,13 @@ def mask(
     if output is None:
         raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
 
+    from shoal.engines.local import is_beyond_memory
     from shoal.manifest import check_extras, write_labels, write_manifest
     from shoal.masking import mask as mask_table
 
     check_extras(source, output, labels=labels, manifest=manifest, report=report)
+    if (labels is not None or report is not None) and (engine == "dask" or is_beyond_memory(source, engine, memory)):
+        raise InputError("Options --labels and --report need a table that fits in memory: take --engine memory.")
     release = mask_table(
         source,
         k,
@@ -88,6 +101,12 @@ def mask(
         missing=missing,  # type: ignore[arg-type]  # mask() checks the three words
         integers=integers,  # type: ignore[arg-type]
         aggregate=aggregate,  # type: ignore[arg-type]
+        block=0 if no_block else block,
+        split=split,
+        engine=engine,
+        memory=memory,
+        processes=processes,
+        scheduler=scheduler,
         seed=seed,
         output=output,
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,

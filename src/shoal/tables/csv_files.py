@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from shoal.errors import FileError, InputError, closest
 from shoal.tables.frames import check_unique
 from shoal.types import Ints
 
-__all__ = ["CsvFile", "Dialect", "read_csv", "write_csv"]
+__all__ = ["CsvFile", "Dialect", "parse_numbers", "read_csv", "sniff_dialect", "write_csv"]
 
 DELIMITERS = (",", ";", "\t", "|")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
@@ -103,8 +104,21 @@ def read_csv(
     dialect = Dialect(delimiter, encoding, decimal or ".", newline)
     if decimal is None and delimiter != ",":
         dialect = replace(dialect, decimal=_sniff_decimal(text))
-    frame = text.with_columns([_parse(text[name], dialect.decimal, codes=name in numbers) for name in header])
+    frame = text.with_columns([parse_numbers(text[name], dialect.decimal, codes=name in numbers) for name in header])
     return CsvFile(frame, text, dialect)
+
+
+def sniff_dialect(
+    path: Path, *, delimiter: str | None = None, encoding: str | None = None, decimal: str | None = None
+) -> Dialect:
+    """Find out how a CSV file is written from its first megabyte."""
+    with path.open("rb") as file:
+        head = file.read(1_000_000)
+    whole = head[: head.rfind(b"\n") + 1] or head
+    with tempfile.TemporaryDirectory() as folder:
+        sample = Path(folder) / path.name
+        sample.write_bytes(whole)
+        return read_csv(sample, delimiter=delimiter, encoding=encoding, decimal=decimal).dialect
 
 
 def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
@@ -152,12 +166,12 @@ def _sniff_decimal(text: pl.DataFrame) -> str:
     """Say whether the file writes 1,5 for one and a half."""
 
     def number(name: str, decimal: str) -> bool:
-        return _parse(text[name], decimal, codes=False).dtype.is_numeric()
+        return parse_numbers(text[name], decimal, codes=False).dtype.is_numeric()
 
     return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
 
 
-def _parse(series: pl.Series, decimal: str, *, codes: bool) -> pl.Series:
+def parse_numbers(series: pl.Series, decimal: str, *, codes: bool) -> pl.Series:
     """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
     cells = series.str.strip_chars().replace(dict.fromkeys(MISSING))
     present = cells.len() - cells.null_count()

@@ -1,0 +1,278 @@
+"""From records to blocks, in a few passes that only count: bounds, moments, rounds of the tree, sums of its leaves.
+
+Whoever holds the records offers one operation, `reduce`: run a function on every part of them and combine the
+results. All results here are exact counts and sums, so parts may be of any size and order. The functions are plain
+ones at module level: they travel to other processes as they are.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numba import njit
+
+from shoal.blocks.fusing import fuse, leaf_sums
+from shoal.blocks.quantising import Frame, bounds, frame_of, moments, scaling_of
+from shoal.blocks.tree import (
+    SPLITS,
+    WIDEST,
+    Split,
+    Tree,
+    combine_counts,
+    count_cells,
+    grow,
+    is_open,
+    leaf_order,
+    locate,
+    plant,
+)
+from shoal.errors import InputError
+from shoal.measures import Scaling
+from shoal.types import Floats, Ints
+
+__all__ = [
+    "AUTOMATIC",
+    "BLOCK",
+    "Blocking",
+    "Blocks",
+    "InMemory",
+    "Records",
+    "assign",
+    "choose_blocking",
+    "find_blocks",
+]
+
+BLOCK = 10_000  # records of a block, if blocking is chosen automatically
+AUTOMATIC = 100_000  # more records than this in a stratum are masked in blocks, unless the user decides
+CHOP = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
+CRUMBS = 5  # above so many columns, 2^d children leave crumbs: one column is split at a time
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a table is cut: blocks of at most L records, at least k, split all columns at once or one at a time."""
+
+    L: int
+    k: int
+    split: Split
+
+
+def choose_blocking(
+    block: object, split: str | None, k: int, d: int, records: int, *, method: str, useful: bool, able: bool
+) -> Blocking | None:
+    """Read the user's wish, or apply the rule: blocks of 10,000 above 100,000 records in a stratum.
+
+    Parameters
+    ----------
+    block
+        A number of records; None leaves the choice to the rule, False and 0 mean never.
+    split
+        How nodes are split; None chooses by the number of columns.
+    k, d, records
+        The least group size, the masked columns and the records of the largest stratum.
+    method, useful, able
+        The method's name, whether the rule applies to it, and whether it can run in blocks at all.
+
+    Examples
+    --------
+    >>> choose_blocking(None, None, 3, 2, 200_000, method="mdav", useful=True, able=True)
+    Blocking(L=10000, k=3, split='all')
+    """
+    if split is not None and split not in SPLITS:
+        raise InputError(f"Parameter 'split' must be one of {', '.join(map(repr, SPLITS))}, got {split!r}.")
+    if block is None:
+        if not useful or records <= AUTOMATIC:
+            return None
+        L = max(BLOCK, 2 * k)
+    elif isinstance(block, (int, np.integer)) and not block:
+        return None
+    elif isinstance(block, bool) or not isinstance(block, (int, np.integer)):
+        raise InputError(f"Parameter 'block' must be a number of records, or 0 for none, got {block!r}.")
+    else:
+        L = int(block)
+    if L < 2 * k:  # noqa: SIM300  (L is the block size, not a constant)
+        raise InputError(
+            f"Parameter 'block' must be at least 2k = {2 * k} records, got {L}: a smaller block leaves no choice of "
+            "groups. Take a larger block."
+        )
+    if not able:
+        raise InputError(f"Parameter 'block' does not go with method {method!r}: it needs whole columns. Leave it out.")
+    chosen: Split = split or ("all" if d <= CRUMBS else "one")
+    if chosen == "all" and d > WIDEST:
+        raise InputError(f"Parameter 'split' may be 'all' for up to {WIDEST} columns, got {d}. Take split='one'.")
+    return Blocking(L, k, chosen)
+
+
+class Records(Protocol):
+    """Records in parts: whoever holds them."""
+
+    def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
+        """Combine ``function(part number, X, roots, *arguments)`` of all parts."""
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Records of one part."""
+
+    X: Floats
+    roots: Ints
+
+    def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
+        """Run the function on all records."""
+        return function(0, self.X, self.roots, *arguments)
+
+
+class Blocks(NamedTuple):
+    """Where every record belongs: enough to find its block without looking at any other record."""
+
+    frame: Frame
+    scale: Scaling
+    tree: Tree
+    first: Ints  # of each leaf: its block, or the first of its pieces
+    pieces: Ints  # of each leaf: in how many pieces it is chopped
+    before: Mapping[int, Ints]  # of each part: the records of chopped leaves in the parts before it
+    sizes: Ints  # of each block, by Morton order
+    facts: Mapping[str, object]
+
+
+def find_blocks(records: Records, roots: int, rule: Blocking) -> Blocks:
+    """Cut the records of every root into blocks.
+
+    Parameters
+    ----------
+    records
+        The records, in parts.
+    roots
+        How many sets there are that blocks must not cross; each has at least k records.
+    rule
+        How to cut.
+
+    Examples
+    --------
+    >>> X = np.arange(100.0)[:, None]
+    >>> blocks = find_blocks(InMemory(X, np.zeros(100, dtype=np.int64)), 1, Blocking(L=30, k=3, split="all"))
+    >>> blocks.sizes.tolist()
+    [25, 25, 25, 25]
+    """
+    limits, sizes = records.reduce(_bounds, _combine_bounds, roots)
+    frame = frame_of(limits)
+    d = len(frame.low)
+    scale = scaling_of(records.reduce(_moments, operator.add, frame), frame)
+    tree, rounds = plant(sizes, d, rule.L, rule.split), 0
+    while is_open(tree):
+        tree = grow(tree, records.reduce(_count, combine_counts, frame, tree), d, rule.L, rule.split)
+        rounds += 1
+    tree, owner = _in_order(tree, roots)
+    block = np.arange(len(tree.sizes))
+    if (tree.sizes < rule.k).any():
+        block = fuse(tree.sizes, records.reduce(_sums, operator.add, frame, tree), owner, scale.spread, rule.k)
+    # Records of one cell cannot be told apart: a leaf full of them is chopped. A small leaf never links two large ones,
+    # so a block has at most one such leaf; the others of the block go with its first piece.
+    chopped = (tree.same > 0) & (tree.sizes > rule.L)
+    pieces = np.where(chopped, tree.sizes // max(rule.k, min(CHOP, rule.L)), 1)
+    heads = block == np.arange(len(block))
+    room = np.zeros(len(block), dtype=np.int64)
+    np.maximum.at(room, block, pieces)
+    first = (np.cumsum(room) - room)[block]
+    before: Mapping[int, Ints] = {}
+    if chopped.any():
+        before = _running(records.reduce(_chopped, operator.or_, frame, tree, pieces))
+    block_sizes = np.bincount(first[~chopped], tree.sizes[~chopped], int(room.sum())).astype(np.int64)
+    for leaf in np.flatnonzero(chopped):
+        block_sizes[first[leaf] : first[leaf] + pieces[leaf]] += _piece_sizes(int(tree.sizes[leaf]), int(pieces[leaf]))
+    facts = {
+        "blocks": len(block_sizes),
+        "block": rule.L,
+        "split": rule.split,
+        "fused": int((~heads).sum()),
+        "oversized": int((block_sizes > rule.L).sum()),
+        "rounds": rounds,
+    }
+    return Blocks(frame, scale, tree, first, pieces, before, block_sizes, facts)
+
+
+def assign(part: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
+    """Return the block of each record of a part."""
+    leaves = locate(X, roots, blocks.frame, blocks.tree)
+    before = blocks.before.get(part)
+    seen = np.zeros(len(blocks.first), dtype=np.int64) if before is None else before.copy()
+    return _assign(leaves, blocks.first, blocks.pieces, blocks.tree.sizes, seen)
+
+
+@njit(cache=True, nogil=True)
+def _assign(leaves: Ints, first: Ints, pieces: Ints, sizes: Ints, seen: Ints) -> Ints:
+    found = np.empty(len(leaves), dtype=np.int64)
+    for i in range(len(leaves)):
+        leaf = leaves[i]
+        found[i] = first[leaf]
+        if pieces[leaf] > 1:
+            found[i] += seen[leaf] * pieces[leaf] // sizes[leaf]
+            seen[leaf] += 1
+    return found
+
+
+def _piece_sizes(n: int, pieces: int) -> Ints:
+    # Record r goes to piece ⌊r·pieces/n⌋, so piece p begins at record ⌈p·n/pieces⌉.
+    starts = -(-np.arange(pieces + 1) * n // pieces)
+    return np.diff(starts)
+
+
+def _in_order(tree: Tree, roots: int) -> tuple[Tree, Ints]:
+    """Number the leaves in Morton order; return the tree and the root of each leaf."""
+    order = leaf_order(tree, roots)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    leaf = tree.target < 0
+    target = tree.target.copy()
+    target[leaf] = -1 - rank[-1 - target[leaf]]
+    tree = tree._replace(target=target, sizes=tree.sizes[order], same=tree.same[order])
+    below = np.arange(len(tree.bit))  # the root above each node: nodes come after their parents
+    owner = np.empty(len(order), dtype=np.int64)
+    for node in range(len(below)):
+        children = target[tree.first[node] : tree.first[node] + tree.children[node]]
+        below[children[children >= 0]] = below[node]
+        owner[-1 - children[children < 0]] = below[node]
+    return tree, owner
+
+
+def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
+    """Return, of each part, the sum of all parts before it."""
+    before: dict[int, Ints] = {}
+    total: Ints | None = None
+    for part in sorted(counts):
+        total = np.zeros_like(counts[part]) if total is None else total
+        before[part] = total
+        total = total + counts[part]
+    return before
+
+
+def _bounds(part: int, X: Floats, roots: Ints, many: int) -> tuple[Floats, Ints]:
+    return bounds(X), np.bincount(roots, minlength=many).astype(np.int64)
+
+
+def _combine_bounds(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
+    limits = np.stack([np.minimum(one[0][0], other[0][0]), np.maximum(one[0][1], other[0][1])])
+    return limits, one[1] + other[1]
+
+
+def _moments(part: int, X: Floats, roots: Ints, frame: Frame) -> Ints:
+    sums: Ints = moments(X, frame)
+    return sums
+
+
+def _count(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Any:
+    return count_cells(X, roots, frame, tree)
+
+
+def _sums(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
+    sums: Ints = leaf_sums(X, locate(X, roots, frame, tree), frame, len(tree.sizes))
+    return sums
+
+
+def _chopped(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree, pieces: Ints) -> dict[int, Ints]:
+    counts = np.bincount(locate(X, roots, frame, tree), minlength=len(tree.sizes))
+    return {part: np.where(pieces > 1, counts, 0)}

@@ -1,0 +1,104 @@
+"""Leaves with fewer than k records are fused with the leaf of nearest centroid, until there are none.
+
+Solanas et al. 2006, Section 2.3. In a round, every small leaf is linked to the leaf of the same root whose centroid is
+nearest; leaves that are linked become one, and the centroids are computed anew. Centroids come from exact integer sums
+and ties go to the lowest leaf, so that the outcome depends on the records alone.
+
+Each round at least halves the number of small leaves; it costs one search of a kd-tree for each of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from shoal.algorithms._pool import pool_nearest, pool_new
+from shoal.blocks.quantising import Frame, quantise_record
+from shoal.types import Floats, Ints
+
+__all__ = ["fuse", "leaf_sums"]
+
+HALF = np.uint64(24)
+LOW = np.uint64((1 << 24) - 1)
+
+
+@njit(cache=True, nogil=True)
+def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
+    """Sum the integers of each leaf's records, exactly: the upper and the lower 24 bits apart."""
+    d = X.shape[1]
+    sums = np.zeros((count, 2 * d), dtype=np.int64)
+    q = np.empty(d, dtype=np.uint64)
+    for i in range(len(X)):
+        quantise_record(X[i], frame, q)
+        for j in range(d):
+            sums[leaves[i], j] += np.int64(q[j] >> HALF)
+            sums[leaves[i], d + j] += np.int64(q[j] & LOW)
+    return sums
+
+
+def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
+    """Return the block of each leaf: the lowest leaf that it was fused with, or itself.
+
+    Parameters
+    ----------
+    sizes, sums, roots
+        Of each leaf: its records, their sums (`leaf_sums`) and the root it belongs to.
+    spread
+        The standard deviation of each column: distances are those of standardised columns.
+    k
+        The least number of records of a block.
+
+    Examples
+    --------
+    >>> sums = np.array([[0, 8], [0, 9], [0, 90]])
+    >>> fuse(np.array([4, 1, 4]), sums, np.zeros(3, dtype=np.int64), np.ones(1), k=2).tolist()
+    [0, 0, 2]
+    """
+    d = len(spread)
+    block = np.arange(len(sizes))
+    sizes, sums = sizes.copy(), sums.copy()
+    while True:
+        alive = np.flatnonzero(block == np.arange(len(block)))
+        needy = np.unique(roots[alive[sizes[alive] < k]])
+        if not len(needy):
+            return block
+        inside = alive[np.isin(roots[alive], needy)]
+        inside = inside[np.argsort(roots[inside], kind="stable")]
+        for members in np.split(inside, np.flatnonzero(np.diff(roots[inside])) + 1):
+            upper, lower = sums[members, :d], sums[members, d:]
+            centroid = (upper * float(1 << 24) + lower) / sizes[members, None] / spread
+            for leaf, other in zip(members, members[_linked(centroid, sizes[members], k)], strict=True):
+                _join(block, int(leaf), int(other))
+        for leaf in inside.tolist():
+            home = _home(block, leaf)
+            if home != leaf:
+                sizes[home] += sizes[leaf]
+                sums[home] += sums[leaf]
+        for leaf in range(len(block)):
+            block[leaf] = _home(block, leaf)
+
+
+def _home(block: Ints, leaf: int) -> int:
+    while block[leaf] != leaf:
+        leaf = int(block[leaf])
+    return leaf
+
+
+def _join(block: Ints, one: int, other: int) -> None:
+    one, other = _home(block, one), _home(block, other)
+    block[max(one, other)] = min(one, other)
+
+
+@njit(cache=True, nogil=True)
+def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
+    """Return the nearest other centroid of each small leaf, and the leaf itself for the others."""
+    link = np.arange(len(sizes))
+    if len(sizes) < 2:
+        return link
+    pool = pool_new(centroid)
+    near, near_ids = np.empty(2), np.empty(2, dtype=np.int64)
+    for leaf in range(len(sizes)):
+        if sizes[leaf] < k:
+            pool_nearest(pool, centroid[leaf], near, near_ids)
+            link[leaf] = near_ids[1] if near_ids[0] == leaf else near_ids[0]
+    return link

@@ -1,0 +1,311 @@
+"""A 2^d-tree from counts: nodes with more than L records are split at their midpoints until none is left.
+
+A. Solanas, A. Martínez-Ballesté, J. Domingo-Ferrer and J. M. Mateo-Sanz, A 2^d-tree-based blocking method for
+microaggregating very large data sets, ARES 2006, Section 2.2. Records are not moved: a round counts, for every open
+node, the records in each occupied cell some levels below it, and the counts alone say where to split. Only occupied
+children exist. A node that holds records of one cell only is not split further.
+
+The bits of a record, most significant first and one column after the other, are its Morton code; a node is a prefix of
+it. split="all" takes one bit of every column at a time (2^d children, the paper), split="one" a single bit, of one
+column after the other, so that nodes are cut no further than needed. "univariate" is the paper's comparison: n/L equal
+intervals of the first column, in one round.
+
+A round costs O(n d) time and O(cells) memory; the number of rounds grows with skew, for a uniform table it is one or
+two. How many levels a round counts is a matter of speed and never changes the leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from shoal.blocks.quantising import BITS, Cells, Frame, quantise_record
+from shoal.types import Floats, Ints
+
+__all__ = [
+    "SPLITS",
+    "WIDEST",
+    "Counts",
+    "Split",
+    "Tree",
+    "combine_counts",
+    "count_cells",
+    "grow",
+    "is_open",
+    "leaf_order",
+    "locate",
+    "plant",
+]
+
+Split = Literal["all", "one", "univariate"]
+SPLITS: tuple[Split, ...] = ("all", "one", "univariate")
+WIDEST = 40  # bits of a code in a key; the node stands above them
+USUAL = 20  # no round counts more bits than this unless one split needs them
+CODE = np.uint64(WIDEST)
+ONE = np.uint64(1)
+TOP = np.uint64(BITS - 32)
+WORD = np.uint64(32)
+HASH = np.uint64(0x9E3779B97F4A7C15)
+HASH_SHIFT = np.uint64(32)
+
+
+class Tree(NamedTuple):
+    """Nodes and their children, in arrays. A node without children is open: its records are still to be counted."""
+
+    bit: Ints  # of each node: the first bit of the code that tells its children apart
+    width: Ints  # how many bits do; −m for m equal intervals of the first column
+    first: Ints  # its first child
+    children: Ints  # how many it has
+    start: Cells  # of each child: the least code that belongs to it
+    target: Ints  # the node it is, or −1 − leaf
+    sizes: Ints  # of each leaf: its records
+    same: Ints  # 1 for a leaf whose records all lie in one cell of the finest grid
+
+
+class Counts(NamedTuple):
+    """Occupied cells below the open nodes, by key: node and code."""
+
+    keys: Cells
+    counts: Ints
+    low: Cells  # (cells, d): the least and greatest integer of its records in every column
+    high: Cells
+
+
+def plant(sizes: Ints, d: int, L: int, split: Split) -> Tree:
+    """Return the tree before the first round: one node a root, small ones leaves already."""
+    nodes, empty = np.zeros(len(sizes), dtype=np.int64), np.empty(0, dtype=np.int64)
+    tree = Tree(nodes, nodes.copy(), nodes.copy(), nodes.copy(), empty.astype(np.uint64), empty, empty, empty)
+    small = sizes <= L
+    tree.width[:] = _widths(sizes, nodes, d, L, split)
+    tree.first[small] = np.arange(small.sum())
+    tree.children[small] = 1
+    leaves = np.flatnonzero(small)
+    return tree._replace(
+        start=np.zeros(len(leaves), dtype=np.uint64),
+        target=-1 - np.arange(len(leaves)),
+        sizes=sizes[leaves],
+        same=np.zeros(len(leaves), dtype=np.int64),
+    )
+
+
+def is_open(tree: Tree) -> bool:
+    """Say whether another round of counting is needed."""
+    return bool((tree.children == 0).any())
+
+
+def count_cells(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
+    """Count the records in each occupied cell below the open nodes."""
+    still = tree.width[tree.children == 0]
+    most = sum(-int(w) if w < 0 else 1 << int(w) for w in still)
+    room = min(len(X), most)
+    slots = np.full(1 << max(4, (2 * room).bit_length()), -1, dtype=np.int64)
+    d = X.shape[1]
+    found = Counts(
+        np.empty(room, dtype=np.uint64),
+        np.zeros(room, dtype=np.int64),
+        np.empty((room, d), dtype=np.uint64),
+        np.empty((room, d), dtype=np.uint64),
+    )
+    cells = _count(X, roots, frame, tree, slots, found)
+    order = np.argsort(found.keys[:cells])
+    return Counts(found.keys[order], found.counts[order], found.low[order], found.high[order])
+
+
+def combine_counts(one: Counts, other: Counts) -> Counts:
+    """Return the counts of two parts of the records together."""
+    keys = np.concatenate([one.keys, other.keys])
+    if not len(keys):
+        return one
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    return Counts(
+        keys[starts],
+        np.add.reduceat(np.concatenate([one.counts, other.counts])[order], starts),
+        np.minimum.reduceat(np.concatenate([one.low, other.low])[order], starts),
+        np.maximum.reduceat(np.concatenate([one.high, other.high])[order], starts),
+    )
+
+
+def grow(tree: Tree, cells: Counts, d: int, L: int, split: Split) -> Tree:
+    """Split the open nodes by what was counted below them; nodes still too large are open in the next round."""
+    nodes = (cells.keys >> CODE).astype(np.int64)
+    codes = cells.keys & np.uint64((1 << WIDEST) - 1)
+    step = d if split == "all" else 1
+    cuts = _cuts(nodes, codes, np.r_[0, np.cumsum(cells.counts)], tree.width, step, L)
+    sizes = np.add.reduceat(cells.counts, cuts)
+    low, high = np.minimum.reduceat(cells.low, cuts), np.maximum.reduceat(cells.high, cuts)
+    same = (low == high).all(axis=1)
+    leaf = (sizes <= L) | same | (split == "univariate")
+    opened = np.flatnonzero(~leaf)
+    # Bits that all records of a node share tell none apart: the next round begins behind them.
+    bit = _first_bits(low[opened], high[opened], d, split)
+    parents = nodes[cuts]
+    first, children = tree.first.copy(), tree.children.copy()
+    owners, at, many = np.unique(parents, return_index=True, return_counts=True)
+    first[owners], children[owners] = len(tree.start) + at, many
+    target = np.empty(len(cuts), dtype=np.int64)
+    target[opened] = len(tree.bit) + np.arange(len(opened))
+    target[leaf] = -1 - (len(tree.sizes) + np.arange(leaf.sum()))
+    zeros = np.zeros(len(opened), dtype=np.int64)
+    return Tree(
+        np.r_[tree.bit, bit],
+        np.r_[tree.width, _widths(sizes[opened], bit, d, L, split)],
+        np.r_[first, zeros],
+        np.r_[children, zeros],
+        np.r_[tree.start, codes[cuts]],
+        np.r_[tree.target, target],
+        np.r_[tree.sizes, sizes[leaf]],
+        np.r_[tree.same, same[leaf].astype(np.int64)],
+    )
+
+
+def leaf_order(tree: Tree, roots: int) -> Ints:
+    """Return the leaves in Morton order, root by root."""
+    order = []
+    stack = list(range(roots))[::-1]
+    targets, first, children = tree.target.tolist(), tree.first.tolist(), tree.children.tolist()
+    while stack:
+        node = stack.pop()
+        if node < 0:
+            order.append(-1 - node)
+        else:
+            stack.extend(reversed(targets[first[node] : first[node] + children[node]]))
+    return np.array(order, dtype=np.int64)
+
+
+def _widths(sizes: Ints, bit: Ints, d: int, L: int, split: Split) -> Ints:
+    """Return how many bits the next round looks at: enough to bring an even node below L."""
+    if split == "univariate":
+        return -np.maximum(1, np.ceil(sizes / L)).astype(np.int64)
+    step = d if split == "all" else 1
+    wanted = np.ceil(np.log2(np.maximum(sizes / L, 2.0))).astype(np.int64)
+    usual = max(step, USUAL // step * step)
+    widths: Ints = np.minimum(np.minimum(-(-wanted // step) * step, usual), BITS * d - bit)
+    return widths
+
+
+def _first_bits(low: Cells, high: Cells, d: int, split: Split) -> Ints:
+    """Return the first bit of the Morton code in which records between two corners differ."""
+    differ = low ^ high
+    level = np.full(differ.shape, BITS, dtype=np.int64)
+    for bit in range(BITS):
+        level -= (differ >> np.uint64(bit)) > 0
+    positions: Ints = d * level if split == "all" else d * level + np.arange(d)
+    first: Ints = positions.min(axis=1, initial=BITS * d)
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _code(q: Cells, bit: int, width: int) -> np.uint64:
+    """Return `width` bits of a record's Morton code, or the number of its interval."""
+    if width < 0:
+        interval: np.uint64 = ((q[0] >> TOP) * np.uint64(-width)) >> WORD
+        return interval
+    d = len(q)
+    j, shift = bit % d, BITS - 1 - bit // d
+    code = np.uint64(0)
+    for _ in range(width):
+        code = code << ONE | (q[j] >> np.uint64(shift)) & ONE
+        j += 1
+        if j == d:
+            j = 0
+            shift -= 1
+    return code
+
+
+@njit(cache=True, nogil=True)
+def _descend(q: Cells, root: int, tree: Tree) -> int:
+    """Return the open node that a record falls in, or −1 − leaf."""
+    node = root
+    while node >= 0 and tree.children[node]:
+        low, high = tree.first[node], tree.first[node] + tree.children[node] - 1
+        if low < high:
+            code = _code(q, tree.bit[node], tree.width[node])
+            while low < high:
+                middle = (low + high + 1) // 2
+                if tree.start[middle] <= code:
+                    low = middle
+                else:
+                    high = middle - 1
+        node = tree.target[low]
+    return node
+
+
+@njit(cache=True, nogil=True)
+def _count(X: Floats, roots: Ints, frame: Frame, tree: Tree, slots: Ints, found: Counts) -> int:
+    """Fill the counts by a hash table of open addresses; return how many cells there are."""
+    n, d = X.shape
+    last = len(slots) - 1
+    q = np.empty(d, dtype=np.uint64)
+    cells = 0
+    for i in range(n):
+        quantise_record(X[i], frame, q)
+        node = _descend(q, roots[i], tree)
+        if node < 0:
+            continue
+        key = np.uint64(node) << CODE | _code(q, tree.bit[node], tree.width[node])
+        slot = np.int64((key * HASH) >> HASH_SHIFT) & last
+        while slots[slot] >= 0 and found.keys[slots[slot]] != key:
+            slot = (slot + 1) & last
+        cell = slots[slot]
+        if cell < 0:
+            cell = slots[slot] = cells
+            found.keys[cell] = key
+            for j in range(d):
+                found.low[cell, j] = found.high[cell, j] = q[j]
+            cells += 1
+        found.counts[cell] += 1
+        for j in range(d):
+            found.low[cell, j] = min(found.low[cell, j], q[j])
+            found.high[cell, j] = max(found.high[cell, j], q[j])
+    return cells
+
+
+@njit(cache=True, nogil=True)
+def _cuts(nodes: Ints, codes: Cells, before: Ints, width: Ints, step: int, L: int) -> Ints:
+    """Return the cells at which a child begins: ranges of at most L records, or a single code."""
+    cuts = np.empty(len(nodes), dtype=np.int64)
+    found = 0
+    ends, used = np.empty(len(nodes) + 1, dtype=np.int64), np.empty(len(nodes) + 1, dtype=np.int64)
+    a = 0
+    while a < len(nodes):
+        node = nodes[a]
+        end = a
+        while end < len(nodes) and nodes[end] == node:
+            end += 1
+        # A stack of ranges that follow each other: where each ends, and how many bits its codes share.
+        ends[0], used[0] = end, 0
+        depth = 1
+        while depth:
+            depth -= 1
+            b, bits = ends[depth], used[depth]
+            if width[node] >= 0 and (before[b] - before[a] <= L or bits >= width[node]):
+                cuts[found] = a
+                found += 1
+                a = b
+            elif width[node] < 0:
+                for cell in range(a, b):
+                    cuts[found] = cell
+                    found += 1
+                a = b
+            else:
+                shift = np.uint64(width[node] - bits - step)
+                for cell in range(b - 1, a - 1, -1):
+                    if cell == b - 1 or codes[cell] >> shift != codes[cell + 1] >> shift:
+                        ends[depth], used[depth] = cell + 1, bits + step
+                        depth += 1
+    return cuts[:found]
+
+
+@njit(cache=True, nogil=True)
+def locate(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
+    """Return the leaf of each record."""
+    leaves = np.empty(len(X), dtype=np.int64)
+    q = np.empty(X.shape[1], dtype=np.uint64)
+    for i in range(len(X)):
+        quantise_record(X[i], frame, q)
+        leaves[i] = -1 - _descend(q, roots[i], tree)
+    return leaves

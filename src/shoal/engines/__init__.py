@@ -1,0 +1,1 @@
+"""Engines: where blocks are found and masked when a table does not fit in memory."""

@@ -1,0 +1,242 @@
+"""Tables on disk, in parts of bounded size: Parquet by row groups, CSV as text in chunks; file, folder or glob."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from shoal.errors import FileError, InputError
+from shoal.tables.csv_files import MISSING, Dialect, parse_numbers, sniff_dialect
+from shoal.tables.files import CSV, PARQUET
+
+__all__ = ["Part", "Source", "find_paths", "open_source", "record_bytes", "stored_bytes"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Row groups of a Parquet file that are read together."""
+
+    path: Path
+    groups: tuple[int, ...]
+    rows: int
+
+    def read(self, columns: Sequence[str] | None = None) -> Any:
+        """Return the columns as an Arrow table."""
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(self.path) as file:
+            return file.read_row_groups(list(self.groups), columns=columns, use_threads=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table in parts; if it was CSV, all its columns are text and the dialect says how it was written."""
+
+    parts: tuple[Part, ...]
+    names: tuple[str, ...]
+    numeric: tuple[str, ...]
+    dialect: Dialect | None
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return sum(part.rows for part in self.parts)
+
+    def numbers(self, frame: pl.DataFrame, name: str, first: int) -> pl.Series:
+        """Return a column as numbers, or refuse it; `first` is the number of records before the part."""
+        series = frame[name]
+        found = series if self.dialect is None else parse_numbers(series, self.dialect.decimal, codes=True)
+        if found.null_count() == len(found) and not found.dtype.is_numeric():
+            return pl.Series(name, [None] * len(found), dtype=pl.Float64)
+        if not found.dtype.is_numeric():
+            shown = next((f"record {first + i + 1} holds {v!r}" for i, v in enumerate(series) if not _number(v)), "")
+            raise InputError(
+                f"Column {name!r} must be numeric, but {shown or f'its type is {series.dtype}'}. "
+                "Leave the column out, name it in 'by', or turn it into numbers."
+            )
+        return found
+
+
+def find_paths(data: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of a path, a folder or a glob, in the order of their names."""
+    text = os.fspath(data)
+    path = Path(text)
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in (*CSV, *PARQUET))
+    elif glob.has_magic(text) and not path.exists():
+        found = sorted(Path(name) for name in glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns too)
+    else:
+        found = [path]
+    if not found:
+        raise FileError(f"Input {data} holds no file that ends in {', '.join((*CSV, *PARQUET))}. Check the path.")
+    for file in found:
+        if not file.is_file():
+            raise FileError(f"File {file} is not there. Check the path.")
+        if file.suffix.lower() not in (*CSV, *PARQUET):
+            raise InputError(
+                f"File {file} must end in one of {', '.join((*CSV, *PARQUET))} to be masked beyond memory; "
+                f"got {file.suffix or 'no ending'!r}. Convert it to Parquet first."
+            )
+    if len({file.suffix.lower() in CSV for file in found}) > 1:
+        raise InputError(f"Input {data} holds CSV and Parquet files; name those of one format.")
+    return found
+
+
+def record_bytes(path: Path) -> float:
+    """Estimate what a record takes in memory, from the first ones: what a file stores may be packed."""
+    if path.suffix.lower() in CSV:
+        with path.open("rb") as file:
+            head = file.read(1_000_000)
+        return 4 * len(head) / max(1, head.count(b"\n"))
+    from pyarrow.parquet import ParquetFile
+
+    _schema(path)
+    with ParquetFile(path) as file:
+        first = next(file.iter_batches(batch_size=1000, use_threads=False), None)
+        return float(first.nbytes / max(1, len(first))) if first is not None else 0.0
+
+
+def stored_bytes(paths: Sequence[Path]) -> int:
+    """Estimate what the table would take in memory, with the copies that masking makes."""
+    if paths[0].suffix.lower() in CSV:
+        return 4 * sum(path.stat().st_size for path in paths)
+    from pyarrow.parquet import read_metadata
+
+    return int(sum(2 * record_bytes(path) * read_metadata(path).num_rows for path in paths))
+
+
+def open_source(
+    paths: Sequence[Path],
+    folder: Path,
+    rows: int,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    wanted: Sequence[str] = (),
+) -> Source:
+    """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder."""
+    if paths[0].suffix.lower() in CSV:
+        dialect = sniff_dialect(paths[0], delimiter=delimiter, encoding=encoding, decimal=decimal)
+        parts = _restage(_csv_tables(paths, dialect), folder, rows)
+        names = tuple(_schema(parts[0].path).names)
+        head = pl.DataFrame(parts[0].read().slice(0, 10_000))
+        numeric = tuple(
+            n for n in names if parse_numbers(head[n], dialect.decimal, codes=n in wanted).dtype.is_numeric()
+        )
+        return Source(parts, names, numeric, dialect)
+    schema = _schema(paths[0])
+    for path in paths[1:]:
+        if not _schema(path).equals(schema):
+            raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
+    parts = _parquet_parts(paths, folder, rows)
+    kinds = pl.DataFrame(schema.empty_table()).schema
+    numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
+    return Source(parts, tuple(schema.names), numeric, None)
+
+
+def _schema(path: Path) -> Any:
+    import pyarrow as pa
+    from pyarrow.parquet import read_schema
+
+    try:
+        return read_schema(path)
+    except pa.ArrowInvalid as error:
+        raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
+    except PermissionError as error:
+        raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
+
+
+def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int) -> tuple[Part, ...]:
+    from pyarrow.parquet import ParquetFile
+
+    parts: list[Part] = []
+    for number, path in enumerate(paths):
+        with ParquetFile(path) as file:
+            counts = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+            if max(counts, default=0) > 2 * rows:
+                # Row groups too large for the memory limit are read in a stream once, and kept in smaller ones.
+                parts += _restage(file.iter_batches(batch_size=rows), folder, rows, prefix=f"file{number}-")
+                continue
+        groups: list[int] = []
+        total = 0
+        for group, count in enumerate(counts):
+            if groups and total + count > rows:
+                parts.append(Part(path, tuple(groups), total))
+                groups, total = [], 0
+            groups.append(group)
+            total += count
+        if total:
+            parts.append(Part(path, tuple(groups), total))
+    return tuple(parts)
+
+
+def _csv_tables(paths: Sequence[Path], dialect: Dialect) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    header: list[str] | None = None
+    for path in paths:
+        first = pl.read_csv(path, separator=dialect.delimiter, infer_schema=False, n_rows=0, encoding="utf8-lossy")
+        header = header or first.columns
+        if first.columns != header:
+            raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
+        text = dict.fromkeys(header, pa.string())
+        try:
+            with csv.open_csv(
+                path,
+                read_options=csv.ReadOptions(use_threads=False, encoding=dialect.encoding, block_size=4_000_000),
+                parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    column_types=text, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
+            ) as reader:
+                yield from reader
+        except pa.ArrowInvalid as error:
+            raise FileError(
+                f"File {path} cannot be read as CSV with delimiter {dialect.delimiter!r} and encoding "
+                f"{dialect.encoding!r}: {str(error).splitlines()[0]} Name another, or repair the line."
+            ) from None
+
+
+def _restage(batches: Iterator[Any], folder: Path, rows: int, prefix: str = "") -> tuple[Part, ...]:
+    """Write a stream of batches to one Parquet file, in row groups of about `rows` records."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    path = folder / f"{prefix}input.parquet"
+    parts: list[Part] = []
+    held: list[Any] = []
+    writer: Any = None
+    try:
+        for batch in batches:
+            held.append(batch)
+            writer = writer or ParquetWriter(path, batch.schema, compression="lz4")
+            if sum(len(b) for b in held) >= rows:
+                parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
+                held = []
+        if held and sum(len(b) for b in held):
+            parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
+    finally:
+        if writer is not None:
+            writer.close()
+    return tuple(parts)
+
+
+def _flush(writer: Any, table: Any, path: Path, group: int) -> Part:
+    writer.write_table(table, row_group_size=len(table))
+    return Part(path, (group,), len(table))
+
+
+def _number(value: object) -> bool:
+    try:
+        float(str(value).strip() or "0")
+    except ValueError:
+        return value is None or str(value).strip() in MISSING
+    return True

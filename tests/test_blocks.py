@@ -1,0 +1,239 @@
+"""Blocks: the tree from counts against a tree of moved records, fusing against all pairs, and every odd table."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.blocks.blocking import Blocking, InMemory, assign, find_blocks
+from shoal.blocks.fusing import fuse, leaf_sums
+from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
+from shoal.errors import InputError
+from shoal.measures import canonical_labels, released_loss, standardise
+
+
+def uniform(n, d, seed=0):
+    return np.random.default_rng(seed).uniform(-10_000, 10_000, (n, d))
+
+
+def skewed(n, d, seed=0):
+    return np.random.default_rng(seed).lognormal(0, 2, (n, d))
+
+
+class Parts:
+    """The records in several parts, as engines hold them."""
+
+    def __init__(self, X, roots, many):
+        self.parts = list(zip(np.array_split(X, many), np.array_split(roots, many), strict=True))
+
+    def reduce(self, function, combine, *arguments):
+        results = [function(i, X, roots, *arguments) for i, (X, roots) in enumerate(self.parts)]
+        total = results[0]
+        for result in results[1:]:
+            total = combine(total, result)
+        return total
+
+    def assign(self, blocks):
+        return np.concatenate([assign(i, X, roots, blocks) for i, (X, roots) in enumerate(self.parts)])
+
+
+def blocks_of(X, L, k, split="all", roots=None, parts=1):
+    roots = np.zeros(len(X), dtype=np.int64) if roots is None else roots
+    held = Parts(X, roots, parts)
+    blocks = find_blocks(held, int(roots.max()) + 1, Blocking(L, k, split))
+    return blocks, held.assign(blocks)
+
+
+def slow_leaves(Q, rows, L, split, bit=0):
+    """Split records by moving them, one bit after the other: Section 2.2 of the paper, word for word."""
+    d = Q.shape[1]
+    if len(rows) <= L or bit == BITS * d:
+        return [rows]
+    step = d if split == "all" else 1
+    codes = np.zeros(len(rows), dtype=np.int64)
+    for b in range(bit, bit + step):
+        codes = codes * 2 + ((Q[rows, b % d] >> np.uint64(BITS - 1 - b // d)) & np.uint64(1)).astype(np.int64)
+    return [leaf for code in np.unique(codes) for leaf in slow_leaves(Q, rows[codes == code], L, split, bit + step)]
+
+
+@pytest.mark.parametrize("split", ["all", "one"])
+@pytest.mark.parametrize("d", [1, 2, 3, 7])
+@pytest.mark.parametrize("table", [uniform, skewed])
+def test_the_tree_from_counts_is_the_tree_of_moved_records(table, d, split):
+    X = table(3000, d)
+    frame = frame_of(bounds(X))
+    leaves = slow_leaves(quantise(X, frame), np.arange(len(X)), 50, split)
+    expected = np.empty(len(X), dtype=np.int64)
+    for number, rows in enumerate(leaves):
+        expected[rows] = number
+    _, found = blocks_of(X, 50, 1, split)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("split", ["all", "one", "univariate"])
+def test_blocks_do_not_depend_on_how_records_are_dealt_out(split):
+    X = skewed(5000, 3)
+    X[::2] = X[0]
+    one, found = blocks_of(X, 100, 3, split)
+    other, again = blocks_of(X, 100, 3, split, parts=7)
+    np.testing.assert_array_equal(found, again)
+    np.testing.assert_array_equal(one.sizes, np.bincount(found))
+    assert one.sizes.min() >= 3
+    assert all((a == b).all() for a, b in zip(one.scale, other.scale, strict=True))
+
+
+def test_shuffled_records_have_the_same_blocks():
+    X = skewed(4000, 4)
+    order = np.random.default_rng(1).permutation(len(X))
+    _, found = blocks_of(X, 100, 3)
+    _, again = blocks_of(X[order], 100, 3)
+    np.testing.assert_array_equal(found[order], again)
+
+
+def test_blocks_stay_within_their_root():
+    X, roots = uniform(3000, 2), np.random.default_rng(2).integers(0, 3, 3000)
+    blocks, found = blocks_of(X, 100, 5, roots=roots)
+    assert all(len(np.unique(roots[found == block])) == 1 for block in range(len(blocks.sizes)))
+
+
+def slow_fuse(sizes, centroids, k):
+    """Fuse by comparing all pairs of centroids."""
+    groups = [{i} for i in range(len(sizes))]
+    while True:
+        count = [sum(sizes[i] for i in group) for group in groups]
+        middle = [sum(centroids[i] * sizes[i] for i in group) / n for group, n in zip(groups, count, strict=True)]
+        links = [
+            (
+                g,
+                min(
+                    (h for h in range(len(groups)) if h != g),
+                    key=lambda h, g=g: (((middle[g] - middle[h]) ** 2).sum(), h),
+                ),
+            )
+            for g in range(len(groups))
+            if count[g] < k
+        ]
+        if not links:
+            return groups
+        for g, h in links:
+            joined = groups[g] | groups[h]
+            groups = [joined if group & joined else group for group in groups]
+        groups = sorted({min(group): group for group in groups}.values(), key=min)
+
+
+def test_small_leaves_are_fused_with_the_nearest_centroid():
+    rng = np.random.default_rng(5)
+    leaves = np.sort(rng.integers(0, 60, 200))
+    leaves = canonical_labels(leaves)
+    X = uniform(200, 2)
+    frame = frame_of(bounds(X))
+    sizes = np.bincount(leaves)
+    sums = leaf_sums(X, leaves, frame, len(sizes))
+    Q = quantise(X, frame).astype(np.float64)
+    middle = np.stack([Q[leaves == leaf].mean(axis=0) for leaf in range(len(sizes))])
+    found = fuse(sizes, sums, np.zeros(len(sizes), dtype=np.int64), np.ones(2), 4)
+    expected = slow_fuse(sizes, middle, 4)
+    assert {frozenset(np.flatnonzero(found == head).tolist()) for head in np.unique(found)} == set(
+        map(frozenset, expected)
+    )
+    assert np.bincount(found, sizes)[np.unique(found)].min() >= 4
+
+
+def test_exact_moments_standardise():
+    X = np.column_stack([uniform(1000, 1) + 1e9, skewed(1000, 1), np.full(1000, 7.0)])
+    X[3, 0] = np.nan
+    frame = frame_of(bounds(X))
+    scale = scaling_of(moments(X, frame), frame)
+    np.testing.assert_allclose(scale.apply(X), standardise(X), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(6, 80),
+    d=st.integers(1, 4),
+    k=st.integers(2, 3),
+    L=st.integers(6, 20),
+    seed=st.integers(0, 10**6),
+    split=st.sampled_from(["all", "one", "univariate"]),
+    values=st.integers(1, 30),
+)
+def test_any_table_in_blocks_is_masked(n, d, k, L, seed, split, values):
+    X = np.random.default_rng(seed).integers(0, values, (n, d)).astype(np.float64)
+    release = shoal.mask(X, k, block=L, split=split)
+    assert release.sizes.min() >= k
+    assert release.facts["blocks"] >= 1
+    loss, _ = released_loss(standardise(X), standardise_like(X, release.data))
+    assert release.loss == pytest.approx(loss, abs=1e-9)
+
+
+def standardise_like(X, released):
+    spread = X.std(axis=0)
+    return (released - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def test_half_the_records_identical():
+    X = uniform(20_000, 3)
+    X[::2] = X[0]
+    release = shoal.mask(X, 3, block=500)
+    assert release.sizes.min() >= 3
+    assert release.facts["oversized"] == 0
+
+
+def test_missing_values_and_strata_in_blocks():
+    X = uniform(3000, 3)
+    X[::5, 1] = np.nan
+    X[:, 2] = np.arange(3000) % 4
+    release = shoal.mask(X, 4, columns=[0, 1], by=[2], missing="group", block=100)
+    np.testing.assert_array_equal(np.isnan(release.data), np.isnan(X))
+    for label in range(len(release.sizes)):
+        rows = release.labels == label
+        assert len(np.unique(X[rows, 2])) == 1
+        assert len(np.unique(np.isnan(X[rows, 1]))) == 1
+
+
+def test_more_columns_than_records():
+    release = shoal.mask(uniform(12, 60), 2, block=4)
+    assert release.facts["split"] == "one"
+    assert release.sizes.min() >= 2
+
+
+@pytest.mark.parametrize("method", ["v-mdav", "diameter", "centroid"])
+def test_any_method_in_a_block(method):
+    release = shoal.mask(uniform(2000, 2), 3, method=method, block=200)
+    assert release.facts["blocks"] >= 10
+    assert release.sizes.min() >= 3
+
+
+def test_the_loss_in_blocks_is_close_to_the_loss_without():
+    X = uniform(20_000, 2)
+    whole, blocks = shoal.mask(X, 3, block=0), shoal.mask(X, 3, block=2000)
+    assert whole.facts == {}
+    assert whole.loss < blocks.loss < 1.2 * whole.loss
+
+
+def test_large_tables_are_masked_in_blocks_by_themselves():
+    X = uniform(100_001, 2)
+    assert shoal.mask(X, 50).facts["block"] == 10_000
+    assert "block" not in shoal.mask(X[:, :1], 50, method="univariate").facts
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"block": 5}, "'block' must be at least 2k = 6"),
+        ({"block": 1.5}, "'block' must be a number of records"),
+        ({"block": 100, "split": "two"}, "'split' must be one of"),
+        ({"block": 100, "method": "individual-ranking"}, "'block' does not go with method 'individual-ranking'"),
+        ({"block": 100, "split": "all", "columns": list(range(41))}, "up to 40 columns"),
+    ],
+)
+def test_refusals(keywords, message):
+    with pytest.raises(InputError, match=message):
+        shoal.mask(uniform(200, 41), 3, **keywords)
+
+
+def test_one_pass_holds_everything_in_memory():
+    X = uniform(100, 2)
+    blocks = find_blocks(InMemory(X, np.zeros(100, dtype=np.int64)), 1, Blocking(20, 2, "all"))
+    assert blocks.sizes.sum() == 100

@@ -1,0 +1,117 @@
+"""The Dask engine: row by row the result of memory, on a cluster of two processes, one of which may die."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+from shoal.errors import InputError, VerificationError
+
+dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
+distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")
+
+COLUMNS = ["a", "b", "c"]
+pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        warnings.catch_warnings(),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, memory_limit="1GB", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        warnings.simplefilter("ignore")
+        yield client
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    numbers = rng.lognormal(0, 2, (4000, 3))
+    numbers[::2] = numbers[0]
+    frame = pd.DataFrame(numbers, columns=COLUMNS)
+    return frame.assign(region=rng.choice(["north", "south"], 4000), record=np.arange(4000))
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_row_by_row_the_same_as_in_memory(client, table, partitions):
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
+    release = shoal.mask(dd.from_pandas(table, npartitions=partitions), 3, columns=COLUMNS, block=200)
+    pd.testing.assert_frame_equal(release.data.compute(), expected.data, check_exact=True, check_dtype=False)
+    assert release.loss == pytest.approx(expected.loss, rel=1e-12)
+    assert release.size_histogram == expected.size_histogram
+    assert release.facts["engine"] == f"dask, {partitions} partitions"
+
+
+def test_strata_and_missing_values(client, table):
+    table = table.copy()
+    table.loc[table.index % 7 == 0, "b"] = np.nan
+    for keywords in ({"by": ["region"], "missing": "group"}, {"missing": "drop"}):
+        expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **keywords).data
+        found = shoal.mask(
+            dd.from_pandas(table, npartitions=3), 3, columns=COLUMNS, block=200, **keywords
+        ).data.compute()
+        pd.testing.assert_frame_equal(
+            found.reset_index(drop=True), expected.reset_index(drop=True), check_exact=True, check_dtype=False
+        )
+
+
+def test_a_killed_worker_changes_nothing(client, table):
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
+    pids = list(client.run(os.getpid).values())
+
+    def kill():
+        time.sleep(0.5)
+        os.kill(pids[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = shoal.mask(dd.from_pandas(table, npartitions=5), 3, columns=COLUMNS, block=200).data.compute()
+    killer.join()
+    pd.testing.assert_frame_equal(found, expected, check_exact=True, check_dtype=False)
+
+
+def test_nothing_is_released_unverified(client, table, monkeypatch):
+    from shoal.engines import dask as engine
+
+    def spoiled(job, part, *rest):
+        return part
+
+    monkeypatch.setattr(engine, "_finish", spoiled)
+    with pytest.raises(VerificationError, match="fewer than k=3"):
+        shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200)
+
+
+def test_refusals(client, table):
+    data = dd.from_pandas(table, npartitions=2)
+    with pytest.raises(InputError, match="names column 'z'"):
+        shoal.mask(data, 3, columns=["z"])
+    with pytest.raises(InputError, match="'block' must be at least 2k"):
+        shoal.mask(data, 3, columns=COLUMNS, block=5)
+    with pytest.raises(InputError, match="'region' must be numeric"):
+        shoal.mask(data, 3, columns=["region"])
+
+
+def test_files_on_a_cluster_by_its_address(client, table, tmp_path):
+    table.to_parquet(tmp_path / "in.parquet", row_group_size=900)
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
+    command = [sys.executable, "-m", "shoal", "mask", "in.parquet", "-k", "3", "-c", "a", "-c", "b", "-c", "c"]
+    more = ["--block", "200", "--engine", "dask", "--scheduler", client.scheduler.address, "-o", "out.parquet"]
+    done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True, check_dtype=False
+    )
+    with pytest.raises(InputError, match="must be a path or a Dask DataFrame"):
+        shoal.mask(table, 3, columns=COLUMNS, engine="dask")

@@ -1,0 +1,301 @@
+"""The embedded engine: row by row the result of memory, whatever the files, processes, deaths and limits."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from polars.testing import assert_frame_equal
+from pyarrow import parquet
+
+import shoal
+from shoal.demo import firms
+from shoal.engines import local
+from shoal.engines.local import is_beyond_memory
+from shoal.engines.memory import read_memory
+from shoal.engines.shuffle import Shuffle
+from shoal.engines.workers import Workers, WorkersError
+from shoal.errors import FileError, InputError, VerificationError
+from shoal.progress import fresh_state
+from shoal.tables.files import write_file
+
+COLUMNS = ["a", "b", "c"]
+
+
+def skewed(n=6000, seed=0):
+    rng = np.random.default_rng(seed)
+    numbers = rng.lognormal(0, 2, (n, 3))
+    numbers[::2] = numbers[0]
+    frame = pl.DataFrame({name: numbers[:, j] for j, name in enumerate(COLUMNS)})
+    return frame.with_columns(
+        name=pl.Series([f"record {i}" for i in range(n)]),
+        region=pl.Series(rng.choice(["north", "south"], n)),
+        weight=pl.Series(rng.uniform(1, 2, n)),
+    )
+
+
+@pytest.fixture
+def table():
+    return skewed()
+
+
+def masked(path, out, **keywords):
+    """Mask from file to file in small parts."""
+    return shoal.mask(path, 3, columns=COLUMNS, block=200, engine="local", output=out, **keywords)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(local, "RECORDS", 1500)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("groups", [700, 5000])
+def test_row_by_row_the_same_as_in_memory(table, tmp_path, processes, groups):
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=groups)
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
+    release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=processes)
+    assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
+    assert release.loss == pytest.approx(expected.loss, rel=1e-12)
+    assert release.column_loss == pytest.approx(expected.column_loss, rel=1e-12)
+    assert release.size_histogram == expected.size_histogram
+    same = ("blocks", "fused", "oversized", "rounds", "split")
+    assert {name: release.facts[name] for name in same} == {name: expected.facts[name] for name in same}
+    assert release.records == len(table)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_a_folder_and_a_glob_are_one_table(table, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i, part in enumerate(table.iter_slices(1700)):
+        part.write_parquet(folder / f"part{i}.parquet")
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
+    for name, data in (("folder", folder), ("glob", folder / "part*.parquet")):
+        masked(data, tmp_path / f"{name}.parquet")
+        assert_frame_equal(pl.read_parquet(tmp_path / f"{name}.parquet"), expected, check_exact=True)
+
+
+def test_strata_weights_missing_values_and_medians(table, tmp_path):
+    table = table.with_columns(b=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("b")))
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    for keywords in (
+        {"by": ["region"], "missing": "group"},
+        {"missing": "drop", "weights": "weight"},
+        {"missing": "group", "aggregate": "median"},
+    ):
+        expected = shoal.mask(table, 3, columns=COLUMNS, block=200, **keywords)
+        release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", **keywords)
+        assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
+        assert release.loss == pytest.approx(expected.loss, rel=1e-12)
+
+
+def test_types_are_kept(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame(
+        {
+            "a": rng.integers(0, 1000, 3000).astype(np.int16),
+            "b": rng.normal(size=3000).astype(np.float32),
+            "c": rng.normal(size=3000),
+        }
+    )
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    for integers in ("float", "round"):
+        expected = shoal.mask(table, 3, columns=COLUMNS, block=200, integers=integers)
+        release = masked(tmp_path / "in.parquet", tmp_path / "out.parquet", integers=integers)
+        assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
+        assert release.notes == expected.notes
+
+
+def test_csv_is_the_same_to_the_byte(tmp_path):
+    table = (
+        firms(4000)
+        .drop("research")
+        .with_columns(code=pl.Series([f"{i:05d}" for i in range(4000)]), note=pl.lit('a "b", c'))
+    )
+    write_file(table, tmp_path / "in.csv")
+    columns = ["sales", "assets", "employees"]
+    for integers in ("float", "round"):
+        keywords = {"columns": columns, "block": 200, "integers": integers}
+        shoal.mask(tmp_path / "in.csv", 3, output=tmp_path / "memory.csv", **keywords)
+        shoal.mask(tmp_path / "in.csv", 3, output=tmp_path / "local.csv", engine="local", **keywords)
+        assert (tmp_path / "local.csv").read_bytes() == (tmp_path / "memory.csv").read_bytes()
+
+
+def test_csv_to_parquet(tmp_path):
+    (tmp_path / "in.csv").write_text("a;id\n" + "".join(f"{i % 50},5;{i:04d}\n" for i in range(2000)))
+    shoal.mask(tmp_path / "in.csv", 3, columns=["a"], block=100, engine="local", output=tmp_path / "out.parquet")
+    out = pl.read_parquet(tmp_path / "out.parquet")
+    assert out["id"].to_list()[:2] == ["0000", "0001"]
+    assert out["a"].dtype == pl.Float64
+    assert out["a"].mean() == pytest.approx(25.0)
+
+
+def kill_workers(pids, count):
+    """Kill worker processes as they come up."""
+    killed = set()
+    while len(killed) < count and not pids["stop"]:
+        for process in list(pids["workers"]):
+            if process.pid not in killed and process.poll() is None and len(killed) < count:
+                time.sleep(1.5)
+                os.kill(process.pid, signal.SIGKILL)
+                killed.add(process.pid)
+        time.sleep(0.05)
+    pids["killed"] = killed
+
+
+def test_a_killed_worker_is_replaced(table, tmp_path, monkeypatch):
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=500)
+    pids = {"workers": [], "stop": False}
+    start = Workers._start
+
+    def seen(self):
+        process = start(self)
+        pids["workers"].append(process)
+        return process
+
+    monkeypatch.setattr(Workers, "_start", seen)
+    killer = threading.Thread(target=kill_workers, args=(pids, 2))
+    killer.start()
+    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=2)
+    pids["stop"] = True
+    killer.join()
+    assert pids["killed"]
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200)
+    assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
+
+
+def test_workers_that_keep_dying_are_an_error():
+    with Workers(1, fresh_state()) as workers, pytest.raises(WorkersError, match="died 3 times"):
+        list(workers.map(os._exit, [(1,)]))
+
+
+def test_errors_of_a_worker_arrive():
+    with Workers(1, fresh_state()) as workers:
+        with pytest.raises(InputError, match="'memory' must be a size"):
+            list(workers.map(read_memory, [("much",)]))
+        assert list(workers.map(read_memory, [("1KB",), ("2KB",)])) == [1000, 2000]
+
+
+def test_nothing_is_released_unverified(table, tmp_path, monkeypatch):
+    table.write_parquet(tmp_path / "in.parquet")
+    (tmp_path / "out.parquet").write_text("old")
+    write = local._Run._write
+
+    def spoiled(self, path, *rest):
+        write(self, path, *rest)
+        out = pl.read_parquet(path)
+        out[0, "a"] = -1.0
+        out.write_parquet(path)
+
+    monkeypatch.setattr(local._Run, "_write", spoiled)
+    with pytest.raises(VerificationError, match="fewer than k=3"):
+        masked(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert (tmp_path / "out.parquet").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_interrupt_leaves_the_old_file(tmp_path):
+    skewed(200_000).write_parquet(tmp_path / "in.parquet", row_group_size=20_000)
+    (tmp_path / "out.parquet").write_text("old")
+    command = [sys.executable, "-m", "shoal", "mask", "in.parquet", "-k", "3", "-c", "a", "-c", "b", "-c", "c"]
+    process = subprocess.Popen(
+        [*command, "--engine", "local", "-o", "out.parquet"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while process.poll() is None and not list(tmp_path.glob(".out-*/*")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted; nothing was released" in errors
+    assert (tmp_path / "out.parquet").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_the_memory_limit_is_kept(tmp_path):
+    """A table of 1.9 GB in memory, masked within 800 MB by a worker and its parent together."""
+    n, limit = 400_000, 800_000_000
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("a", pa.float64()), ("b", pa.float64()), *((f"text{j}", pa.string()) for j in range(4))])
+    with parquet.ParquetWriter(tmp_path / "in.parquet", schema) as writer:
+        for _ in range(20):
+            m = n // 20
+            texts = [pa.array([f"{i}".ljust(1200, "x") for i in rng.integers(0, 9, m)]) for _ in range(4)]
+            writer.write_table(pa.table([rng.normal(size=m), rng.normal(size=m), *texts], schema=schema))
+    code = (
+        "import shoal, sys, json; from shoal.engines.memory import peak_bytes\n"
+        f"r = shoal.mask('in.parquet', 50, columns=['a', 'b'], output='out.parquet', memory={limit})\n"
+        "print(json.dumps(r.facts))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    facts = eval(done.stdout)
+    assert facts["engine"] == "local, 1 process"
+    assert 2 * int(facts["peak memory"].split()[0]) * 1e6 <= limit
+    assert parquet.read_metadata(tmp_path / "out.parquet").num_rows == n
+
+
+def test_the_engine_is_chosen_by_size(table, tmp_path, monkeypatch):
+    table.write_parquet(tmp_path / "in.parquet")
+    assert not is_beyond_memory(tmp_path / "in.parquet", None, None)
+    assert not is_beyond_memory(table, None, None)
+    assert is_beyond_memory(tmp_path, None, None)
+    assert is_beyond_memory(tmp_path / "in.parquet", None, "2GB")
+    monkeypatch.setattr(local, "available_memory", lambda: 1000)
+    assert is_beyond_memory(tmp_path / "in.parquet", None, None)
+    assert not is_beyond_memory(tmp_path / "in.parquet", "memory", None)
+
+
+def test_records_are_regrouped_in_order(tmp_path):
+    shuffle = Shuffle(tmp_path, "test", 2, 2)
+    shuffle.write(0, np.array([1, 0, 1]), [np.array([10, 11, 12])])
+    shuffle.write(1, np.array([1, 1]), [np.array([13, 14])])
+    assert shuffle.read(0, 1)[0].tolist() == [11]
+    assert shuffle.read(1, 1)[0].tolist() == [10, 12, 13, 14]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"block": 5}, "'block' must be at least 2k"),
+        ({"block": 0}, "'block' must not be 0"),
+        ({"memory": "much"}, "'memory' must be a size"),
+        ({"memory": "1MB"}, "'memory' must be at least"),
+        ({"engine": "cloud"}, "'engine' must be"),
+        ({"columns": ["z"]}, "names column 'z'"),
+        ({"columns": ["name"]}, "'name' must be numeric, but record 1 holds 'record 0'"),
+        ({"columns": ["hole"]}, "missing in column 'hole' \\(1\\)"),
+        ({"columns": ["infinite"]}, "'infinite' must be finite, but record 6 holds inf"),
+        ({"by": ["name"]}, "the stratum name='record 0' has 1 record"),
+        ({"output": None}, "'output' must name a file"),
+        ({"output": "out.sav"}, "beyond memory"),
+        ({"weights": [1.0]}, "'weights' must name a column"),
+        ({"method": "individual-ranking"}, "does not go with method"),
+    ],
+)
+def test_refusals(tmp_path, keywords, message, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = skewed(100).with_columns(hole=pl.col("a"), infinite=pl.col("a"))
+    table[5, "hole"], table[5, "infinite"] = None, np.inf
+    table.write_parquet("in.parquet")
+    given = {"columns": COLUMNS, "engine": "local", "output": "out.parquet", **keywords}
+    with pytest.raises(InputError, match=message):
+        shoal.mask("in.parquet", 3, **given)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_no_files_are_an_error(tmp_path):
+    with pytest.raises(FileError, match="holds no file"):
+        masked(tmp_path, tmp_path / "out.parquet")
+
+
+def test_a_file_that_is_not_parquet(tmp_path):
+    (tmp_path / "in.parquet").write_text("no")
+    with pytest.raises(FileError, match=r"cannot be read as \.parquet"):
+        masked(tmp_path / "in.parquet", tmp_path / "out.parquet")
