@@ -29,7 +29,7 @@ demo: .venv/ready
 	$(BIN)/shoal demo --out demo
 
 test: .venv/kernels
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -44,6 +44,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/soria_comas.py demo/figures
 	$(BIN)/python benchmarks/best_known.py
 	$(BIN)/python benchmarks/castro.py
+	$(BIN)/python benchmarks/solanas.py
 
 clean:
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
