@@ -191,6 +191,40 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["big.parquet", "out.csv"]
 
 
+def test_an_interrupted_search_releases_its_best(folder, tmp_path):
+    process = subprocess.Popen(
+        [*SHOAL, "mask", str(folder / "firms.csv"), "-k", "3", "-c", "sales", "-c", "wages", "-m", "search",
+         "--time", "300", "-o", "out.csv"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "stopped=by hand" in printed
+    assert smallest_group(tmp_path / "out.csv", ["sales", "wages"]) >= 3
+
+
+def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
+    done = shoal(
+        "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "search", "-O", "steps=2000", "--bound",
+        "-o", tmp_path / "out.csv", "--manifest", tmp_path / "run.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "run.json").read_text())["result"]
+    assert "lower bound" in done.stdout
+    assert 0 < result["bound"] <= result["loss"]
+    timed = shoal(
+        "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "search", "--time", 1,
+        "-o", tmp_path / "timed.csv", "--manifest", tmp_path / "timed.json",
+    )  # fmt: skip
+    assert timed.returncode == 0, timed.stderr
+    again = shoal("mask", "--from-manifest", tmp_path / "timed.json")
+    assert again.returncode == 1
+    assert "limited by time" in again.stderr
+
+
 def test_help_methods_and_version_need_no_compiler():
     code = (
         "import sys; sys.argv = ['shoal', *{!r}]\nfrom shoal.cli import main\ntry: main()\nfinally: print(*sys.modules)"
