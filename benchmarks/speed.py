@@ -134,7 +134,7 @@ def pipeline() -> None:
 
 
 def start() -> None:
-    print("Start-up of the command line: wall seconds (CPU seconds) of a process, the best of five\n")
+    print("Start-up of the command line: wall seconds of a process, the best of five\n")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "in.csv"
         np.savetxt(

@@ -11,7 +11,7 @@ def mdav(X, k):
     """Three passes over the records left for every two groups; records packed in contiguous columns."""
     n, d = X.shape
     columns = X.T.copy()
-    ids = np.arange(n)
+    ids, place = np.arange(n), np.arange(n)
     total = np.zeros(d)
     for i in range(n):
         for j in range(d):
@@ -24,11 +24,11 @@ def mdav(X, k):
         r = scan(columns, ids, left, total / left, none, no_ids)
         two = left >= 3 * k
         s = scan(columns, ids, left, X[r], near, near_ids)
-        left = take(X, columns, ids, left, total, near_ids, group, labels)
+        left = take(X, columns, ids, place, left, total, near_ids, group, labels)
         group += 1
         if two:
             scan(columns, ids, left, X[s], near, near_ids)
-            left = take(X, columns, ids, left, total, near_ids, group, labels)
+            left = take(X, columns, ids, place, left, total, near_ids, group, labels)
             group += 1
     for i in range(left):
         labels[ids[i]] = group
@@ -67,16 +67,15 @@ def scan(columns, ids, left, point, near, near_ids):
 
 
 @njit(cache=True, nogil=True)
-def take(X, columns, ids, left, total, records, group, labels):
+def take(X, columns, ids, place, left, total, records, group, labels):
     """Give records their group; the last ones left take their places."""
     for record in records:
         labels[record] = group
-        place = 0
-        while ids[place] != record:
-            place += 1
         left -= 1
+        here = place[record]
         for j in range(len(total)):
             total[j] -= X[record, j]
-            columns[j, place] = columns[j, left]
-        ids[place] = ids[left]
+            columns[j, here] = columns[j, left]
+        ids[here] = ids[left]
+        place[ids[left]] = here
     return left
