@@ -112,7 +112,8 @@ def mask(
         the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``"dask"`` masks
         Parquet files on a Dask cluster.
     memory
-        The memory that engine ``"local"`` may use in all, such as ``"2GB"``; half of what is free if not given.
+        The memory that engine ``"local"`` plans with, for all its processes, such as ``"2GB"``; half of what is free if
+        not given. The summary tells the peak of a process; on a busy machine all together may exceed the plan.
     processes
         How many worker processes it has; one a processor if not given.
     scheduler
