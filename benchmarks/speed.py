@@ -152,7 +152,7 @@ def start() -> None:
         begin = time.perf_counter()
         environment = {"NUMBA_CACHE_DIR": str(cold), "PATH": ""}
         subprocess.run([sys.executable, "-m", "shoal", *mask], check=True, capture_output=True, env=environment)
-        print(f"- shoal mask, first run of a fresh install: {time.perf_counter() - begin:.2f}")
+        print(f"- shoal mask, first run with an empty kernel cache: {time.perf_counter() - begin:.2f}")
 
 
 PARTS = {"univariate": univariate, "mdav": mdav, "others": others, "pipeline": pipeline, "start": start}

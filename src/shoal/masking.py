@@ -113,7 +113,7 @@ def mask(
         Parquet files on a Dask cluster.
     memory
         The memory that engine ``"local"`` plans with, for all its processes, such as ``"2GB"``; half of what is free if
-        not given. The summary tells the peak of a process; on a busy machine all together may exceed the plan.
+        not given. The summary tells the peak of a process; all processes together may exceed the plan.
     processes
         How many worker processes it has; one a processor if not given.
     scheduler
