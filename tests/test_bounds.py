@@ -14,21 +14,35 @@ from shoal.errors import InputError
 from shoal.grouping import find_groups
 from shoal.measures import information_loss, sse
 from shoal.optimize.bounds import lower_bound
-from shoal.optimize.columns import Columns, Cuts, no_cuts, reduced_costs
+from shoal.optimize.columns import Columns
+from shoal.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
 from shoal.optimize.dual_ascent import ascend, first_duals
+from shoal.optimize.interior_point import centre
+from shoal.optimize.master import Interior, Simplex
 from shoal.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
-from shoal.optimize.separation import violated_triples
+from shoal.optimize.separation import KINDS, violated_cuts
 from shoal.optimize.set_partitioning import choose
 from shoal.progress import STOP, fresh_state
 
 LIMITS = {"room": 10**6, "most": 10**8}
 
 
+def random_cuts(random, n, count):
+    kinds = [kind for kind in KINDS if len(kind[0]) <= n]
+    chosen = [kinds[at] for at in random.integers(0, len(kinds), count)]
+    return Cuts.of([(tuple(random.choice(n, len(p), replace=False).tolist()), p, q) for p, q in chosen])
+
+
 def random_multipliers(random, n, count):
-    triples = np.array([sorted(random.choice(n, 3, replace=False)) for _ in range(count)], dtype=np.int64).reshape(
-        -1, 3
-    )
-    return random.normal(0.5, 0.5, n), Cuts(triples, random.uniform(0, 0.8, count))
+    return random.normal(0.5, 0.5, n), random_cuts(random, n, count).priced(random.uniform(0, 0.8, count))
+
+
+def left_sides(cuts, groups):
+    """The left side of every cut for a choice of groups, from its definition."""
+    return [
+        sum(sum(p for i, p in zip(records, parts, strict=True) if i in set(group)) // whole for group in groups)
+        for records, parts, whole in cuts.each()
+    ]
 
 
 def all_groups(X, size):
@@ -74,7 +88,7 @@ def test_guesses_are_groups_below_the_limit():
     X = random.normal(size=(40, 2))
     D, duals = distances(X), np.full(40, 0.3)
     W = np.empty_like(D)
-    pair_weights(D, 2, duals, no_cuts().triple, no_cuts().price, 4, W)
+    pair_weights(D, 2, duals, no_cuts(), 4, W)
     groups = guess_groups(W, 4, -1e-6)
     assert len(groups)
     assert all(len(set(group)) == 4 for group in groups.tolist())
@@ -87,7 +101,7 @@ def test_guesses_are_groups_below_the_limit():
 def test_reduced_costs_by_hand():
     X = np.array([[0.0], [2.0], [4.0], [9.0]])
     columns = Columns.of(X, [np.array([0, 1]), np.array([0, 1, 2]), np.array([2, 3])])
-    cuts = Cuts(np.array([[0, 1, 2], [1, 2, 3]]), np.array([0.25, 4.0]))
+    cuts = Cuts.of([((0, 1, 2), (1, 1, 1), 2), ((1, 2, 3), (1, 1, 1), 2)]).priced(np.array([0.25, 4.0]))
     expected = [2 - 0.3 + 0.25, 8 - 0.6 + 0.25 + 4, 12.5 - 0.7 + 4]
     np.testing.assert_allclose(reduced_costs(columns, np.array([0.1, 0.2, 0.3, 0.4]), cuts), expected)
 
@@ -106,29 +120,114 @@ def test_any_multipliers_prove_a_bound_below_the_optimum(n, k, cuts, seed, offse
         assert reduced_costs(all_groups(X + offset, size), bound.duals, priced).min() > -1e-9
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-def test_violated_triples_are_all_found(seed):
+@pytest.mark.parametrize("seed", range(5))
+def test_every_partition_fulfils_every_cut(seed):
     random = np.random.default_rng(seed)
-    n = 8
-    groups = [np.array(pair) for pair in combinations(range(n), 2)]
-    x = random.uniform(0, 1, len(groups)) ** 6
-    cover = sum(np.bincount(group, minlength=n) * w for group, w in zip(groups, x, strict=True))
-    x /= cover.max()
-    columns = Columns.of(np.zeros((n, 1)), groups)
-    least = -0.2
-    found = {tuple(t) for t in violated_triples(columns, x, n, least=least, most=999, each=999).tolist()}
-    hit = {
-        triple: sum(w for group, w in zip(groups, x, strict=True) if len(set(triple) & set(group.tolist())) >= 2)
-        for triple in combinations(range(n), 3)
-    }
-    assert found == {triple for triple, total in hit.items() if total > 1 + least}
-    assert found
+    cuts = random_cuts(random, 14, 60)
+    for _ in range(30):
+        labels = random.integers(0, random.integers(1, 7), 14)
+        groups = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
+        assert (np.array(left_sides(cuts, groups)) <= cuts.most).all()
+
+
+def test_cut_entries_and_pair_prices_agree_with_the_definition():
+    random = np.random.default_rng(0)
+    n, size = 11, 5
+    columns = all_groups(np.zeros((n, 1)), size)
+    cuts = random_cuts(random, n, 40).priced(random.uniform(0, 1, 40))
+    dense = np.zeros((len(columns), len(cuts)))
+    column, cut, times = cut_entries(columns, n, cuts)
+    dense[column, cut] = times
+    expected = [left_sides(cuts, [columns[j].tolist()]) for j in range(len(columns))]
+    np.testing.assert_array_equal(dense, expected)
+    # What the pairs of a group get is never more than what the group pays.
+    pair, price = pair_prices(cuts, size)
+    W = np.zeros((n, n))
+    np.add.at(W, (pair[:, 0], pair[:, 1]), price)
+    W += W.T
+    got = np.array([sum(W[i, j] for i, j in combinations(columns[g], 2)) for g in range(len(columns))])
+    assert (got <= dense @ cuts.price + 1e-12).all()
+    assert got.max() > 0
+
+
+def test_cuts_joined_and_taken_apart():
+    cuts = random_cuts(np.random.default_rng(1), 12, 9).priced(np.arange(9.0))
+    parts = cuts.take(np.array([4, 2])).join(cuts.take(np.array([0])))
+    assert parts.each() == [cuts.each()[4], cuts.each()[2], cuts.each()[0]]
+    assert parts.price.tolist() == [4.0, 2.0, 0.0]
+    np.testing.assert_array_equal(parts.most, cuts.most[[4, 2, 0]])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_interior_point_and_simplex_agree_with_a_linear_programme_of_scipy(seed):
+    from scipy.optimize import linprog
+
+    random = np.random.default_rng(seed)
+    n = 9
+    X = random.normal(size=(n, 2))
+    columns = all_groups(X, 3).join(all_groups(X, 4))
+    cuts = random_cuts(random, n, 25) if seed else no_cuts()
+    rows = np.zeros((n, len(columns)))
+    rows[columns.member, np.repeat(np.arange(len(columns)), columns.sizes)] = 1.0
+    dense = np.zeros((len(cuts), len(columns)))
+    column, cut, times = cut_entries(columns, n, cuts)
+    dense[cut, column] = times
+    wanted = linprog(columns.cost, dense if seed else None, cuts.most if seed else None, rows, np.ones(n)).fun
+    interior = Interior(n, columns, cuts, lambda: False).solve(1e-9)
+    # The simplex method gets half of the columns and cuts later.
+    half, cut_half = len(columns) // 2, len(cuts) // 2
+    simplex = Simplex(
+        n, columns.take(np.arange(half, len(columns))), cuts.take(np.arange(cut_half)), lambda: False,
+        unit=wanted, deadline=np.inf,
+    )  # fmt: skip
+    simplex.solve(0.0)
+    simplex.add(columns.take(np.arange(half)))
+    simplex.cut(cuts.take(np.arange(cut_half, len(cuts))))
+    for found in (interior, simplex.solve(0.0)):
+        assert found.value == pytest.approx(wanted, rel=1e-6)
+        assert found.duals.sum() - found.cuts.worth.sum() == pytest.approx(wanted, rel=1e-6)
+        assert found.cuts.price.min(initial=0.0) >= 0
+    assert reduced_costs(columns, interior.duals, interior.cuts).min() > -1e-6
+    np.testing.assert_allclose(rows @ interior.x, 1.0, atol=1e-6)
+
+
+def test_interior_point_stops_when_told_or_without_a_solution():
+    start, row, ones = np.array([0, 1, 2]), np.array([0, 1]), np.ones(2)
+    assert centre(start, row, ones, ones, np.ones(2), tolerance=1e-9, over=lambda: True) is None
+    # No column covers the second row.
+    assert centre(np.array([0, 1]), np.array([0]), ones[:1], ones[:1], ones, tolerance=1e-9, over=lambda: False) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cuts_found_are_violated_as_said_and_once_each(seed):
+    random = np.random.default_rng(seed)
+    n = 20
+    X = random.normal(size=(n, 2))
+    columns = all_groups(X, 3)
+    x = Interior(n, columns, no_cuts(), lambda: False).solve(1e-9).x
+    cuts = violated_cuts(columns, x, n, least=0.05, most=10, each=3)
+    column, cut, times = cut_entries(columns, n, cuts)
+    left = np.bincount(cut, x[column] * times, minlength=len(cuts))
+    assert (left > cuts.most + 0.04).all()
+    assert len(set(cuts.each())) == len(cuts)
+    used = np.zeros((n, len(KINDS)), dtype=int)
+    for records, parts, whole in cuts.each():
+        kind = KINDS.index((tuple(sorted(parts, reverse=True)), whole))
+        used[list(records), kind] += 1
+    assert used.max(initial=0) <= 3
+
+
+def test_a_violated_triple_is_found():
+    pairs = [np.array(pair) for pair in ([0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5])]
+    cuts = violated_cuts(Columns.of(np.zeros((6, 1)), pairs), np.full(6, 0.5), 6, least=0.1, most=9, each=1)
+    triples = {records for records, parts, whole in cuts.each() if (parts, whole) == ((1, 1, 1), 2)}
+    assert triples == {(0, 1, 2), (3, 4, 5)}
 
 
 def test_set_partitioning_finds_the_best_choice():
     X = np.random.default_rng(2).normal(size=(9, 2))
     columns = all_groups(X, 3).join(all_groups(X, 4)).join(all_groups(X, 5))
-    choice = choose(columns, 9, 1e9, triples=np.array([[0, 1, 2]]), state=fresh_state())
+    choice = choose(columns, 9, 1e9, cuts=Cuts.of([((0, 1, 2), (1, 1, 1), 2)]), state=fresh_state())
     assert choice.proven
     assert sse(X, choice.labels) == pytest.approx(best_partition(X, 3))
     nothing = choose(columns, 9, best_partition(X, 3) * 0.99, state=fresh_state())
@@ -170,11 +269,11 @@ def test_the_bound_is_below_the_loss_and_verifiable(X, k):
 
 
 @pytest.mark.parametrize("k", [7, 8])
-def test_large_groups_are_bounded_by_dual_ascent(k):
+def test_large_groups_are_bounded_closely(k):
     X = np.random.default_rng(k).normal(size=(60, 2))
     outcome = find_groups(X, k, "search", steps=500, seed=0, bound=True)
     value = sse(X, outcome.labels)
-    assert 0.9 * value <= outcome.bound <= value
+    assert 0.97 * value <= outcome.bound <= value
     assert shoal.verify_bound(X, k, outcome.certificate)
 
 
@@ -208,10 +307,14 @@ def test_altered_certificates_are_rejected_or_prove_less():
     assert not shoal.verify_bound(X, 3, replace(good, bound=optimum * 1.001))
     assert not shoal.verify_bound(X, 4, good)
     assert not shoal.verify_bound(X * 0.9, 3, good)
-    cut = replace(good, triples=np.array([[0, 1, 2]]), prices=np.array([-0.1]))
-    assert "negative" in shoal.verify_bound(X, 3, cut).reason
-    twice = replace(good, triples=np.array([[0, 1, 1]]), prices=np.array([0.1]))
-    assert "twice" in shoal.verify_bound(X, 3, twice).reason
+    for cut, price, reason in [
+        (((0, 1, 2), (1, 1, 1), 2), -0.1, "negative"),
+        (((0, 1, 1), (1, 1, 1), 2), 0.1, "twice"),
+        (((0, 1, 40), (1, 1, 1), 2), 0.1, "does not name"),
+        (((0, 1, 2), (1, 0, 1), 2), 0.1, "not positive"),
+    ]:
+        wrong = replace(good, cuts=Cuts.of([cut]).priced(np.array([price])))
+        assert reason in shoal.verify_bound(X, 3, wrong).reason
     with pytest.raises(InputError, match="a dual for each"):
         shoal.verify_bound(X[:30], 3, good)
 

@@ -2,9 +2,9 @@ r"""A lower bound on the SSE of every partition, from any multipliers, valid wha
 
 For duals π of any sign and cut prices μ ≥ 0 let r(G) be the reduced cost (`shoal.optimize.pricing`). Suppose a
 number f_i ≥ 0 for each record such that r(G) + Σ_{i∈G} f_i ≥ 0 for every group G of the sizes that matter. Summed
-over the groups of a partition, where every record counts once and each cut's triple is met at most once,
+over the groups of a partition, where every record counts once and each cut is fulfilled (`shoal.optimize.cuts`),
 
-    SSE = Σ c_G ≥ Σ_i (π_i − f_i) − Σ_R μ_R.
+    SSE = Σ c_G ≥ Σ_i (π_i − f_i) − Σ_R μ_R ⌊p(R)/q⌋.
 
 **The sizes that matter.** Some best partition has groups of k … 2k−1 records only, since splitting a larger group
 never adds to the SSE (Domingo-Ferrer and Mateo-Sanz 2002). Without cuts size k is enough: for a group G of s > k
@@ -17,7 +17,8 @@ is enough for each of them. So multipliers that are slightly infeasible, by a so
 generation was stopped, cost little, and where they are infeasible only.
 
 **Rounding.** The enumeration is exact on weights rounded down. For the groups it finds, r(G) is computed in float64
-with at most d + s² + 8 roundings of each term, and that much is taken off. The final sum is correctly rounded.
+with at most d + s² + 8 roundings of each term and one for each cut, and that much is taken off. The final sum is
+correctly rounded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from math import fsum
 
 import numpy as np
 
-from shoal.optimize.columns import Columns, Cuts, reduced_costs
+from shoal.optimize.columns import Columns
+from shoal.optimize.cuts import Cuts, reduced_costs
 from shoal.optimize.pricing import enumerate_groups
 from shoal.types import Floats, Ints, State
 
@@ -65,11 +67,11 @@ def sizes_that_matter(n: int, k: int, cuts: Cuts) -> range:
 
     Examples
     --------
-    >>> from shoal.optimize.columns import no_cuts
+    >>> from shoal.optimize.cuts import no_cuts
     >>> sizes_that_matter(100, 3, no_cuts())
     range(3, 4)
     """
-    return range(k, min(2 * k - 1, n) + 1) if len(cuts.price) else range(k, k + 1)
+    return range(k, min(2 * k - 1, n) + 1) if len(cuts) else range(k, k + 1)
 
 
 def lower_bound(
@@ -92,7 +94,7 @@ def lower_bound(
 
     Examples
     --------
-    >>> from shoal.optimize.columns import no_cuts
+    >>> from shoal.optimize.cuts import no_cuts
     >>> from shoal.optimize.pricing import distances
     >>> from shoal.progress import fresh_state
     >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
@@ -115,8 +117,8 @@ def lower_bound(
             continue
         columns = Columns.of(X, list(found.groups))
         rest = reduced_costs(columns, duals, cuts)
-        weight = columns.cost + np.add.reduceat(np.abs(duals)[columns.member], columns.start[:-1]) + cuts.price.sum()
-        slack = weight * (d + size * size + 8) * 2.0**-52
+        weight = columns.cost + np.add.reduceat(np.abs(duals)[columns.member], columns.start[:-1]) + cuts.worth.sum()
+        slack = weight * (d + size * size + 8 + len(cuts)) * 2.0**-52
         short = np.maximum(slack - rest, 0.0) / size
         before = fix.copy()
         np.maximum.at(fix, columns.member, np.repeat(short, size))
@@ -124,7 +126,7 @@ def lower_bound(
         np.maximum.at(exact, columns.member, np.repeat(np.maximum(-rest, 0.0) / size, size))
         tolerance += float((fix - exact).sum())
         violating.extend(found.groups[rest < 0])
-    value = fsum([*duals, *(-fix), *(-cuts.price)])
+    value = fsum([*duals, *(-fix), *(-cuts.worth)])
     # π − f is rounded when it is stored as the repaired dual, one unit in the last place a record.
     value -= abs(value) * 2.0**-50
     return Bound(value, duals - fix, cuts, tolerance, Columns.of(X, violating), visited)

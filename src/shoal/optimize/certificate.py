@@ -1,6 +1,6 @@
 """Certificates: what a proof of a lower bound rests on, and its check without the solver that found it.
 
-A certificate holds multipliers: a dual for each record and prices of cuts. Any multipliers prove some bound
+A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
 (`shoal.optimize.bounds`); checking means to price all groups again, by enumeration in exact sums, and to see that what
 they prove is not less than what is claimed. Nothing of the search, the columns or the linear programme is believed.
 """
@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from shoal.errors import InputError
 from shoal.measures import sst
 from shoal.optimize.bounds import lower_bound
-from shoal.optimize.columns import Cuts
+from shoal.optimize.cuts import Cuts
 from shoal.optimize.pricing import distances
 from shoal.progress import fresh_state
-from shoal.types import Floats, Ints
+from shoal.types import Floats
 
 __all__ = ["BoundCheck", "Certificate", "verify_bound"]
 
@@ -33,8 +33,8 @@ class Certificate:
         The least size of a group.
     duals
         One multiplier a record.
-    triples, prices
-        Subset-row cuts ``(c, 3)`` and their multipliers, none negative.
+    cuts
+        Inequalities that every partition fulfils, with their multipliers, none negative.
     bound
         The claim: no partition into groups of at least k records has a smaller SSE.
     optimum
@@ -45,8 +45,7 @@ class Certificate:
 
     k: int
     duals: Floats
-    triples: Ints
-    prices: Floats
+    cuts: Cuts
     bound: float
     optimum: float | None = None
 
@@ -105,18 +104,18 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
     Examples
     --------
     >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
-    >>> claim = Certificate(2, np.ones(4), np.empty((0, 3), dtype=np.int64), np.empty(0), bound=3.999)
+    >>> from shoal.optimize.cuts import no_cuts
+    >>> claim = Certificate(2, np.ones(4), no_cuts(), bound=3.999)
     >>> verify_bound(X, 2, claim).valid
     True
-    >>> verify_bound(X, 2, Certificate(2, np.ones(4) * 1.1, claim.triples, claim.prices, bound=4.4)).valid
+    >>> verify_bound(X, 2, Certificate(2, np.ones(4) * 1.1, no_cuts(), bound=4.4)).valid
     False
     """
     records = np.ascontiguousarray(X, dtype=np.float64)
     records = records[:, None] if records.ndim == 1 else records
     n = len(records)
     duals = np.ascontiguousarray(certificate.duals, dtype=np.float64)
-    triples = np.ascontiguousarray(certificate.triples, dtype=np.int64)
-    prices = np.ascontiguousarray(certificate.prices, dtype=np.float64)
+    cuts = certificate.cuts
     if duals.shape != (n,):
         raise InputError(f"Parameter 'certificate' must have a dual for each of the {n} records, got {len(duals)}.")
 
@@ -125,17 +124,11 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
 
     if certificate.k != k:
         return fail(f"the certificate is for k={certificate.k}, not k={k}")
-    if not np.isfinite(records).all() or not np.isfinite(duals).all() or not np.isfinite(prices).all():
+    if not np.isfinite(records).all() or not np.isfinite(duals).all() or not np.isfinite(cuts.price).all():
         return fail("records and multipliers must be finite")
-    if (prices < 0).any():
-        return fail("the price of a cut is negative")
-    if triples.shape != (len(prices), 3) or (triples < 0).any() or (triples >= n).any():
-        return fail("a cut does not name three records")
-    if (np.diff(np.sort(triples, axis=1), axis=1) == 0).any():
-        return fail("a cut names a record twice")
-    found = lower_bound(
-        records, distances(records), k, duals, Cuts(triples, prices), room=5_000_000, most=most, state=fresh_state()
-    )
+    if wrong := _wrong_cuts(cuts, n):
+        return fail(wrong)
+    found = lower_bound(records, distances(records), k, duals, cuts, room=5_000_000, most=most, state=fresh_state())
     if found is None:
         return fail("too many groups violate the multipliers")
     total = sst(records)
@@ -149,3 +142,17 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
         found.visited,
         "" if valid else "the multipliers prove less than is claimed",
     )
+
+
+def _wrong_cuts(cuts: Cuts, n: int) -> str:
+    """Say what is wrong with the cuts: only positive weights of distinct records make inequalities that always hold."""
+    if (cuts.price < 0).any():
+        return "the price of a cut is negative"
+    if (cuts.part < 1).any() or (cuts.whole < 1).any():
+        return "the weights of a cut are not positive"
+    for records, parts, _ in cuts.each():
+        if len(parts) != len(records) or not all(0 <= i < n for i in records):
+            return "a cut does not name records of the table"
+        if len(set(records)) < len(records):
+            return "a cut names a record twice"
+    return ""

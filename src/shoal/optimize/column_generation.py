@@ -1,18 +1,15 @@
-"""Column generation with cuts: the linear relaxation over all groups, its duals, and groups worth choosing from.
+"""Column generation: the linear relaxation over all groups, and the cuts that close most of its gap.
 
-J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An algorithm for the microaggregation problem using column
-generation, Computers & Operations Research 144 (2022); D. Aloise, P. Hansen, C. Rocha and É. Santi, Column generation
-bounds for numerical microaggregation, Journal of Global Optimization 60 (2014). The master problem is solved over the
-groups known so far; groups of negative reduced cost are looked for among those that the search has seen, then by a
-heuristic, then by enumeration (`shoal.optimize.pricing`). When there is none, subset-row cuts that the fractional
-solution violates are added (`shoal.optimize.separation`) and it goes on.
+The master problem (`shoal.optimize.master`) is solved over the groups known so far. Groups of negative reduced cost
+are looked for among those that the search has seen and by a heuristic, then by enumeration
+(`shoal.optimize.pricing`), which also turns the duals into a proven bound (`shoal.optimize.bounds`). When there is
+none, cuts that the fractional solution violates are added (`shoal.optimize.separation`) and it goes on.
 
-Duals are smoothed (Wentges 1997): groups are priced at a mixture of the duals of the best bound and those of the
-master, since the latter jump about. Whenever the enumeration is complete, `shoal.optimize.bounds` turns whatever
-duals there are into a proven bound.
+Without cuts the master is solved by an interior-point method, to a tolerance that follows the distance still to go,
+which keeps its duals central (Gondzio, González-Brevis and Munari 2013); with cuts by the simplex method.
 
-Each round costs one linear programme of n + cuts rows, O(n² k) for the heuristic and O(n) for each prefix of the
-enumeration. Memory O(n²).
+Each round costs one linear programme, O(n² k) for the heuristic and O(n) for each prefix of the enumeration.
+Memory O(n²).
 """
 
 from __future__ import annotations
@@ -23,23 +20,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.optimize.bounds import Bound, lower_bound, sizes_that_matter
-from shoal.optimize.columns import Columns, Cuts, no_cuts, reduced_costs
+from shoal.optimize.columns import Columns
+from shoal.optimize.cuts import Cuts, no_cuts, reduced_costs
 from shoal.optimize.dual_ascent import ascend, first_duals
-from shoal.optimize.master import Master
+from shoal.optimize.master import Interior, Master, Relaxed, Simplex
 from shoal.optimize.pricing import distances, guess_groups, pair_weights
-from shoal.optimize.separation import violated_triples
+from shoal.optimize.separation import violated_cuts
 from shoal.progress import STOP, publish
 from shoal.types import Floats, Ints, State
 
 __all__ = ["ColumnGeneration", "Limits"]
 
-# Above this size the master problem is so degenerate that column generation stalls, and to price cuts would mean to
-# enumerate groups of up to 2k−1 records: the duals are found by ascent instead.
-_SMALL = 6
-# Ascents, each followed by a proof that teaches the next what it missed.
-_CLIMBS = 40
+# Ascents before the first linear programme, each followed by a proof that teaches the next what it missed.
+_CLIMBS = 2
 # Rounds of heuristic pricing before groups are recombined: a few bring nearly all the gain.
 _GUESSES = 8
+# The accuracy of the first and of the last linear programmes.
+_COARSE, _FINE = 1e-2, 1e-6
+# Columns for each record that the master problem keeps when cuts begin.
+_KEEP = 6
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class ColumnGeneration:
     X: Floats
     k: int
     upper: float
-    columns: Columns  # what the search has seen
+    seen: Columns  # groups that the search has met
     incumbent: int  # so many of them, the first, are a partition
     state: State
     limits: Limits
@@ -84,12 +83,9 @@ class ColumnGeneration:
         self.D = distances(self.X)
         self.W = np.empty_like(self.D)
         first = np.arange(self.incumbent)
-        self.large = self.k > _SMALL
-        self.master = Master(
-            self.n, self.columns.take(first), upper=self.upper, method="ipm" if self.large else "simplex"
-        )
+        self.master: Master = Interior(self.n, self.seen.take(first), no_cuts(), self.over)
         self.known = set(self.master.columns.keys())
-        self.taken = np.zeros(len(self.columns), dtype=bool)
+        self.taken = np.zeros(len(self.seen), dtype=bool)
         self.taken[first] = True
         # Reduced costs matter in relation to the share of one record.
         self.noise = 1e-7 * self.upper / self.n
@@ -109,46 +105,60 @@ class ColumnGeneration:
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
-        # A bound early, whatever becomes of the rest, and a centre for the smoothing.
-        self._climb(_CLIMBS if self.large else 2)
-        if self.large:
+        # A bound early, whatever becomes of the rest.
+        self._climb()
+        answer = self.relax(2e-6)
+        if answer is None or self.closed():
             return
-        last = -np.inf
-        for cut_round in range(self.limits.rounds + 1):
-            answer = self.relax(1e-3 if cut_round == 0 else 0.05)
+        master = self._simplex(answer)
+        weak = 0
+        for _ in range(self.limits.rounds):
+            last = self.bound
+            answer = self.relax(2e-6)
             if answer is None or self.closed():
                 return
-            x, cuts = answer
-            gained = self.value - last
-            last = self.value
-            if cut_round == self.limits.rounds or gained < 0.002 * (self.upper - self.value):
-                break
-            self._forget_cuts(cuts)
-            triples = self._fresh(
-                violated_triples(self.master.columns, x, self.n, least=1e-3, most=self.n // 4, each=4)
-            )
-            if not len(triples):
-                break
-            self.master.cut(triples)
-        self.relax(1e-3)
+            weak = weak + 1 if self.bound - last < 2e-6 * self.bound else 0
+            if weak == 4:
+                return
+            master.drop(np.flatnonzero(answer.cuts.price <= self.noise))
+            x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
+            fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3)
+            have = set(master.cuts.each())
+            fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
+            if not len(fresh):
+                return
+            master.cut(fresh)
 
-    def _climb(self, turns: int) -> None:
-        """Ascend in the duals and prove what they are worth; for large groups instead of the master problem."""
+    def _simplex(self, answer: Relaxed) -> Simplex:
+        """Go on with the simplex method, from the columns that matter; the others go back to those seen."""
+        columns = self.master.columns
+        rest = reduced_costs(columns, answer.duals, answer.cuts)
+        # Without a partition among the columns there may be no solution at all.
+        rest[: self.incumbent] = 0.0
+        order = np.argsort(rest, kind="stable")
+        keep, go = np.sort(order[: _KEEP * self.n]), np.sort(order[_KEEP * self.n :])
+        gone = columns.take(go)
+        self.known.difference_update(gone.keys())
+        self.seen, self.taken = self.seen.join(gone), np.concatenate([self.taken, np.zeros(len(go), dtype=bool)])
+        simplex = Simplex(
+            self.n, columns.take(keep), no_cuts(), self.over, unit=self.upper, deadline=self.limits.deadline
+        )
+        self.master = simplex
+        return simplex
+
+    def _climb(self) -> None:
+        """Ascend in the duals and prove what they are worth."""
         duals = first_duals(self.X, self._incumbent_labels())
         known = np.empty((0, self.k), dtype=np.int64)
         began = time.monotonic()
-        for turn in range(turns):
+        for turn in range(_CLIMBS):
             if self.over() or self.closed():
                 return
-            # The proof that follows needs time too, and so does column generation where it is worth it.
-            if self.large:
-                until = time.monotonic() + 0.7 * (self.limits.deadline - time.monotonic())
-            else:
-                until = began + 0.1 * (turn + 1) * (self.limits.deadline - began)
+            # The proof that follows needs time too, and column generation most.
+            until = began + 0.1 * (turn + 1) * (self.limits.deadline - began)
             duals = ascend(self.X, self.D, self.k, duals, self.upper, known, steps=100, until=until, over=self.over)
-            before = self.bound
             bound = self._prove(duals, no_cuts())
-            if bound is None or (turn > 2 and self.bound - before < 1e-3 * (self.upper - self.bound)):
+            if bound is None:
                 return
             # What the heuristic missed is known from now on.
             known = np.vstack([known, bound.columns.member.reshape(-1, self.k)])[-30 * self.n :]
@@ -158,60 +168,75 @@ class ColumnGeneration:
     def _incumbent_labels(self) -> Ints:
         labels = np.empty(self.n, dtype=np.int64)
         for g in range(self.incumbent):
-            labels[self.columns[g]] = g
+            labels[self.seen[g]] = g
         return labels
 
-    def relax(self, share: float) -> tuple[Floats, Cuts] | None:
-        """Price until value and bound of the relaxation differ by less than a share of the gap; None out of time."""
-        mix = 0.5
+    def relax(self, accuracy: float) -> Relaxed | None:
+        """Price until value and bound of the relaxation agree to a relative accuracy; None out of time."""
+        tolerance = _COARSE if self.value == np.inf else 1e-4
+        latest: Relaxed | None = None
         while True:
-            answer = self.master.solve(self.limits.deadline - time.monotonic())
-            if answer is None or self.over():
+            answer = self.master.solve(tolerance)
+            if answer is None:
+                # Out of time: what the last duals are worth may still be told.
+                if latest is not None and not self.state[STOP]:
+                    self._prove(latest.duals, latest.cuts)
                 return None
-            self.value, duals, cuts, x = answer
-            if self._from_seen(duals, cuts) >= 50:
+            latest = answer
+            self.value = answer.value
+            fresh, short = self._price(answer)
+            if fresh > self.n // 40:
+                tolerance = float(np.clip(0.1 * short / self.value, _FINE, _COARSE))
                 continue
-            centre = duals
-            if self.best is not None and mix > 0:
-                centre = mix * self.best.duals + (1 - mix) * duals
-            if self._from_guesses(centre, cuts) >= 20:
+            bound = self._prove(answer.duals, answer.cuts)
+            if bound is None:
+                # Too many groups are violated to list them: closer to the optimum there are fewer.
+                if not fresh:
+                    return None
+                tolerance = max(0.1 * tolerance, _FINE)
                 continue
-            bound = self._prove(centre, cuts)
-            fresh = 0
-            if bound is not None:
-                rest = reduced_costs(bound.columns, centre, cuts)
-                worst = bound.columns.take(np.argsort(rest, kind="stable")[:2000])
-                fresh = self._add(worst, duals, cuts)
-            close = self.value - self.bound <= max(1e-6 * self.value, share * (self.upper - self.value))
-            if close or (not fresh and mix == 0):
-                return x, cuts
+            rest = reduced_costs(bound.columns, answer.duals, answer.cuts)
+            worst = bound.columns.take(np.argsort(rest, kind="stable")[:2000])
+            fresh += self._add(worst, answer.duals, answer.cuts)
+            apart = self.value - self.bound
+            if apart <= accuracy * self.value and tolerance <= 1e-4:
+                return answer
             if not fresh:
-                mix = 0.0
+                if tolerance <= _FINE:
+                    return answer
+                tolerance /= 10
+            tolerance = float(np.clip(0.1 * apart / self.value, _FINE, tolerance))
 
     def relax_seen(self) -> Floats | None:
         """Solve the relaxation over the groups seen, and some guessed; return the duals, None out of time."""
-        for guesses in range(_GUESSES + 1):
-            answer = self.master.solve(self.limits.deadline - time.monotonic())
+        tolerance = _COARSE
+        duals = None
+        for _ in range(2 * _GUESSES):
+            answer = self.master.solve(tolerance)
             if answer is None:
                 return None
-            self.value, duals, cuts, _ = answer
-            while self._from_seen(duals, cuts):
-                answer = self.master.solve(self.limits.deadline - time.monotonic())
-                if answer is None:
-                    return None
-                self.value, duals, cuts, _ = answer
-            if guesses == _GUESSES or self._from_guesses(duals, cuts) <= self.n // 20:
+            duals = answer.duals
+            self.value = answer.value
+            fresh, short = self._price(answer)
+            if fresh <= self.n // 20 and tolerance <= 1e-4:
                 break
+            tolerance = float(np.clip(0.1 * short / self.value, 1e-4, _COARSE))
         return duals
 
+    def _price(self, answer: Relaxed) -> tuple[int, float]:
+        """Add columns of negative reduced cost, seen or guessed; return how many, and by how much the duals are off."""
+        short = np.zeros(self.n)
+        fresh = self._from_seen(answer.duals, answer.cuts, short)
+        fresh += self._from_guesses(answer.duals, answer.cuts, short)
+        return fresh, float(short.sum())
+
     def _prove(self, duals: Floats, cuts: Cuts) -> Bound | None:
-        active = Cuts(cuts.triple[cuts.price > 0], cuts.price[cuts.price > 0])
         bound = lower_bound(
             self.X,
             self.D,
             self.k,
             duals,
-            active,
+            cuts.take(np.flatnonzero(cuts.price > self.noise)),
             room=self.limits.room,
             most=self.limits.most,
             state=self.state,
@@ -221,36 +246,29 @@ class ColumnGeneration:
             publish(self.state, bound=bound.value)
         return bound
 
-    def _from_seen(self, duals: Floats, cuts: Cuts) -> int:
-        rest = reduced_costs(self.columns, duals, cuts)
+    def _from_seen(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
+        rest = reduced_costs(self.seen, duals, cuts)
         rest[self.taken] = 0.0
-        order = np.argsort(rest, kind="stable")[:1000]
+        order = np.argsort(rest, kind="stable")[: 3 * self.n]
         order = order[rest[order] < -self.noise]
         self.taken[order] = True
-        return self._add(self.columns.take(order), duals, cuts)
+        return self._add(self.seen.take(order), duals, cuts, short)
 
-    def _from_guesses(self, centre: Floats, cuts: Cuts) -> int:
+    def _from_guesses(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
         added = 0
         for size in sizes_that_matter(self.n, self.k, cuts)[:3]:
-            pair_weights(self.D, self.X.shape[1], centre, cuts.triple, cuts.price, size, self.W)
+            pair_weights(self.D, self.X.shape[1], duals, cuts, size, self.W)
             groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise), axis=1), axis=0)
-            added += self._add(Columns.of(self.X, groups), centre, cuts)
+            added += self._add(Columns.of(self.X, groups), duals, cuts, short)
         return added
 
-    def _add(self, columns: Columns, duals: Floats, cuts: Cuts) -> int:
-        """Add the columns that are new and have a negative reduced cost to the master."""
+    def _add(self, columns: Columns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
+        """Add the columns that are new and have a negative reduced cost; note what each record is short of."""
         keys = columns.keys()
         rest = reduced_costs(columns, duals, cuts)
+        if short is not None:
+            np.maximum.at(short, columns.member, np.repeat(-rest / columns.sizes, columns.sizes))
         fresh = [j for j, key in enumerate(keys) if key not in self.known and rest[j] < -self.noise]
         self.known.update(keys[j] for j in fresh)
         self.master.add(columns.take(np.array(fresh, dtype=np.int64)))
         return len(fresh)
-
-    def _fresh(self, triples: Ints) -> Ints:
-        have = set(map(tuple, self.master.triples.tolist()))
-        return np.array([t for t in triples.tolist() if tuple(t) not in have], dtype=np.int64).reshape(-1, 3)
-
-    def _forget_cuts(self, cuts: Cuts) -> None:
-        idle = np.flatnonzero(cuts.price <= 1e-9 * self.upper)
-        if len(idle):
-            self.master.drop_cuts(idle)

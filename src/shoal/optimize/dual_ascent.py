@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from shoal.measures import centroids
+from shoal.optimize.cuts import no_cuts
 from shoal.optimize.pricing import guess_groups, pair_weights
 from shoal.types import Floats, Ints
 
@@ -108,7 +109,7 @@ def ascend(
     """
     n, d = X.shape
     W, short, slope = np.empty_like(D), np.empty(n), np.empty(n)
-    no_triple, no_price = np.empty((0, 3), dtype=np.int64), np.empty(0)
+    none = no_cuts()
     # The groups met are remembered: steps that judge by them alone are cheap.
     first = len(known)
     memory, cost = np.empty((first + _MEMORY * n, k), dtype=np.int64), np.empty(first + _MEMORY * n)
@@ -119,7 +120,7 @@ def ascend(
     for turn in range(steps):
         if over() or time.monotonic() >= until:
             break
-        pair_weights(D, d, duals, no_triple, no_price, k, W)
+        pair_weights(D, d, duals, none, k, W)
         place = first + turn % _MEMORY * n
         memory[place : place + n] = guess_groups(W, k, np.inf)
         _costs(D, memory[place : place + n], cost[place : place + n])

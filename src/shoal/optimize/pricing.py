@@ -2,13 +2,13 @@ r"""Pricing: find every group whose reduced cost is below a limit, or show that 
 
 For duals π (one a record) and cut prices μ ≥ 0 the reduced cost of a group G of s records is
 
-    r(G) = T_G / s − Σ_{i∈G} π_i + Σ_R μ_R [|G ∩ R| ≥ 2],      T_G = Σ_{pairs of G} D_ij.
+    r(G) = T_G / s − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋,      T_G = Σ_{pairs of G} D_ij.
 
-**Pair weights.** s·Σ π_i = s/(s−1) Σ_pairs (π_i + π_j), since each record is in s−1 pairs. And a group that holds
-two (three) of R's records has one (three) of its pairs, so [|G ∩ R| ≥ 2] ≥ (pairs of R in G)/3, with equality at
-three. Hence s·r(G) ≥ w(G), the sum over the pairs of G of
+**Pair weights.** s·Σ π_i = s/(s−1) Σ_pairs (π_i + π_j), since each record is in s−1 pairs. And what a group pays for a
+cut is at least what its pairs get of the price, b_ij μ_R each (`shoal.optimize.cuts.pair_prices`). Hence s·r(G) ≥ w(G),
+the sum over the pairs of G of
 
-    w_ij = D_ij − s/(s−1) (π_i + π_j) + s/3 Σ_{R ∋ i,j} μ_R,
+    w_ij = D_ij − s/(s−1) (π_i + π_j) + s Σ_R b_ij μ_R,
 
 with equality when no cut has a price. A group with r(G) ≤ limit therefore has w(G) ≤ s·limit.
 
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from shoal.optimize.columns import Cuts
+from shoal.optimize.cuts import Cuts, pair_prices
 from shoal.progress import STOP
 from shoal.types import Floats, Ints, State
 
@@ -67,34 +67,36 @@ def distances(X: Floats) -> Floats:
     return out
 
 
+def pair_weights(D: Floats, d: int, duals: Floats, cuts: Cuts, size: int, out: Floats) -> None:
+    """Write the weights w_ij for groups of one size (d columns of data), rounded down so that all sums are exact."""
+    pair, price = pair_prices(cuts, size)
+    _weights(D, d, duals, pair, price, size, out)
+
+
 @njit(cache=True, nogil=True)
-def pair_weights(D: Floats, d: int, duals: Floats, triple: Ints, price: Floats, s: int, out: Floats) -> None:
-    """Write the weights w_ij for size s (d columns of data), rounded down so that all sums of the search are exact."""
+def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int, out: Floats) -> None:
     n = len(D)
     c = s / (s - 1.0)
     top = 0.0
     for i in range(n):
         for j in range(n):
             out[i, j] = D[i, j] - c * (duals[i] + duals[j])
-    for t in range(len(triple)):
-        extra = s * price[t] / 3.0
-        for a in range(3):
-            for b in range(3):
-                if a != b:
-                    out[triple[t, a], triple[t, b]] += extra
+    for t in range(len(pair)):
+        i, j = pair[t, 0], pair[t, 1]
+        out[i, j] += s * price[t]
+        out[j, i] += s * price[t]
+        top = max(top, s * price[t])
     for i in range(n):
         for j in range(n):
             if i != j:
                 top = max(top, abs(out[i, j]), D[i, j])
         top = max(top, 2.0 * c * abs(duals[i]))
-    for t in range(len(triple)):
-        top = max(top, s * price[t])
     if top == 0.0:
         top = 1.0
     # At most 2^51 units in any sum of up to s² weights.
     unit = 2.0 ** (np.ceil(np.log2(top * s * s)) - 51.0)
     # The distances are off by at most d + 3 roundings, the lines above by a few for each cut of a pair.
-    below = top * (d + 64.0) * 2.0**-51
+    below = top * (d + 64.0 + len(pair)) * 2.0**-51
     for i in range(n):
         for j in range(n):
             out[i, j] = np.floor((out[i, j] - below) / unit) * unit
@@ -228,7 +230,7 @@ def enumerate_groups(
 
     Examples
     --------
-    >>> from shoal.optimize.columns import no_cuts
+    >>> from shoal.optimize.cuts import no_cuts
     >>> from shoal.progress import fresh_state
     >>> D = distances(np.array([[0.0], [1.0], [5.0], [7.0]]))
     >>> found = enumerate_groups(D, 1, np.full(4, 0.5), no_cuts(), 2, 0.0, room=9, most=99, state=fresh_state())
@@ -236,7 +238,7 @@ def enumerate_groups(
     [[0, 1]]
     """
     W = np.empty_like(D) if work is None else work
-    pair_weights(D, d, duals, cuts.triple, cuts.price, size, W)
+    pair_weights(D, d, duals, cuts, size, W)
     groups, count, visited = _search(W, size, size * limit, room, most, state)
     return Found(np.sort(groups, axis=1), bool(count <= room), int(visited))
 

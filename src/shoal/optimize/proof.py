@@ -17,9 +17,11 @@ from typing import Literal
 import numpy as np
 
 from shoal.measures import canonical_labels, group_sizes, sse
+from shoal.optimize.bounds import Bound
 from shoal.optimize.certificate import Certificate
 from shoal.optimize.column_generation import ColumnGeneration, Limits
-from shoal.optimize.columns import Columns, no_cuts, reduced_costs
+from shoal.optimize.columns import Columns
+from shoal.optimize.cuts import no_cuts, reduced_costs
 from shoal.optimize.pricing import enumerate_groups
 from shoal.optimize.set_partitioning import choose
 from shoal.progress import STOP, publish
@@ -113,7 +115,7 @@ def _choose(
         every,
         generation.n,
         generation.upper,
-        triples=generation.best.cuts.triple if generation.best else None,
+        cuts=generation.best.cuts if generation.best else None,
         incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
         time_limit=None if until is None else max(0.1, until - time.monotonic()),
         nodes=nodes if until is None else None,
@@ -137,9 +139,7 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
     now = time.monotonic()
     deadline = np.inf if until is None else now + 0.6 * (until - now)
     labels = attempt.labels
-    nothing = Certificate(
-        attempt.k, np.zeros(len(labels)), np.empty((0, 3), dtype=np.int64), np.empty(0), 0.0, optimum=None
-    )
+    nothing = Certificate(attempt.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if sse(attempt.X, labels) == 0.0:
         return Proven(labels, 0.0, "optimal", nothing)
     generation = _generation(attempt, seen, deadline)
@@ -149,52 +149,53 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
         # Out of time before any bound: the columns generated may still hold a better partition.
         better, _ = _choose(generation, generation.master.columns, labels, until, nodes=1)
         return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
-    optimal = generation.closed()
+    optimal, listed = generation.closed(), 0
     if not optimal and not attempt.state[STOP]:
-        labels = _restricted(
-            generation, labels, None if until is None else time.monotonic() + 0.4 * (until - time.monotonic())
-        )
-        optimal = generation.closed()
-    listed = 0
-    if not optimal and not attempt.state[STOP]:
-        columns = _all_within_gap(generation, until)
-        # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
-        room = 40 * generation.n if until is None else int(2000 * max(until - time.monotonic(), 0.0))
-        if columns is not None and len(columns) <= room:
-            listed = len(columns)
-            better, optimal = _choose(generation, columns, labels, until, nodes=500)
-            labels = _adopt(generation, labels, better)
+        labels, optimal, listed = _ladder(generation, best, labels, until)
     upper = generation.upper
     # The repaired duals are rounded; whoever checks them must not find a unit in the last place less.
-    claim = best.value - 1e-12 * float(np.abs(best.duals).sum() + best.cuts.price.sum())
+    claim = best.value - 1e-12 * float(np.abs(best.duals).sum() + best.cuts.worth.sum())
     bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
     publish(attempt.state, bound=bound)
-    certificate = Certificate(
-        attempt.k, best.duals, best.cuts.triple, best.cuts.price, claim, upper if optimal else None
-    )
+    certificate = Certificate(attempt.k, best.duals, best.cuts, claim, upper if optimal else None)
     facts: dict[str, object] = {
-        "cuts": len(best.cuts.price),
+        "cuts": len(best.cuts),
         "columns": len(generation.master.columns),
         "listed": listed,
     }
     return Proven(labels, bound, "optimal" if optimal else "bounded", certificate, facts)
 
 
-def _restricted(generation: ColumnGeneration, labels: Ints, until: float | None) -> Ints:
-    """Choose among the columns generated: not a proof, but where good partitions come from."""
-    best = generation.best
-    assert best is not None  # noqa: S101  (for the type checker: the caller has one)
-    columns = generation.master.columns
-    rest = reduced_costs(columns, best.duals, best.cuts)
-    # The optimum is much nearer to the bound than a first incumbent: few columns first, more as time allows.
-    for share in (0.1, 0.3, 1.0):
-        gap = generation.upper - best.value
-        near = np.flatnonzero(rest <= share * gap)
-        better, proven = _choose(generation, columns.take(near), labels, until, nodes=100)
-        labels = _adopt(generation, labels, better)
-        if not proven or generation.state[STOP] or generation.upper - best.value <= share * gap:
+def _ladder(generation: ColumnGeneration, best: Bound, labels: Ints, until: float | None) -> tuple[Ints, bool, int]:
+    """Solve the integer programme over all groups of a reduced cost within reach, farther at each step.
+
+    A partition of SSE at most B + reach has no other groups: one that is found there is the optimum, however far the
+    incumbent was. Returns the labels, whether they are proven optimal, and how many groups were listed.
+    """
+    rest = np.sort(reduced_costs(generation.master.columns, best.duals, best.cuts))
+    reach = float(rest[min(2 * generation.n, len(rest)) - 1])
+    listed = 0
+    while not generation.state[STOP]:
+        # Rounding of the bound and of the reduced costs must not hide a group.
+        gap = (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
+        reach = min(reach, gap)
+        columns, complete = _within(generation, best, reach)
+        left = np.inf if until is None else until - time.monotonic()
+        # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
+        if len(columns) > (40 * generation.n if until is None else 2000 * left):
             break
-    return labels
+        listed = len(columns)
+        share = None if until is None else time.monotonic() + 0.6 * left
+        better, proven = _choose(generation, columns, labels, share, nodes=500)
+        labels = _adopt(generation, labels, better)
+        if not proven:
+            break
+        if complete and generation.upper - best.value <= reach:
+            return labels, True, listed
+        if reach >= gap:
+            break
+        reach *= 3
+    return labels, False, listed
 
 
 def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> Ints:
@@ -208,13 +209,9 @@ def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> I
     return canonical_labels(better)
 
 
-def _all_within_gap(generation: ColumnGeneration, until: float | None) -> Columns | None:
-    """List every group of k … 2k−1 records that a better partition could hold; None if there are too many."""
-    best = generation.best
-    assert best is not None  # noqa: S101  (for the type checker: the caller has one)
+def _within(generation: ColumnGeneration, best: Bound, reach: float) -> tuple[Columns, bool]:
+    """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
     n, d = generation.X.shape
-    # Rounding of the bound and of the reduced costs must not hide a group.
-    gap = (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
     every: Columns | None = None
     for size in range(generation.k, min(2 * generation.k - 1, n) + 1):
         found = enumerate_groups(
@@ -223,18 +220,16 @@ def _all_within_gap(generation: ColumnGeneration, until: float | None) -> Column
             best.duals,
             best.cuts,
             size,
-            gap,
-            room=4 * _LISTED,
-            # Large groups are too many or few: a short look tells.
-            most=2_000_000 if generation.large else generation.limits.most,
+            reach,
+            room=_LISTED,
+            most=generation.limits.most,
             state=generation.state,
             work=generation.W,
         )
-        if not found.complete or (until is not None and time.monotonic() >= until):
-            return None
+        if not found.complete:
+            rest = reduced_costs(generation.master.columns, best.duals, best.cuts)
+            return generation.master.columns.take(np.flatnonzero(rest <= reach)), False
         columns = Columns.of(generation.X, found.groups)
-        columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= gap))
+        columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= reach))
         every = columns if every is None else every.join(columns)
-        if len(every) > _LISTED:
-            return None
-    return every
+    return every if every is not None else generation.master.columns, True

@@ -1,11 +1,10 @@
-"""Separation: find the triples of records whose subset-row cut the fractional solution violates most.
+"""Separation: find the cuts that a fractional solution violates most, by local search.
 
-M. Jepsen, B. Petersen, S. Spoorendonk and D. Pisinger, Subset-row inequalities applied to the vehicle-routing
-problem with time windows, Operations Research 56 (2008). With y_ij the weight of the groups that hold i and j,
-and y_ijl likewise, a triple's left side is y_ij + y_il + y_jl − 2 y_ijl. It exceeds 1 only if
-all three pairs are linked: with y_jl = 0 it is y_ij + y_il, weights of different groups of i, at most 1. So the
-pairs linked around each record suffice: O(Σ_i deg(i)²) lookups, deg being the number of records that fractional
-groups link to i.
+For each kind of weights (`shoal.optimize.cuts`) and each record of a fractional group, records are added one by one
+that let the left side grow most, then exchanged for others as long as it grows. Only records that fractional groups
+link closely to one already in the cut are tried. With r records an exchange costs O(r · links · groups of a record).
+
+It is a heuristic: what it finds is valid and violated, but a violated cut may be missed.
 """
 
 from __future__ import annotations
@@ -14,97 +13,173 @@ import numpy as np
 from numba import njit
 
 from shoal.optimize.columns import Columns
+from shoal.optimize.cuts import Cuts
 from shoal.types import Floats, Ints
 
-__all__ = ["violated_triples"]
+__all__ = ["violated_cuts"]
+
+# Numerators and denominator: for up to five records those of Pecin et al. (2017) that are not dominated, then odd sets.
+KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
+    ((1, 1, 1), 2),
+    ((2, 1, 1, 1), 3),
+    ((1, 1, 1, 1, 1), 2),
+    ((1, 1, 1, 1, 1), 3),
+    ((2, 2, 1, 1, 1), 3),
+    ((2, 2, 1, 1, 1), 4),
+    ((3, 1, 1, 1, 1), 4),
+    ((3, 2, 2, 1, 1), 5),
+    ((3, 3, 2, 2, 1), 4),
+    ((1, 1, 1, 1, 1, 1, 1), 2),
+    ((1, 1, 1, 1, 1, 1, 1), 3),
+    ((1, 1, 1, 1, 1, 1, 1, 1, 1), 2),
+)
+# Links of a record that are tried, the strongest.
+_LINKS = 16
+# What a column that is not yet rounded up is worth to a growing cut.
+_PROMISE = 0.15
 
 
 @njit(cache=True, nogil=True)
-def _triples(start: Ints, member: Ints, x: Floats, n: int, least: float) -> tuple[Ints, Floats]:
-    first = np.zeros(n + 1, dtype=np.int64)
-    for a in range(len(member)):
-        first[member[a] + 1] += 1
-    for i in range(n):
-        first[i + 1] += first[i]
-    column = np.empty(len(member), dtype=np.int64)
-    fill = first[:n].copy()
-    for c in range(len(x)):
-        for a in range(start[c], start[c + 1]):
-            column[fill[member[a]]] = c
-            fill[member[a]] += 1
-    weight = np.zeros(n)
-    inside = np.zeros(n)
-    slot = np.full(n, -1)
-    found = np.empty((0, 3), dtype=np.int64)
-    room, count = 0, 0
-    excess = np.empty(0)
-    for i in range(n):
-        linked = [np.int64(0) for _ in range(0)]
-        for at in range(first[i], first[i + 1]):
-            c = column[at]
-            for a in range(start[c], start[c + 1]):
-                v = member[a]
-                if v != i:
-                    if slot[v] < 0:
-                        slot[v] = len(linked)
-                        linked.append(v)
-                        weight[v] = 0.0
-                    weight[v] += x[c]
-        # For each j linked to i, sum y_jl and y_ijl over the groups of j in one go.
-        for j in linked:
-            if j < i:
-                continue
-            for l in linked:
-                inside[l] = 0.0
-            for at in range(first[j], first[j + 1]):
-                c = column[at]
-                with_i = False
-                for a in range(start[c], start[c + 1]):
-                    with_i = with_i or member[a] == i
-                for a in range(start[c], start[c + 1]):
-                    v = member[a]
-                    if slot[v] >= 0:
-                        inside[v] += -x[c] if with_i else x[c]
-            for l in linked:
-                if l <= j:
-                    continue
-                over = weight[j] + weight[l] + inside[l] - 1.0
-                if over > least:
-                    if count == room:
-                        room = 2 * room + 64
-                        more, worth = np.empty((room, 3), dtype=np.int64), np.empty(room)
-                        more[:count] = found[:count]
-                        worth[:count] = excess[:count]
-                        found, excess = more, worth
-                    found[count, 0], found[count, 1], found[count, 2] = i, j, l
-                    excess[count] = over
-                    count += 1
-        for v in linked:
-            slot[v] = -1
+def _gain(
+    record: int, part: int, whole: int, first: Ints, column: Ints, x: Floats, weight: Ints, promise: float
+) -> float:
+    """Return what the left side gains by the record; a column it shares with others counts a little in any case."""
+    total = 0.0
+    for at in range(first[record], first[record + 1]):
+        c = column[at]
+        total += x[c] * ((weight[c] + part) // whole - weight[c] // whole)
+        if weight[c] > 0:
+            total += promise * x[c]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _put(record: int, part: int, first: Ints, column: Ints, weight: Ints) -> None:
+    for at in range(first[record], first[record + 1]):
+        weight[column[at]] += part
+
+
+@njit(cache=True, nogil=True)
+def _best(
+    place: int,
+    chosen: Ints,
+    taken: Ints,
+    links: Ints,
+    part: int,
+    whole: int,
+    first: Ints,
+    column: Ints,
+    x: Floats,
+    weight: Ints,
+    promise: float,
+) -> tuple[int, float]:
+    """Return the free record, linked to one in another place, that gains most, and its gain."""
+    best, most = -1, -np.inf
+    for b in range(len(chosen)):
+        if b != place and chosen[b] >= 0:
+            for other in links[chosen[b]]:
+                if other >= 0 and taken[other] == 0:
+                    gain = _gain(other, part, whole, first, column, x, weight, promise)
+                    if gain > most:
+                        best, most = other, gain
+    return best, most
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    x: Floats, first: Ints, column: Ints, links: Ints, starts: Ints, parts: Ints, whole: int, least: float
+) -> tuple[Ints, Floats]:
+    """Return the records of the violated cuts of one kind, and by how much."""
+    r = len(parts)
+    right = parts.sum() // whole
+    found, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
+    count = 0
+    weight, taken = np.zeros(len(x), dtype=np.int64), np.zeros(len(links), dtype=np.int64)
+    chosen = np.empty(r, dtype=np.int64)
+    for record, place in starts:
+        chosen[:] = -1
+        chosen[place] = record
+        taken[record] = 1
+        left = _gain(record, parts[place], whole, first, column, x, weight, 0.0)
+        _put(record, parts[place], first, column, weight)
+        for a in range(r):
+            if chosen[a] < 0:
+                other, _ = _best(a, chosen, taken, links, parts[a], whole, first, column, x, weight, _PROMISE)
+                if other < 0:
+                    break
+                left += _gain(other, parts[a], whole, first, column, x, weight, 0.0)
+                _put(other, parts[a], first, column, weight)
+                chosen[a] = other
+                taken[other] = 1
+        quiet, a = 0, 0
+        while quiet < r and chosen.min() >= 0:
+            old = chosen[a]
+            _put(old, -parts[a], first, column, weight)
+            here = _gain(old, parts[a], whole, first, column, x, weight, 0.0)
+            other, there = _best(a, chosen, taken, links, parts[a], whole, first, column, x, weight, 0.0)
+            quiet += 1
+            if other >= 0 and there > here + 1e-6:
+                taken[old], taken[other] = 0, 1
+                chosen[a] = other
+                left += there - here
+                quiet = 0
+            _put(chosen[a], parts[a], first, column, weight)
+            a = (a + 1) % r
+        if chosen.min() >= 0 and left - right > least:
+            found[count], excess[count] = chosen, left - right
+            count += 1
+        for a in range(r):
+            if chosen[a] >= 0:
+                _put(chosen[a], -parts[a], first, column, weight)
+                taken[chosen[a]] = 0
     return found[:count], excess[:count]
 
 
-def violated_triples(columns: Columns, x: Floats, n: int, *, least: float, most: int, each: int) -> Ints:
-    """Return up to `most` violated triples, the worst first, none of whose records is in more than `each`.
+def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
+    """Return the columns of each record (first, column), and the records most linked to it, filled up with −1."""
+    from scipy.sparse import csr_array
+
+    holds = csr_array((np.ones(len(columns.member)), columns.member, columns.start), shape=(len(columns), n))
+    link = (holds.T @ holds.multiply(x[:, None])).tocsr()
+    link.setdiag(0.0)
+    by_record = holds.tocsc()
+    links = np.full((n, _LINKS), -1, dtype=np.int64)
+    for i in range(n):
+        row = slice(link.indptr[i], link.indptr[i + 1])
+        order = np.lexsort((link.indices[row], -np.round(link.data[row], 9)))[:_LINKS]
+        order = order[link.data[row][order] > 0]
+        links[i, : len(order)] = link.indices[row][order]
+    return by_record.indptr.astype(np.int64), by_record.indices.astype(np.int64), links
+
+
+def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: int, each: int) -> Cuts:
+    """Return violated cuts: of each kind up to `most`, the worst first, no record in more than `each` of them.
 
     Examples
     --------
     >>> X = np.zeros((3, 1))
     >>> halves = Columns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
-    >>> violated_triples(halves, np.full(3, 0.5), 3, least=0.1, most=9, each=1).tolist()
-    [[0, 1, 2]]
+    >>> violated_cuts(halves, np.full(3, 0.5), 3, least=0.1, most=9, each=1).each()
+    [((0, 1, 2), (1, 1, 1), 2)]
     """
-    used = np.flatnonzero(x > 1e-9)
-    part = columns.take(used)
-    triples, excess = _triples(part.start, part.member, x[used], n, least)
-    order = np.lexsort((triples[:, 2], triples[:, 1], triples[:, 0], -np.round(excess, 9)))
-    times = np.zeros(n, dtype=np.int64)
-    kept = []
-    for at in order:
-        triple = triples[at]
-        if (times[triple] < each).all():
-            times[triple] += 1
-            kept.append(triple)
-            if len(kept) == most:
-                break
-    return np.array(kept, dtype=np.int64).reshape(-1, 3)
+    used = np.flatnonzero(x > 1e-4)
+    part, x = columns.take(used), x[used]
+    open_ones = np.unique(part.member[np.repeat(x < 1 - 1e-4, part.sizes)])
+    if not len(open_ones):
+        return Cuts.of([])
+    first, column, links = _linked(part, x, n)
+    kept: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
+    for parts, whole in KINDS:
+        places = sorted({parts.index(p) for p in parts} | {len(parts) - 1})
+        starts = np.array([(i, place) for i in open_ones for place in places], dtype=np.int64)
+        found, excess = _search(x, first, column, links, starts, np.array(parts), whole, least)
+        times = np.zeros(n, dtype=np.int64)
+        seen: set[tuple[tuple[int, int], ...]] = set()
+        for at in np.argsort(-np.round(excess, 9), kind="stable"):
+            records = sorted(zip(found[at].tolist(), parts, strict=True))
+            key = tuple(records)
+            if key not in seen and (times[found[at]] < each).all() and len(seen) < most:
+                seen.add(key)
+                times[found[at]] += 1
+                kept.append((tuple(i for i, _ in records), tuple(p for _, p in records), whole))
+    return Cuts.of(kept)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.optimize.columns import Columns, cut_pairs
+from shoal.optimize.columns import Columns
+from shoal.optimize.cuts import Cuts, no_cuts
+from shoal.optimize.master import matrix
 from shoal.progress import STOP
 from shoal.types import Ints, State
 
@@ -37,7 +39,7 @@ def choose(
     n: int,
     upper: float,
     *,
-    triples: Ints | None = None,
+    cuts: Cuts | None = None,
     incumbent: Ints | None = None,
     time_limit: float | None = None,
     nodes: int | None = None,
@@ -53,8 +55,8 @@ def choose(
         The number of records.
     upper
         The SSE to beat.
-    triples
-        Subset-row cuts that tighten the solver's own relaxation; every partition fulfils them.
+    cuts
+        Inequalities that tighten the solver's own relaxation; every partition fulfils them.
     incumbent
         Numbers of the columns of a known solution, to start from.
     time_limit, nodes
@@ -89,28 +91,25 @@ def choose(
     if nodes is not None:
         solver.setOptionValue("mip_max_nodes", nodes)
     count = len(columns)
-    cuts = np.empty((0, 3), dtype=np.int64) if triples is None else triples
-    column, cut = cut_pairs(columns, n, cuts)
-    owner = np.concatenate([np.repeat(np.arange(count), columns.sizes), column])
-    rows = np.concatenate([columns.member, cut + n])[np.argsort(owner, kind="stable")]
+    cuts = no_cuts() if cuts is None else cuts
+    start, row, entry = matrix(columns, n, cuts)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = count, n + len(cuts)
     lp.col_cost_ = columns.cost / unit
     lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
     lp.row_lower_ = np.concatenate([np.ones(n), np.full(len(cuts), -np.inf)])
-    lp.row_upper_ = np.ones(n + len(cuts))
+    lp.row_upper_ = np.concatenate([np.ones(n), cuts.most])
     lp.integrality_ = [highspy.HighsVarType.kInteger] * count
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int32)
-    lp.a_matrix_.index_ = rows.astype(np.int32)
-    lp.a_matrix_.value_ = np.ones(len(rows))
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = start.astype(np.int32), row.astype(np.int32)
+    lp.a_matrix_.value_ = entry
     solver.passModel(lp)
     if incumbent is not None:
-        start = highspy.HighsSolution()
+        known = highspy.HighsSolution()
         values = np.zeros(count)
         values[incumbent] = 1.0
-        start.col_value = list(values)
-        solver.setSolution(start)
+        known.col_value = list(values)
+        solver.setSolution(known)
 
     def stop(event: object) -> None:
         if state[STOP]:
