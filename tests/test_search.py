@@ -163,10 +163,10 @@ def test_tiny_tables_reach_the_optimum(n, k, seed):
 
 
 def test_the_seed_and_the_steps_decide():
-    X = np.random.default_rng(0).normal(size=(150, 3))
-    first = shoal.partition(X, 3, "search", steps=4000, seed=5)
-    np.testing.assert_array_equal(first, shoal.partition(X, 3, "search", steps=4000, seed=5))
-    assert (first != shoal.partition(X, 3, "search", steps=4000, seed=6)).any()
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    first = shoal.partition(X, 5, "search", steps=400, seed=5)
+    np.testing.assert_array_equal(first, shoal.partition(X, 5, "search", steps=400, seed=5))
+    assert (first != shoal.partition(X, 5, "search", steps=400, seed=6)).any()
 
 
 def test_threads_do_not_matter(monkeypatch):

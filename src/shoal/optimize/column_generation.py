@@ -29,12 +29,12 @@ from shoal.optimize.separation import violated_cuts
 from shoal.progress import STOP, publish
 from shoal.types import Floats, Ints, State
 
-__all__ = ["ColumnGeneration", "Limits"]
+__all__ = ["SMALL", "ColumnGeneration", "Limits"]
 
+# Up to this size of groups the simplex method is the faster one from the start.
+SMALL = 4
 # Ascents before the first linear programme, each followed by a proof that teaches the next what it missed.
 _CLIMBS = 2
-# Rounds of heuristic pricing before groups are recombined: a few bring nearly all the gain.
-_GUESSES = 8
 # The accuracy of the first and of the last linear programmes.
 _COARSE, _FINE = 1e-2, 1e-6
 # Columns for each record that the master problem keeps when cuts begin.
@@ -55,6 +55,8 @@ class Limits:
         The `time.monotonic` at which to stop.
     room, most
         Limits of one enumeration: groups and prefixes.
+    exact
+        Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
     """
 
     gap: float = 1e-7
@@ -62,6 +64,7 @@ class Limits:
     deadline: float = np.inf
     room: int = 200_000
     most: int = 30_000_000
+    exact: bool = True
 
 
 @dataclass
@@ -76,14 +79,19 @@ class ColumnGeneration:
     state: State
     limits: Limits
     best: Bound | None = None
-    value: float = np.inf
+    latest: Relaxed | None = None  # the master problem as last solved
 
     def __post_init__(self) -> None:
         self.n = len(self.X)
         self.D = distances(self.X)
         self.W = np.empty_like(self.D)
         first = np.arange(self.incumbent)
-        self.master: Master = Interior(self.n, self.seen.take(first), no_cuts(), self.over)
+        small = self.k <= SMALL
+        self.master: Master = (
+            self._simplex(self.seen.take(first))
+            if small
+            else Interior(self.n, self.seen.take(first), no_cuts(), self.over)
+        )
         self.known = set(self.master.columns.keys())
         self.taken = np.zeros(len(self.seen), dtype=bool)
         self.taken[first] = True
@@ -95,6 +103,11 @@ class ColumnGeneration:
         """The best proven bound so far; 0 without one."""
         return self.best.value if self.best else 0.0
 
+    @property
+    def value(self) -> float:
+        """The value of the master problem as last solved."""
+        return self.latest.value if self.latest else np.inf
+
     def over(self) -> bool:
         """Whether time is up or a stop was asked for."""
         return bool(self.state[STOP]) or time.monotonic() >= self.limits.deadline
@@ -105,19 +118,20 @@ class ColumnGeneration:
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
-        # A bound early, whatever becomes of the rest.
-        self._climb()
+        if self.limits.exact:
+            # A bound early, whatever becomes of the rest.
+            self._climb()
         answer = self.relax(2e-6)
         if answer is None or self.closed():
             return
-        master = self._simplex(answer)
+        master = self._corner(answer)
         weak = 0
         for _ in range(self.limits.rounds):
-            last = self.bound
+            last = self.value
             answer = self.relax(2e-6)
             if answer is None or self.closed():
                 return
-            weak = weak + 1 if self.bound - last < 2e-6 * self.bound else 0
+            weak = weak + 1 if self.value - last < 2e-6 * self.value else 0
             if weak == 4:
                 return
             master.drop(np.flatnonzero(answer.cuts.price <= self.noise))
@@ -129,8 +143,13 @@ class ColumnGeneration:
                 return
             master.cut(fresh)
 
-    def _simplex(self, answer: Relaxed) -> Simplex:
+    def _simplex(self, columns: Columns) -> Simplex:
+        return Simplex(self.n, columns, no_cuts(), self.over, unit=self.upper, deadline=self.limits.deadline)
+
+    def _corner(self, answer: Relaxed) -> Simplex:
         """Go on with the simplex method, from the columns that matter; the others go back to those seen."""
+        if isinstance(self.master, Simplex):
+            return self.master
         columns = self.master.columns
         rest = reduced_costs(columns, answer.duals, answer.cuts)
         # Without a partition among the columns there may be no solution at all.
@@ -140,10 +159,7 @@ class ColumnGeneration:
         gone = columns.take(go)
         self.known.difference_update(gone.keys())
         self.seen, self.taken = self.seen.join(gone), np.concatenate([self.taken, np.zeros(len(go), dtype=bool)])
-        simplex = Simplex(
-            self.n, columns.take(keep), no_cuts(), self.over, unit=self.upper, deadline=self.limits.deadline
-        )
-        self.master = simplex
+        self.master = simplex = self._simplex(columns.take(keep))
         return simplex
 
     def _climb(self) -> None:
@@ -173,55 +189,39 @@ class ColumnGeneration:
 
     def relax(self, accuracy: float) -> Relaxed | None:
         """Price until value and bound of the relaxation agree to a relative accuracy; None out of time."""
-        tolerance = _COARSE if self.value == np.inf else 1e-4
-        latest: Relaxed | None = None
+        tolerance = _COARSE if self.latest is None else 1e-4
         while True:
             answer = self.master.solve(tolerance)
             if answer is None:
                 # Out of time: what the last duals are worth may still be told.
-                if latest is not None and not self.state[STOP]:
-                    self._prove(latest.duals, latest.cuts)
+                if self.latest is not None and self.limits.exact and not self.state[STOP]:
+                    self._prove(self.latest.duals, self.latest.cuts)
                 return None
-            latest = answer
-            self.value = answer.value
+            self.latest = answer
             fresh, short = self._price(answer)
-            if fresh > self.n // 40:
-                tolerance = float(np.clip(0.1 * short / self.value, _FINE, _COARSE))
-                continue
-            bound = self._prove(answer.duals, answer.cuts)
-            if bound is None:
-                # Too many groups are violated to list them: closer to the optimum there are fewer.
-                if not fresh:
+            apart = short
+            if fresh <= self.n // 40 and self.limits.exact:
+                exact = self._price_exactly(answer)
+                if exact is None and not fresh:
                     return None
-                tolerance = max(0.1 * tolerance, _FINE)
-                continue
-            rest = reduced_costs(bound.columns, answer.duals, answer.cuts)
-            worst = bound.columns.take(np.argsort(rest, kind="stable")[:2000])
-            fresh += self._add(worst, answer.duals, answer.cuts)
-            apart = self.value - self.bound
-            if apart <= accuracy * self.value and tolerance <= 1e-4:
+                if exact is not None:
+                    fresh, apart = fresh + exact, self.value - self.bound
+            if tolerance <= 1e-4 and (
+                apart <= accuracy * self.value or fresh <= self.n // 40 * (not self.limits.exact)
+            ):
                 return answer
-            if not fresh:
-                if tolerance <= _FINE:
-                    return answer
-                tolerance /= 10
-            tolerance = float(np.clip(0.1 * apart / self.value, _FINE, tolerance))
+            if not fresh and tolerance <= _FINE:
+                return answer
+            relative = apart / max(self.value, 1e-9 * self.upper)
+            tolerance = float(np.clip(0.1 * relative, _FINE, _COARSE if fresh else 0.1 * tolerance))
 
-    def relax_seen(self) -> Floats | None:
-        """Solve the relaxation over the groups seen, and some guessed; return the duals, None out of time."""
-        tolerance = _COARSE
-        duals = None
-        for _ in range(2 * _GUESSES):
-            answer = self.master.solve(tolerance)
-            if answer is None:
-                return None
-            duals = answer.duals
-            self.value = answer.value
-            fresh, short = self._price(answer)
-            if fresh <= self.n // 20 and tolerance <= 1e-4:
-                break
-            tolerance = float(np.clip(0.1 * short / self.value, 1e-4, _COARSE))
-        return duals
+    def _price_exactly(self, answer: Relaxed) -> int | None:
+        """Prove a bound, and add the groups that it found violated; None if there are too many to list."""
+        bound = self._prove(answer.duals, answer.cuts)
+        if bound is None:
+            return None
+        rest = reduced_costs(bound.columns, answer.duals, answer.cuts)
+        return self._add(bound.columns.take(np.argsort(rest, kind="stable")[:2000]), answer.duals, answer.cuts)
 
     def _price(self, answer: Relaxed) -> tuple[int, float]:
         """Add columns of negative reduced cost, seen or guessed; return how many, and by how much the duals are off."""

@@ -21,7 +21,7 @@ from shoal.optimize.bounds import Bound
 from shoal.optimize.certificate import Certificate
 from shoal.optimize.column_generation import ColumnGeneration, Limits
 from shoal.optimize.columns import Columns
-from shoal.optimize.cuts import no_cuts, reduced_costs
+from shoal.optimize.cuts import Cuts, no_cuts, reduced_costs
 from shoal.optimize.pricing import enumerate_groups
 from shoal.optimize.set_partitioning import choose
 from shoal.progress import STOP, publish
@@ -31,6 +31,8 @@ __all__ = ["PROVABLE", "Attempt", "Proven", "prove", "recombine"]
 
 # Two n×n arrays of float64: 400 MB.
 PROVABLE = 5000
+# Rounds of cuts before the groups seen are recombined.
+_RECOMBINE = 20
 # An integer programme of more columns than this does not end.
 _LISTED = 400_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
@@ -70,19 +72,11 @@ def groups_in(labels: Ints) -> list[Ints]:
     return np.split(order, np.cumsum(group_sizes(labels))[:-1])
 
 
-def _generation(attempt: Attempt, seen: list[Ints], deadline: float) -> ColumnGeneration:
+def _generation(attempt: Attempt, seen: list[Ints], limits: Limits) -> ColumnGeneration:
     own = groups_in(attempt.labels)
-    # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
-    seconds = deadline - time.monotonic()
-    most = int(np.clip(1e8 * min(seconds, 1e4) / len(attempt.X), 100_000, 30_000_000))
+    columns = Columns.of(attempt.X, own + seen)
     return ColumnGeneration(
-        attempt.X,
-        attempt.k,
-        sse(attempt.X, attempt.labels),
-        Columns.of(attempt.X, own + seen),
-        len(own),
-        attempt.state,
-        Limits(deadline=deadline, most=most),
+        attempt.X, attempt.k, sse(attempt.X, attempt.labels), columns, len(own), attempt.state, limits
     )
 
 
@@ -91,19 +85,23 @@ def recombine(attempt: Attempt, seen: list[Ints], until: float | None) -> Ints |
 
     Without a time limit the integer programme is limited in nodes, so that the result is always the same.
     """
-    generation = _generation(attempt, seen, np.inf if until is None else until)
-    duals = generation.relax_seen()
-    if duals is None:
+    if sse(attempt.X, attempt.labels) == 0.0:
+        return None
+    now = time.monotonic()
+    deadline = np.inf if until is None else now + 0.7 * (until - now)
+    generation = _generation(attempt, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
+    generation.run()
+    latest = generation.latest
+    if latest is None:
         return None
     columns = generation.master.columns
-    rest = reduced_costs(columns, duals, no_cuts())
-    near = np.argsort(rest, kind="stable")
-    near = near[rest[near] <= generation.upper - generation.value][: (3 if until is None else 12) * generation.n]
-    return _choose(generation, columns.take(np.sort(near)), attempt.labels, until, nodes=1)[0]
+    rest = reduced_costs(columns, latest.duals, latest.cuts)
+    near = np.argsort(rest, kind="stable")[: 2 * generation.n]
+    return _choose(generation, columns.take(np.sort(near)), latest.cuts, attempt.labels, until, nodes=1)[0]
 
 
 def _choose(
-    generation: ColumnGeneration, columns: Columns, labels: Ints, until: float | None, nodes: int | None
+    generation: ColumnGeneration, columns: Columns, cuts: Cuts, labels: Ints, until: float | None, nodes: int | None
 ) -> tuple[Ints | None, bool]:
     """Solve the set partitioning over the columns and the incumbent's."""
     own = Columns.of(generation.X, groups_in(labels))
@@ -115,7 +113,7 @@ def _choose(
         every,
         generation.n,
         generation.upper,
-        cuts=generation.best.cuts if generation.best else None,
+        cuts=cuts.take(np.flatnonzero(cuts.price > generation.noise)),
         incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
         time_limit=None if until is None else max(0.1, until - time.monotonic()),
         nodes=nodes if until is None else None,
@@ -142,12 +140,14 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
     nothing = Certificate(attempt.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if sse(attempt.X, labels) == 0.0:
         return Proven(labels, 0.0, "optimal", nothing)
-    generation = _generation(attempt, seen, deadline)
+    # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
+    most = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
+    generation = _generation(attempt, seen, Limits(deadline=deadline, most=most))
     generation.run()
     best = generation.best
     if best is None:
         # Out of time before any bound: the columns generated may still hold a better partition.
-        better, _ = _choose(generation, generation.master.columns, labels, until, nodes=1)
+        better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes=1)
         return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
     optimal, listed = generation.closed(), 0
     if not optimal and not attempt.state[STOP]:
@@ -186,7 +186,7 @@ def _ladder(generation: ColumnGeneration, best: Bound, labels: Ints, until: floa
             break
         listed = len(columns)
         share = None if until is None else time.monotonic() + 0.6 * left
-        better, proven = _choose(generation, columns, labels, share, nodes=500)
+        better, proven = _choose(generation, columns, best.cuts, labels, share, nodes=500)
         labels = _adopt(generation, labels, better)
         if not proven:
             break

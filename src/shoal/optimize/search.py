@@ -25,6 +25,7 @@ from shoal.errors import InputError
 from shoal.measures import canonical_labels, group_sizes, sse
 from shoal.optimize._random import seeded
 from shoal.optimize.annealing import anneal, groups_of
+from shoal.optimize.column_generation import SMALL
 from shoal.optimize.column_pool import ColumnPool, pool_groups, pool_open
 from shoal.optimize.neighbours import nearest
 from shoal.optimize.proof import PROVABLE, Attempt, prove, recombine
@@ -138,15 +139,22 @@ class _Search:
         if self.n < 2 * self.k:
             return Outcome(self.best, status="optimal", bound=self.upper * (1 - 1e-12), facts=self._facts())
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
-        shares = (0.7, 0.3) if self.alone else (1.0, 0.0)
-        self.anneal(self._part(left, steps, shares[0]), 1.5, 0.0, shares[0])
-        if self.alone and self.steps and not self.state[STOP]:
-            until = None if time_limit is None else self.began + 0.9 * time_limit
+        recombining = self.alone and self._recombinable(left)
+        share = 0.5 if recombining else 1.0
+        self.anneal(self._part(left, steps, share), 1.5, 0.0, share)
+        if recombining and self.steps and not self.state[STOP]:
+            until = None if time_limit is None else self.began + 0.95 * time_limit
             self._take(recombine(self._attempt(), pool_groups(self.pool), until))
-            # What is left of the time is all for this phase; of the steps, the second share.
-            left = None if left is None else max(0.0, self.began + (time_limit or 0.0) - time.monotonic()) / shares[1]
-            self.anneal(self._part(left, steps, shares[1]), 0.1, 0.7, 1.0)
+            # Once more from there, cooler: for what is left of the time, or the other half of the steps.
+            left = None if time_limit is None else max(0.0, self.began + time_limit - time.monotonic())
+            self.anneal(Budget(left, None if steps is None else max(0, steps - self.steps)), 0.1, 0.95, 1.0)
         return Outcome(self.best, facts=self._facts())
+
+    def _recombinable(self, seconds: float | None) -> bool:
+        """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
+        if self.k <= SMALL:
+            return True
+        return self.n <= 2000 and (seconds is None or seconds >= 30)
 
     def with_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal for a part of the time, then prove, improving on the way."""
