@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 import shoal
-from shoal.blocks.blocking import Blocking, InMemory, find_blocks
+from shoal.blocks.blocking import Blocking, InMemory, extent_of, find_blocks
 
 RECORDS = 2_500_000
 SIZES = (500, 1000, 2000, 5000, 10_000)
@@ -45,9 +45,10 @@ def table3() -> None:
     print(f"Table 3. Number of blocks, n = {RECORDS:,}, d = 2, k = 3 (in brackets: the paper)\n")
     print("| L | univariate | 2^d-tree |\n|---|---|---|")
     X = uniform(RECORDS, 2)
-    records = InMemory(X, np.zeros(len(X), dtype=np.int64))
+    roots = np.zeros(len(X), dtype=np.int64)
+    records, extent = InMemory(X, roots), extent_of(X, roots)
     for L, paper in BLOCKS.items():
-        found = [len(find_blocks(records, 1, Blocking(L, 3, split)).sizes) for split in ("univariate", "all")]
+        found = [len(find_blocks(records, extent, Blocking(L, 3, split)).sizes) for split in ("univariate", "all")]
         print(f"| {L} | {found[0]} ({paper[0]}) | {found[1]} ({paper[1]}) |", flush=True)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.blocks.blocking import Blocking, InMemory, assign, find_blocks
+from shoal.blocks.blocking import Blocking, InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
 from shoal.errors import InputError
@@ -41,7 +41,7 @@ class Parts:
 def blocks_of(X, L, k, split="all", roots=None, parts=1):
     roots = np.zeros(len(X), dtype=np.int64) if roots is None else roots
     held = Parts(X, roots, parts)
-    blocks = find_blocks(held, int(roots.max()) + 1, Blocking(L, k, split))
+    blocks = find_blocks(held, extent_of(X, roots), Blocking(L, k, split))
     return blocks, held.assign(blocks)
 
 
@@ -235,5 +235,6 @@ def test_refusals(keywords, message):
 
 def test_one_pass_holds_everything_in_memory():
     X = uniform(100, 2)
-    blocks = find_blocks(InMemory(X, np.zeros(100, dtype=np.int64)), 1, Blocking(20, 2, "all"))
+    roots = np.zeros(100, dtype=np.int64)
+    blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(20, 2, "all"))
     assert blocks.sizes.sum() == 100

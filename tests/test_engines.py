@@ -260,12 +260,27 @@ def test_the_engine_is_chosen_by_size(table, tmp_path, monkeypatch):
     assert not is_beyond_memory(tmp_path / "in.parquet", "memory", None)
 
 
-def test_records_are_regrouped_in_order(tmp_path):
-    shuffle = Shuffle(tmp_path, "test", 2, 2)
-    shuffle.write(0, np.array([1, 0, 1]), [np.array([10, 11, 12])])
-    shuffle.write(1, np.array([1, 1]), [np.array([13, 14])])
-    assert shuffle.read(0, 1)[0].tolist() == [11]
-    assert shuffle.read(1, 1)[0].tolist() == [10, 12, 13, 14]
+def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
+    shuffle = Shuffle(tmp_path, "test", np.array([0, 3, 3, 5]), 3, {"x": ("int64", 1), "back": ("float64", 2)})
+    shuffle.create()
+    sources = [([1, 0, 1], [10, 11, 12]), ([], []), ([1, 1], [13, 14])]
+    for _ in range(2):  # a task may run twice
+        begins = [
+            shuffle.write(source, np.array(target, dtype=np.int64), {"x": np.array(x, dtype=np.int64)})
+            for source, (target, x) in enumerate(sources)
+        ]
+    places = shuffle.places(begins)
+    assert [shuffle.read(place, "x")[:, 0].tolist() for place in places] == [[11], [10, 12, 13, 14], []]
+    assert places[1].origins().tolist() == [0, 0, 2, 2]
+    for place in places:
+        x = shuffle.read(place, "x")
+        shuffle.answer(place, "back", np.hstack([x, -x]))
+    assert [shuffle.answers(source, "back")[:, 1].tolist() for source in range(3)] == [
+        [-10, -11, -12],
+        [],
+        [-13, -14],
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["test-back", "test-order", "test-x"]
 
 
 @pytest.mark.parametrize(

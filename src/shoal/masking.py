@@ -19,11 +19,12 @@ import numpy as np
 
 from shoal.aggregation import AGGREGATES, Aggregate, group_values
 from shoal.algorithms.registry import Method, Outcome, find
-from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, choose_blocking, find_blocks
+from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, choose_blocking, extent_of, find_blocks
 from shoal.blocks.running import group_blocks, share_options
 from shoal.engines.dask import is_dask, mask_dask, mask_paths
 from shoal.engines.local import is_beyond_memory, mask_files
 from shoal.engines.memory import peak_memory
+from shoal.engines.request import Request
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
@@ -156,26 +157,14 @@ def mask(
     check_output(data, output)
     by_names, wanted = as_names(by), None if columns is None else as_names(columns)
 
-    asked: dict[str, Any] = {
-        "columns": wanted,
-        "method": method,
-        "options": chosen,
-        "by": by_names,
-        "weights": weights,
-        "missing": missing,
-        "integers": integers,
-        "aggregate": aggregate,
-        "block": block,
-        "split": split,
-        "seed": seed,
-    }
+    asked = Request(k, wanted, method, chosen, by_names, weights, missing, integers, aggregate, block, split, seed)
     if is_dask(data):
-        return mask_dask(data, k, **asked)
+        return mask_dask(data, asked)
     if engine == "dask":
-        return mask_paths(data, k, output=output, scheduler=scheduler, **asked)
+        return mask_paths(data, asked, output=output, scheduler=scheduler)
     if is_beyond_memory(data, engine, memory):
         csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-        return mask_files(data, k, output=output, memory=memory, processes=processes, progress=progress, **asked, **csv)
+        return mask_files(data, asked, output=output, memory=memory, processes=processes, progress=progress, **csv)
 
     with watchmaker("read"):
         numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
@@ -471,7 +460,7 @@ def _block(plan: Plan, rule: Blocking) -> tuple[Blocks, Ints]:
     roots = np.empty(len(plan.X), dtype=np.int64)
     for number, (rows, _) in enumerate(plan.cells):
         roots[rows] = number
-    blocks = find_blocks(InMemory(plan.X, roots), len(plan.cells), rule)
+    blocks = find_blocks(InMemory(plan.X, roots), extent_of(plan.X, roots), rule)
     return blocks, assign(0, plan.X, roots, blocks)
 
 

@@ -15,7 +15,7 @@ from shoal.errors import FileError, InputError
 from shoal.tables.csv_files import MISSING, Dialect, parse_numbers, sniff_dialect
 from shoal.tables.files import CSV, PARQUET
 
-__all__ = ["Part", "Source", "find_paths", "open_source", "record_bytes", "stored_bytes"]
+__all__ = ["Part", "Source", "find_paths", "open_source", "read_schema", "record_bytes", "stored_bytes"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def record_bytes(path: Path) -> float:
         return 4 * len(head) / max(1, head.count(b"\n"))
     from pyarrow.parquet import ParquetFile
 
-    _schema(path)
+    read_schema(path)
     with ParquetFile(path) as file:
         first = next(file.iter_batches(batch_size=1000, use_threads=False), None)
         return float(first.nbytes / max(1, len(first))) if first is not None else 0.0
@@ -125,15 +125,15 @@ def open_source(
     if paths[0].suffix.lower() in CSV:
         dialect = sniff_dialect(paths[0], delimiter=delimiter, encoding=encoding, decimal=decimal)
         parts = _restage(_csv_tables(paths, dialect), folder, rows)
-        names = tuple(_schema(parts[0].path).names)
+        names = tuple(read_schema(parts[0].path).names)
         head = pl.DataFrame(parts[0].read().slice(0, 10_000))
         numeric = tuple(
             n for n in names if parse_numbers(head[n], dialect.decimal, codes=n in wanted).dtype.is_numeric()
         )
         return Source(parts, names, numeric, dialect)
-    schema = _schema(paths[0])
+    schema = read_schema(paths[0])
     for path in paths[1:]:
-        if not _schema(path).equals(schema):
+        if not read_schema(path).equals(schema):
             raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
     parts = _parquet_parts(paths, folder, rows)
     kinds = pl.DataFrame(schema.empty_table()).schema
@@ -141,12 +141,13 @@ def open_source(
     return Source(parts, tuple(schema.names), numeric, None)
 
 
-def _schema(path: Path) -> Any:
+def read_schema(path: Path) -> Any:
+    """Return the columns of a Parquet file, or refuse it by name."""
     import pyarrow as pa
-    from pyarrow.parquet import read_schema
+    from pyarrow import parquet
 
     try:
-        return read_schema(path)
+        return parquet.read_schema(path)
     except pa.ArrowInvalid as error:
         raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
     except PermissionError as error:
