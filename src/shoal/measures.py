@@ -53,6 +53,11 @@ def group_sizes(labels: ArrayLike) -> Ints:
     return np.bincount(np.asarray(labels)).astype(np.int64)
 
 
+def _plain(X: Floats) -> Floats:
+    """Return numbers as kernels are compiled for."""
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
 def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
     """Return the (weighted) mean of each group, one row a group; equal values have exactly that value as mean.
 
@@ -61,7 +66,8 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
     >>> centroids(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1])).tolist()
     [[2.0], [8.0]]
     """
-    pivot, means = _deviations(X, labels, np.ones(len(X)) if weights is None else weights)
+    X = _plain(X)
+    pivot, means = _deviations(X, labels, np.ones(len(X)) if weights is None else _plain(weights))
     centres: Floats = X[pivot] + means
     return centres
 
@@ -97,6 +103,7 @@ def sse(X: Floats, labels: Ints) -> float:
     >>> sse(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1]))
     2.0
     """
+    X = _plain(X)
     pivot, means = _deviations(X, labels, np.ones(len(X)))
     return float(np.square(X - X[pivot[labels]] - means[labels]).sum())
 
@@ -138,8 +145,18 @@ class Scaling(NamedTuple):
 
     def apply(self, X: Floats) -> Floats:
         """Standardise records of the same columns; missing cells (NaN) stay missing."""
-        Z: Floats = ((X / 2 - self.pivot / 2) / self.reach - self.mean) / self.spread
+        Z: Floats = _apply(_plain(X), self.pivot, self.reach, self.mean, self.spread)
         return Z
+
+
+@njit(cache=True, nogil=True)
+def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats) -> Floats:
+    Z = np.empty(X.shape)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            # Halves, because the difference of two finite numbers need not be finite.
+            Z[i, j] = ((X[i, j] / 2 - pivot[j] / 2) / reach[j] - mean[j]) / spread[j]
+    return Z
 
 
 def scaling(X: Floats) -> Scaling:
@@ -187,7 +204,7 @@ def released_loss(Z: Floats, released: Floats) -> tuple[float, Floats]:
     >>> released_loss(np.array([[-1.0], [1.0]]), np.array([[0.0], [0.0]]))
     (100.0, array([100.]))
     """
-    errors, totals = squared_errors(Z, released)
+    errors, totals = squared_errors(_plain(Z), _plain(released))
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
     total = totals.sum()
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each

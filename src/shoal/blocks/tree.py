@@ -224,6 +224,10 @@ def _descend(q: Cells, root: int, tree: Tree) -> int:
         low, high = tree.first[node], tree.first[node] + tree.children[node] - 1
         if low < high:
             code = _code(q, tree.bit[node], tree.width[node])
+            # Where most cells are occupied, a child stands where its code says.
+            guess = low + np.int64(code) if tree.width[node] >= 0 and code <= np.uint64(high - low) else low
+            if tree.start[guess] == code:
+                low = high = guess
             while low < high:
                 middle = (low + high + 1) // 2
                 if tree.start[middle] <= code:

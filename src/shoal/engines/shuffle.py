@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shoal.types import Ints
 
-__all__ = ["Places", "Shuffle", "sort_by_target"]
+__all__ = ["Places", "Shuffle", "put_rows", "sort_by_target"]
 
 
 class Places(NamedTuple):
@@ -75,7 +75,7 @@ class Shuffle:
         first = [int(self.starts[source])]
         self._write("order", first, [order.astype(np.uint32)])
         for what, array in arrays.items():
-            self._write(what, first, [array[order].astype(self.shapes[what][0], copy=False)])
+            self._write(what, first, [np.take(array, order, axis=0).astype(self.shapes[what][0], copy=False)])
         found: Ints = begins
         return found
 
@@ -106,7 +106,7 @@ class Shuffle:
         self._read(what, [first], [answered])
         self._read("order", [first], [order])
         found = np.empty_like(answered)
-        found[order] = answered
+        put_rows(found, order, answered)
         return found
 
     def remove(self, *what: str) -> None:
@@ -136,6 +136,14 @@ def _write_all(file: io.FileIO, content: memoryview) -> None:
     # A disk that fills up takes a part first and fails then.
     while content:
         content = content[file.write(content) :]
+
+
+@njit(cache=True, nogil=True)
+def put_rows(found: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> None:
+    """Write row i of some to row order[i] of others."""
+    for i in range(len(order)):
+        for j in range(rows.shape[1]):
+            found[order[i], j] = rows[i, j]
 
 
 @njit(cache=True, nogil=True)

@@ -110,7 +110,8 @@ def read_numbers(job: Job, frame: pl.DataFrame, first: int) -> tuple[Numbers, St
     kinds = tuple(
         "integer" if s.dtype.is_integer() else "float32" if s.dtype == pl.Float32 else "float" for s in series
     )
-    X = np.column_stack([s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in series])
+    columns = [s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in series]
+    X, total = np.column_stack(columns), np.array([np.count_nonzero(np.isnan(column)) for column in columns])
     limits = bounds(X)
     for name, column, ends in zip(job.columns, X.T, limits.T, strict=True):
         # Bounds of a column without any value are infinite too.
@@ -120,23 +121,23 @@ def read_numbers(job: Job, frame: pl.DataFrame, first: int) -> tuple[Numbers, St
                 f"Column {name!r} must be finite, but record {first + record + 1} holds {column[record]}. "
                 "Correct it, or make it missing and choose missing='drop' or 'group'."
             )
-    holes: Bools = np.isnan(X)
-    total = holes.sum(axis=0)
-    incomplete: Bools = np.asarray(holes.any(axis=1))
-    count = int(incomplete.sum())
-    if job.drop and count:
-        frame, X, holes = frame.filter(pl.Series(~incomplete)), X[~incomplete], holes[~incomplete]
-        limits, incomplete = bounds(X), np.zeros(len(X), dtype=np.bool_)
+    holes: Bools | None = np.isnan(X) if total.any() else None
+    incomplete = np.zeros(len(X), dtype=np.bool_) if holes is None else np.asarray(holes.any(axis=1))
+    if job.drop and holes is not None:
+        frame, X, holes = frame.filter(pl.Series(~incomplete)), X[~incomplete], None
+        limits = bounds(X)
     weights: Floats | None = None
     if job.asked.weights:
         weights = job.source.numbers(frame, job.asked.weights, first).cast(pl.Float64).fill_null(np.nan).to_numpy()
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise InputError(f"Column {job.asked.weights!r}, the weights, must be positive in every record.")
-    codes, cells = _cells(job, frame, holes if incomplete.any() else None)
+    codes, cells = _cells(job, frame, holes)
     counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
     if codes is not None:
         counts = np.bincount(codes, minlength=len(cells))
-    return Numbers(X, codes, weights), Staged(len(X), codes is not None, count, total, cells, counts, kinds, limits)
+    return Numbers(X, codes, weights), Staged(
+        len(X), codes is not None, int(incomplete.sum()), total, cells, counts, kinds, limits
+    )
 
 
 def _cells(
@@ -216,7 +217,7 @@ def mask_records(
     """Mask the records of some blocks. `share`: all records, and how many blocks are masked at a time."""
     asked = job.asked
     order, _ = sort_by_target(block, int(block.max(initial=0)) + 1)
-    X, weights = X[order], None if weights is None else weights[order]
+    X, weights = np.take(X, order, axis=0), None if weights is None else weights[order]
     Z = scale.apply(X)
     records, parallel = share
     labels = group_blocks(
@@ -237,11 +238,14 @@ def mask_records(
             rounded[:, j] = np.rint(values[:, j])
         elif kind == "float32":
             rounded[:, j] = values[:, j].astype(np.float32)
-    errors, totals = squared_errors(Z, scale.apply(rounded)[labels])
-    plain = squared_errors(Z, scale.apply(values)[labels])[0] if set(kinds) != {"float"} else errors
-    released, found = np.empty_like(X), np.empty_like(labels)
-    released[order], found[order] = rounded[labels], labels
-    return Masked(released, found, Bucket(errors, totals, errors - plain, np.bincount(group_sizes(labels))))
+    errors, totals = squared_errors(Z, np.take(scale.apply(rounded), labels, axis=0))
+    plain = errors
+    if set(kinds) != {"float"}:
+        plain, _ = squared_errors(Z, np.take(scale.apply(values), labels, axis=0))
+    found = np.empty_like(labels)
+    found[order] = labels
+    known = Bucket(errors, totals, errors - plain, np.bincount(group_sizes(labels)))
+    return Masked(np.take(rounded, found, axis=0), found, known)
 
 
 def finish(job: Job, part: int, shuffle: Shuffle, kinds: tuple[str, ...], complete: frozenset[str], csv: bool) -> Path:
