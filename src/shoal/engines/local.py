@@ -114,18 +114,19 @@ def mask_files(
     with _folder_beside(target) as folder:
 
         def run(state: State) -> Release:
-            source = open_source(
-                paths,
-                folder,
-                _part_rows(paths, room),
-                delimiter=delimiter,
-                encoding=encoding,
-                decimal=decimal,
-                wanted=asked.columns or (),
-            )
-            job = plan_job(asked, source, folder)
-            check_k(job.k, source.rows)
             with Workers(processes, state) as workers:
+                source = open_source(
+                    paths,
+                    folder,
+                    _part_rows(paths, room),
+                    delimiter=delimiter,
+                    encoding=encoding,
+                    decimal=decimal,
+                    wanted=asked.columns or (),
+                    run=workers.map,
+                )
+                job = plan_job(asked, source, folder)
+                check_k(job.k, source.rows)
                 return _Run(job, workers, room).release(target)
 
         release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=asked.method, show=progress)
@@ -263,7 +264,9 @@ class _Run:
         rows = max(part.rows for part in self.job.source.parts)
         folder = self.job.folder / "check"
         folder.mkdir()
-        source = open_source([path], folder, rows, decimal=decimal, wanted=self.job.columns, **given)
+        source = open_source(
+            [path], folder, rows, decimal=decimal, wanted=self.job.columns, run=self.workers.map, **given
+        )
         if source.rows != n:
             raise FileError(f"Output {path} has {source.rows} records instead of {n}. Nothing was released.")
         job = replace(self.job, source=source, folder=folder)
