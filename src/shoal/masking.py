@@ -113,8 +113,8 @@ def mask(
         the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``"dask"`` masks
         Parquet files on a Dask cluster.
     memory
-        The memory that engine ``"local"`` plans with, for all its processes, such as ``"2GB"``; half of what is free if
-        not given. The summary tells the peak of a process; all processes together may exceed the plan.
+        The memory that engine ``"local"`` may take, all its processes together, such as ``"2GB"``; half of what is free
+        if not given. The calling process is one of them, with what it held before. The summary tells the peaks.
     processes
         How many worker processes it has; one a processor if not given.
     scheduler

@@ -51,6 +51,7 @@ from shoal.engines.tasks import (
     spill,
     spill_for_counting,
     stage,
+    warm,
 )
 from shoal.engines.workers import Workers
 from shoal.errors import FileError, InputError
@@ -63,8 +64,8 @@ from shoal.types import Ints, State
 __all__ = ["is_beyond_memory", "mask_files"]
 
 RECORDS = 250_000  # of a part and of a bucket, where memory allows
-PROCESS = 300_000_000  # bytes that a process takes before it has read anything
-LEAST = 100_000_000  # bytes that it needs to work with
+PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
+LEAST = 60_000_000  # bytes that it needs to work with
 
 
 def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
@@ -159,11 +160,13 @@ class _Run:
     def release(self, target: Path) -> Release:
         """Do it all."""
         job, workers = self.job, self.workers
+        rule = read_rule(job)
+        with self._timed("prepare"):
+            workers.prepare(warm, (job.asked, len(job.columns)))
         with self._timed("read"):
             staged = list(workers.map(stage, self._parts(job)))
         check_staged(job, staged)
         kinds = column_kinds(staged)
-        rule = read_rule(job)
         roots, many = number_roots(staged)
         self.roots.extend(roots)
         self.coded.extend(part.coded for part in staged)
@@ -182,11 +185,11 @@ class _Run:
                 self._write(temporary, shuffle, kinds, staged)
             with self._timed("verify"):
                 self._verify(temporary, int(starts[-1]))
-        processes = workers.processes
+        processes, peaks = workers.processes, [peak_bytes(), *workers.peaks]
         facts = {
             **blocks.facts,
             "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
-            "peak memory": f"{max(peak_bytes(), workers.peak) / 1e6:.0f} MB a process",
+            "peak memory": f"{sum(peaks) / 1e6:.0f} MB in all, {max(peaks) / 1e6:.0f} MB a process",
         }
         return summarise(job, staged, found, kinds, facts, data=target, seconds=self.seconds)
 

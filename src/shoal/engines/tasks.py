@@ -15,12 +15,13 @@ from numba import njit
 
 from shoal.aggregation import group_values
 from shoal.algorithms.registry import find
-from shoal.blocks.blocking import Blocks, assign
+from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, extent_of, find_blocks
+from shoal.blocks.fusing import leaf_sums
 from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks
-from shoal.engines.request import Job
-from shoal.engines.shuffle import Places, Shuffle, sort_by_target
-from shoal.engines.sources import read_schema
+from shoal.engines.request import Job, Request
+from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target
+from shoal.engines.sources import Source, read_schema
 from shoal.errors import InputError
 from shoal.measures import Scaling, group_sizes, squared_errors
 from shoal.progress import fresh_state
@@ -44,6 +45,7 @@ __all__ = [
     "spill",
     "spill_for_counting",
     "stage",
+    "warm",
 ]
 
 HIGH = np.uint64(32)  # a hash table looks at the lower half of a hash
@@ -84,6 +86,33 @@ class Bucket(NamedTuple):
     totals: Floats
     rounding: Floats  # what rounding to integers added to the errors
     sizes: Ints  # how many groups there are of each size
+
+
+def warm(asked: Request, d: int) -> bool:
+    """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
+    from numba.core.event import install_recorder
+
+    rows = 8 * asked.k
+    job = Job(asked, Source((), (), (), None), Path(), ("",) * d)
+    with install_recorder("numba:compile") as recorder:
+        # A column of few values leaves leaves of equal records, and leaves below k to fuse.
+        X = np.arange(rows * d, dtype=np.float64).reshape(rows, d) ** 2
+        X[: rows // 2] = X[0]
+        roots = np.zeros(rows, dtype=np.int64)
+        blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(2 * asked.k, asked.k, "one"))
+        block = assign(0, X, roots, blocks)
+        leaf_sums(X, block, blocks.frame, len(blocks.sizes))
+        if not find(asked.method).anytime:
+            weights = np.ones(rows) if asked.weights else None
+            put_rows(
+                X,
+                np.arange(rows, dtype=np.uint32),
+                mask_records(job, block, X, weights, blocks.scale, ("float",) * d, (rows, 1)).released,
+            )
+        words = words_of(X)
+        number_words(words)
+        bucket_of_words(words, 2)
+    return bool(recorder.buffer)
 
 
 def stage(job: Job, part: int, first: int) -> Staged:
