@@ -205,18 +205,22 @@ def _code(q: Cells, bit: int, width: int) -> np.uint64:
         interval: np.uint64 = ((q[0] >> TOP) * np.uint64(-width)) >> WORD
         return interval
     d = len(q)
-    j, shift = bit % d, BITS - 1 - bit // d
+    # Divisions are slow, and most codes begin with the first bit.
+    level, j = (bit // d, bit % d) if bit else (0, 0)
     code = np.uint64(0)
-    for _ in range(width):
-        code = code << ONE | (q[j] >> np.uint64(shift)) & ONE
-        j += 1
-        if j == d:
-            j = 0
-            shift -= 1
+    while width > 0:
+        shift = np.uint64(BITS - 1 - level)
+        stop = min(d, j + width)
+        for column in range(j, stop):
+            code = code << ONE | (q[column] >> shift) & ONE
+        width -= stop - j
+        level += 1
+        j = 0
     return code
 
 
-@njit(cache=True, nogil=True)
+# Handing over the arrays of a tree would take longer than finding the child.
+@njit(cache=True, nogil=True, inline="always")
 def _descend(q: Cells, root: int, tree: Tree) -> int:
     """Return the open node that a record falls in, or −1 − leaf."""
     node = root

@@ -6,7 +6,7 @@ Only numbers of the chosen columns travel. All intermediate files lie in one fol
 the output is moved into place after every group has been counted in what was written. Which process does what never
 changes the result: blocks come from exact counts, and a method sees the records of a block in the order of the input.
 
-Disk: three times the numbers of the chosen columns. Memory: a part or a bucket for each process, whatever n is.
+Disk: twice the numbers of the chosen columns and 8 bytes a record. Memory: a part or a bucket for each process, whatever n is.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -183,6 +184,8 @@ class _Run:
         with written_beside(target) as temporary:
             with self._timed("write"):
                 self._write(temporary, shuffle, kinds, staged)
+            # The disk writes while groups are counted.
+            threading.Thread(target=_sync, args=(temporary,), daemon=True).start()
             with self._timed("verify"):
                 self._verify(temporary, int(starts[-1]))
         processes, peaks = workers.processes, [peak_bytes(), *workers.peaks]
@@ -212,7 +215,7 @@ class _Run:
         """Deal out all records to buckets of about the same size."""
         job, d = self.job, len(self.job.columns)
         bucket, firsts = buckets_of(blocks, self._rows())
-        shapes = {"block": ("int64", 1), "X": ("float64", d), "released": ("float64", d)}
+        shapes = {"block": ("int32", 1), "X": ("float64", d), "released": ("float64", d)}
         if job.asked.weights:
             shapes["weights"] = ("float64", 1)
         shuffle = Shuffle(job.folder, "block", starts, len(firsts), shapes)
@@ -284,6 +287,11 @@ class _Run:
         places = shuffle.places([begins for begins, _ in dealt])
         for _ in self.workers.map(count_bucket, ((job, place, shuffle, strata) for place in places)):
             pass
+
+
+def _sync(path: Path) -> None:
+    with suppress(OSError), path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _shares(limit: int, processes: int | None) -> tuple[int, int]:

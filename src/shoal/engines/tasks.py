@@ -227,7 +227,7 @@ def mask_bucket(
     share: tuple[int, int],
 ) -> Bucket:
     """Mask the blocks of a bucket and answer the released values to the parts they came from."""
-    block, X = shuffle.read(places, "block")[:, 0], shuffle.read(places, "X")
+    block, X = shuffle.read(places, "block")[:, 0].astype(np.int64), shuffle.read(places, "X")
     weights = shuffle.read(places, "weights")[:, 0] if job.asked.weights else None
     masked = mask_records(job, block, X, weights, scale, kinds, share)
     shuffle.answer(places, "released", masked.released)
