@@ -6,7 +6,7 @@ Only numbers of the chosen columns travel. All intermediate files lie in one fol
 the output is moved into place after every group has been counted in what was written. Which process does what never
 changes the result: blocks come from exact counts, and a method sees the records of a block in the order of the input.
 
-Disk: twice the numbers of the chosen columns and 8 bytes a record. Memory: a part or a bucket for each process, whatever n is.
+Disk: twice the numbers of the chosen columns and 8 bytes a record. Memory: a part or a bucket for each process.
 """
 
 from __future__ import annotations
