@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 from pyarrow import parquet
+from typer.testing import CliRunner
 
 import shoal
+from shoal.cli import app
 from shoal.demo import firms
 from shoal.engines import local
 from shoal.engines.local import is_beyond_memory
@@ -24,10 +26,12 @@ from shoal.engines.memory import read_memory
 from shoal.engines.shuffle import Shuffle
 from shoal.engines.workers import Workers, WorkersError
 from shoal.errors import FileError, InputError, VerificationError
+from shoal.measures import canonical_labels
 from shoal.progress import fresh_state
 from shoal.tables.files import write_file
 
 COLUMNS = ["a", "b", "c"]
+runner = CliRunner()
 
 
 def skewed(n=6000, seed=0):
@@ -220,6 +224,75 @@ def test_an_interrupt_leaves_the_old_file(tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "interrupted; nothing was released" in errors
+    assert (tmp_path / "out.parquet").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+@pytest.mark.parametrize("missing", ["drop", "group"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_labels_are_those_of_memory_but_for_their_numbers(table, tmp_path, missing, ending):
+    table = table.with_columns(b=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("b")))
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    labels = tmp_path / f"labels.{ending}"
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, missing=missing, labels=tmp_path / "memory.parquet")
+    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", missing=missing, labels=labels)
+    found = pl.read_csv(labels) if ending == "csv" else pl.read_parquet(labels)
+    written = pl.read_parquet(tmp_path / "memory.parquet")
+    assert found["record"].to_list() == written["record"].to_list() == (expected.kept + 1).tolist()
+    assert found["size"].to_list() == written["size"].to_list()
+    assert canonical_labels(found["group"].to_numpy()).tolist() == expected.labels.tolist()
+    assert found["group"].n_unique() == found["group"].max() + 1 == len(expected.sizes)
+
+
+def test_a_folder_has_a_manifest_that_is_repeated_and_a_report(table, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i, part in enumerate(table.iter_slices(3500)):
+        part.write_parquet(folder / f"part{i}.parquet")
+    shown = runner.invoke(
+        app,
+        ["mask", str(folder), "-k", "3", "-c", "a", "-c", "b", "--block", "200", "-o", str(tmp_path / "out.parquet"),
+         "--labels", str(tmp_path / "labels.parquet"), "--manifest", str(tmp_path / "run.json"),
+         "--report", str(tmp_path / "report.html")],
+    )  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    assert pl.read_parquet(tmp_path / "labels.parquet").height == len(table)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "6,000 records were put" in page
+    assert "has not been measured" in page
+    assert "--block 200" in page
+    content = json.loads((tmp_path / "run.json").read_text())
+    assert list(content["input"]["files"]) == ["part0.parquet", "part1.parquet"]
+    again = ["mask", "--from-manifest", str(tmp_path / "run.json"), "-o", str(tmp_path / "again.parquet")]
+    shown = runner.invoke(app, again)
+    assert shown.exit_code == 0, shown.output
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
+    table[:10].write_parquet(folder / "part1.parquet")
+    shown = runner.invoke(app, again)
+    assert shown.exit_code != 0
+    assert "part1.parquet" in str(shown.exception) + shown.output
+
+
+FULL_DISK = """
+import resource, signal, sys, shoal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file too large is an error of the call, as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+shoal.mask("in.parquet", 3, columns=["a", "b", "c"], block=200, engine="local", output="out.parquet")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+@pytest.mark.parametrize("size", [60_000, 400_000])
+def test_a_full_disk_leaves_the_old_file(table, tmp_path, size):
+    """No file may grow beyond a size: first those of a worker meet it, then the output that the caller writes."""
+    wide = table.with_columns(note=pl.col("name").repeat_by(6).list.join("-"))
+    wide.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    (tmp_path / "out.parquet").write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(size)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "FileError: Output out.parquet cannot be written: " in done.stderr
+    assert "File too large" in done.stderr
     assert (tmp_path / "out.parquet").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 

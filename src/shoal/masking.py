@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import repeat
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -27,11 +28,12 @@ from shoal.engines.memory import peak_memory
 from shoal.engines.request import Request
 from shoal.errors import InputError, NotKAnonymousWarning
 from shoal.grouping import check_k
+from shoal.manifest import write_labels
 from shoal.measures import canonical_labels, group_sizes, released_loss, scaling
 from shoal.progress import STOP, observe, watch
 from shoal.release import Release
 from shoal.tables.choosing import as_names, check_output, choose_columns, open_data
-from shoal.tables.files import write_file
+from shoal.tables.files import check_target, write_file
 from shoal.tables.frames import Column, Name, Table, check_name, codes_of, strata_of
 from shoal.types import Bools, Floats, Ints, State
 from shoal.verification import verify
@@ -71,6 +73,7 @@ def mask(
     scheduler: str | None = None,
     seed: int | None = 0,
     output: str | os.PathLike[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
@@ -111,7 +114,7 @@ def mask(
     engine
         ``"memory"``, or ``"local"`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
         the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``"dask"`` masks
-        Parquet files on a Dask cluster.
+        CSV or Parquet files to a Parquet file on a Dask cluster.
     memory
         The memory that engine ``"local"`` may take, all its processes together, such as ``"2GB"``; half of what is free
         if not given. The calling process is one of them, with what it held before. The summary tells the peaks.
@@ -123,6 +126,8 @@ def mask(
         Decides the result of a random method.
     output
         Write the masked table to this file, as a whole or not at all.
+    labels
+        Write the group of each record and the size of the group to this file.
     delimiter, encoding, decimal
         How a CSV file is written; taken from the file itself if not given.
     progress
@@ -158,13 +163,19 @@ def mask(
     by_names, wanted = as_names(by), None if columns is None else as_names(columns)
 
     asked = Request(k, wanted, method, chosen, by_names, weights, missing, integers, aggregate, block, split, seed)
+    if labels is not None:
+        check_target(labels)
+        if is_dask(data) or engine == "dask":
+            raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
     if is_dask(data):
         return mask_dask(data, asked)
+    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
     if engine == "dask":
-        return mask_paths(data, asked, output=output, scheduler=scheduler)
+        return mask_paths(data, asked, output=output, scheduler=scheduler, **csv)
     if is_beyond_memory(data, engine, memory):
-        csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-        return mask_files(data, asked, output=output, memory=memory, processes=processes, progress=progress, **csv)
+        return mask_files(
+            data, asked, output=output, labels=labels, memory=memory, processes=processes, progress=progress, **csv
+        )
 
     with watchmaker("read"):
         numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
@@ -244,7 +255,7 @@ def mask(
             write_file(masked.native, output, like=source, changed=[str(name) for name in names], rows=rows)
 
     total = float(np.nansum(np.square(Z)))
-    return Release(
+    release = Release(
         data=masked.native,
         labels=grouped.labels,
         sizes=_sizes(grouped.labels),
@@ -276,6 +287,9 @@ def mask(
         certificate=grouped.certificate,
         _origin=plan,
     )
+    if labels is not None:
+        write_labels(release, Path(labels))
+    return release
 
 
 @dataclass(frozen=True)

@@ -115,9 +115,11 @@ def count_cells(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
 
 def combine_counts(one: Counts, other: Counts) -> Counts:
     """Return the counts of two parts of the records together."""
+    if np.array_equal(one.keys, other.keys):
+        # Parts of a large table tend to lie in the same cells.
+        low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
+        return Counts(one.keys, one.counts + other.counts, low, high)
     keys = np.concatenate([one.keys, other.keys])
-    if not len(keys):
-        return one
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])

@@ -181,7 +181,8 @@ def summarise(
     return Release(
         data=data,
         labels=np.empty(0, dtype=np.int64),
-        sizes=np.repeat(np.arange(len(sizes)), sizes),
+        # There may be very many groups; 2 bytes each are enough but for a group beyond all measure.
+        sizes=np.repeat(np.arange(len(sizes), dtype=np.int16 if len(sizes) < 1 << 15 else np.int64), sizes),
         loss=100 * float(errors.sum()) / total if total > 0 else 0.0,
         bound=None,
         status="heuristic",

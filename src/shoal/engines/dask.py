@@ -32,13 +32,13 @@ from shoal.engines.common import (
 )
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import sort_by_target
-from shoal.engines.sources import Source, find_paths
+from shoal.engines.sources import Source, find_paths, open_source
 from shoal.engines.tasks import Bucket, Numbers, Staged, bucket_of_words, mask_records, put_back, read_numbers
 from shoal.errors import InputError
 from shoal.grouping import check_k
 from shoal.measures import Scaling, group_sizes
 from shoal.release import Release
-from shoal.tables.files import PARQUET, written_beside
+from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
 from shoal.types import Floats, Ints
 from shoal.verification import Words, check_sizes, number_words, words_of
 
@@ -57,12 +57,17 @@ def _library() -> tuple[Any, Any]:
     return import_module("dask"), import_module("dask.dataframe")
 
 
-def mask_dask(data: Any, asked: Request) -> Release:
-    """Mask a Dask DataFrame; the index, the partitions and the order of the records stay as they are."""
+def mask_dask(data: Any, asked: Request, source: Source | None = None) -> Release:
+    """Mask a Dask DataFrame; the index, the partitions and the order of the records stay as they are.
+
+    `source` says what its columns are if the table itself does not: text from a CSV file.
+    """
     dask, dd = _library()
-    empty = pl.from_pandas(data._meta)  # noqa: SLF001  (Dask's own description of the columns)
-    numeric = tuple(name for name, kind in empty.schema.items() if kind.is_numeric())
-    job = plan_job(asked, Source((), tuple(map(str, data.columns)), numeric, None))
+    if source is None:
+        empty = pl.from_pandas(data._meta)  # noqa: SLF001  (Dask's own description of the columns)
+        numeric = tuple(name for name, kind in empty.schema.items() if kind.is_numeric())
+        source = Source((), tuple(map(str, data.columns)), numeric, None)
+    job = plan_job(asked, replace(source, parts=()))
     rule = read_rule(job)
     parts = dask.persist(*data.to_delayed())
     run = _Run(job, parts)
@@ -94,25 +99,40 @@ def mask_dask(data: Any, asked: Request) -> Release:
 
 
 def mask_paths(
-    data: object, asked: Request, *, output: str | os.PathLike[str] | None, scheduler: str | None
+    data: object,
+    asked: Request,
+    *,
+    output: str | os.PathLike[str] | None,
+    scheduler: str | None,
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
 ) -> Release:
-    """Mask Parquet files that the workers of a cluster can read; the caller writes the output, part by part."""
+    """Mask files that the workers of a cluster can read; the caller writes the output, part by part.
+
+    CSV files are rewritten as Parquet first, in a folder beside the output that the workers must be able to read.
+    """
     if not isinstance(data, (str, os.PathLike)):
         raise InputError("Parameter 'data' must be a path or a Dask DataFrame for engine='dask'; got another table.")
     if output is None or Path(output).suffix.lower() not in PARQUET:
         raise InputError(f"Output {output} must be a file that ends in {' or '.join(PARQUET)} for engine='dask'.")
-    paths = [str(path.resolve()) for path in find_paths(data)]
-    if Path(paths[0]).suffix.lower() not in PARQUET:
-        raise InputError(f"Input {data} must be Parquet for engine='dask'. Convert it first, or take engine='local'.")
+    paths = [path.resolve() for path in find_paths(data)]
     try:
         distributed = import_module("distributed")
     except ImportError:
         raise InputError("Parameter 'engine' may be 'dask' once Dask is there: pip install 'shoal[dask]'.") from None
-    with distributed.Client(scheduler) if scheduler else nullcontext():
-        release = mask_dask(_library()[1].read_parquet(paths, index=False), asked)
-        with written_beside(Path(output)) as temporary:
+    target = Path(output).resolve()
+    given: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    with distributed.Client(scheduler) if scheduler else nullcontext(), folder_beside(target) as folder:
+        source = None
+        if paths[0].suffix.lower() in CSV:
+            source = open_source(paths, folder, RECORDS, wanted=asked.columns or (), **given)
+            paths = list(dict.fromkeys(part.path for part in source.parts))
+        frame = _library()[1].read_parquet([str(path) for path in paths], index=False, split_row_groups=True)
+        release = mask_dask(frame, asked, source)
+        with written_beside(target) as temporary:
             _write(release.data, temporary)
-    return replace(release, data=Path(output))
+    return replace(release, data=Path(output), parameters={**release.parameters, **given, "engine": "dask"})
 
 
 def _write(frame: Any, path: Path) -> None:
@@ -163,7 +183,8 @@ class _Run:
         """Count every group in the partitions that are about to be handed out."""
         delayed = self._dask.delayed
         asked = replace(self.job.asked, missing="group", weights=None)
-        written = _Run(replace(self.job, asked=asked), released)
+        source = replace(self.job.source, dialect=None)  # the released columns hold numbers, whatever was given
+        written = _Run(replace(self.job, asked=asked, source=source), released)
         written.stage()
         pieces = [
             delayed(_split_values, nout=buckets)(numbers, roots, buckets)
@@ -216,8 +237,7 @@ def _finish(
     if job.drop:
         part = part[part[list(job.columns)].notna().all(axis=1)]
     frame = pl.from_pandas(part[list(job.columns)])
-    asked = replace(job.asked, missing="group")
-    _, new = put_back(replace(job, asked=asked), frame, values, kinds, frame.schema)
+    new = put_back(job, frame, values, kinds, frame.schema)
     return part.assign(**{s.name: (s.fill_null(np.nan) if s.dtype.is_float() else s).to_numpy() for s in new})
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal.blocks.blocking import Blocks, find_blocks
 from shoal.engines.common import (
@@ -59,7 +59,7 @@ from shoal.errors import FileError, InputError
 from shoal.grouping import check_k
 from shoal.progress import watch
 from shoal.release import Release
-from shoal.tables.files import CSV, PARQUET, written_beside
+from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
 from shoal.types import Ints, State
 
 __all__ = ["is_beyond_memory", "mask_files"]
@@ -95,6 +95,7 @@ def mask_files(
     asked: Request,
     *,
     output: str | os.PathLike[str] | None,
+    labels: str | os.PathLike[str] | None,
     memory: str | int | None,
     processes: int | None,
     delimiter: str | None,
@@ -111,9 +112,11 @@ def mask_files(
     paths = find_paths(data)
     if target.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")
+    if labels is not None:
+        check_target(labels, endings=(*CSV, *PARQUET))
     limit = read_memory(memory) if memory is not None else available_memory() // 2
     processes, room = _shares(limit, processes)
-    with _folder_beside(target) as folder:
+    with folder_beside(target) as folder:
 
         def run(state: State) -> Release:
             with Workers(processes, state) as workers:
@@ -129,11 +132,13 @@ def mask_files(
                 )
                 job = plan_job(asked, source, folder)
                 check_k(job.k, source.rows)
-                return _Run(job, workers, room).release(target)
+                return _Run(job, workers, room, None if labels is None else Path(labels)).release(target)
 
         release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=asked.method, show=progress)
+    # Memory and processes decide how many records are written at a time, and so the bytes of the file.
+    engine = {"engine": "local", "memory": limit, "processes": processes}
     csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-    return replace(release, parameters={**release.parameters, **csv, "memory": memory, "engine": "local"})
+    return replace(release, parameters={**release.parameters, **engine, **csv})
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,7 @@ class _Run:
     job: Job
     workers: Workers
     room: int
+    labels: Path | None
     roots: list[Ints] = field(default_factory=list)  # of each part: the root of each code
     coded: list[bool] = field(default_factory=list)  # and whether its records have codes
     seconds: dict[str, float] = field(default_factory=dict)
@@ -180,14 +186,16 @@ class _Run:
             share = int(starts[-1]), workers.processes
             tasks = ((job, place, shuffle, blocks.scale, kinds, share) for place in places)
             found: list[Bucket] = list(workers.map(mask_bucket, tasks))
-            shuffle.remove(*(what for what in shuffle.shapes if what != "released"))
+            shuffle.remove(*(what for what in shuffle.shapes if what not in ("released", "group")))
         with written_beside(target) as temporary:
             with self._timed("write"):
-                self._write(temporary, shuffle, kinds, staged)
+                self._write(temporary, shuffle, kinds, staged, self._groups_before(places, found))
             # The disk writes while groups are counted.
             threading.Thread(target=_sync, args=(temporary,), daemon=True).start()
             with self._timed("verify"):
                 self._verify(temporary, int(starts[-1]))
+            if self.labels is not None:
+                self._write_labels(self.labels, len(staged))
         processes, peaks = workers.processes, [peak_bytes(), *workers.peaks]
         facts = {
             **blocks.facts,
@@ -218,6 +226,8 @@ class _Run:
         shapes = {"block": ("int32", 1), "X": ("float64", d), "released": ("float64", d)}
         if job.asked.weights:
             shapes["weights"] = ("float64", 1)
+        if self.labels is not None:
+            shapes["group"] = ("int64", 2)
         shuffle = Shuffle(job.folder, "block", starts, len(firsts), shapes)
         shuffle.create()
         begins = []
@@ -225,18 +235,32 @@ class _Run:
             self.workers.map(spill, ((*held, blocks, bucket, firsts, shuffle) for held in self._held()))
         ):
             begins.append(found)
-            for path in job.folder.glob(f"part-{part}-*.npy"):
+            for path in job.folder.glob(f"part-{part}-*"):
                 path.unlink()
         return shuffle, shuffle.places(begins)
 
-    def _write(self, path: Path, shuffle: Shuffle, kinds: tuple[str, ...], staged: Sequence[Staged]) -> None:
+    def _groups_before(self, places: Sequence[Places], found: Sequence[Bucket]) -> Iterator[tuple[int, Ints] | None]:
+        """Yield, of each part, its first record and how many groups come before those of each record's bucket."""
+        groups = np.array([bucket.sizes.sum() for bucket in found])
+        counts = np.stack([place.counts for place in places])
+        for part, (_, _, first) in enumerate(self._parts(self.job)):
+            yield None if self.labels is None else (first, np.repeat(np.cumsum(groups) - groups, counts[:, part]))
+
+    def _write(
+        self,
+        path: Path,
+        shuffle: Shuffle,
+        kinds: tuple[str, ...],
+        staged: Sequence[Staged],
+        before: Iterator[tuple[int, Ints] | None],
+    ) -> None:
         """Write the parts to one file, in the order of the input."""
         job = self.job
         csv = path.suffix.lower() in CSV
         kept: set[str] = set(job.columns) if job.drop or job.source.dialect is not None else set()
         tasks = (
-            (job, part, shuffle, kinds, frozenset(full_columns(job, known) - kept), csv)
-            for part, known in enumerate(staged)
+            (job, part, shuffle, kinds, frozenset(full_columns(job, known) - kept), csv, groups)
+            for part, (known, groups) in enumerate(zip(staged, before, strict=True))
         )
         pieces = self.workers.map(finish, tasks)
         if csv:
@@ -246,21 +270,31 @@ class _Run:
                         shutil.copyfileobj(content, file, 1 << 20)
                     piece.unlink()
         else:
-            self._write_parquet(path, pieces)
-        shuffle.remove("order", "released")
+            # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
+            self._write_parquet(path, pieces, [name for name in job.source.names if name not in job.columns])
+        shuffle.remove("order", "released", *({"group"} & set(shuffle.shapes)))
 
-    def _write_parquet(self, path: Path, pieces: Iterator[Path]) -> None:
+    def _write_parquet(self, path: Path, pieces: Iterator[Path], dictionary: list[str]) -> None:
         from pyarrow import feather
         from pyarrow.parquet import ParquetWriter
 
         first = next(pieces)
-        # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
-        others = [name for name in self.job.source.names if name not in self.job.columns]
-        with ParquetWriter(path, feather.read_table(str(first)).schema, use_dictionary=others) as writer:
+        with ParquetWriter(path, feather.read_table(str(first)).schema, use_dictionary=dictionary) as writer:
             for piece in chain([first], pieces):
                 table = feather.read_table(str(piece), memory_map=True)
                 writer.write_table(table, row_group_size=max(1, len(table)))
                 piece.unlink()
+
+    def _write_labels(self, path: Path, parts: int) -> None:
+        """Write the group of each record and its size, in the order of the input; groups count from block to block."""
+        pieces = (self.job.folder / f"labels-{part}.arrow" for part in range(parts))
+        with written_beside(path) as temporary:
+            if path.suffix.lower() in CSV:
+                with temporary.open("wb") as file:
+                    for number, piece in enumerate(pieces):
+                        pl.read_ipc(piece).write_csv(file, include_header=number == 0)
+            else:
+                self._write_parquet(temporary, pieces, [])
 
     def _verify(self, path: Path, n: int) -> None:
         """Read the masked columns of what was written and count every group."""
@@ -310,20 +344,3 @@ def _part_rows(paths: Sequence[Path], room: int) -> int:
     """Return the records of a part: a few copies of all its columns must fit."""
     width = max(record_bytes(path) for path in paths[:10])
     return int(min(RECORDS, max(1000, room / (8 * max(width, 8)))))
-
-
-@contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """Give a folder for intermediate files beside the target; it goes whatever happens."""
-    try:
-        folder = tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent)
-    except OSError as error:
-        raise FileError(f"Output {target} cannot be written: {error.strerror}.") from None
-    try:
-        yield Path(folder)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -66,4 +66,4 @@ class Job:
 
     def path(self, part: int, what: str) -> Path:
         """Return where an array of a part is kept."""
-        return self.folder / f"part-{part}-{what}.npy"
+        return self.folder / f"part-{part}-{what}"

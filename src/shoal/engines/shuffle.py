@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shoal.types import Ints
 
-__all__ = ["Places", "Shuffle", "put_rows", "sort_by_target"]
+__all__ = ["Places", "Shuffle", "put_rows", "sort_by_target", "write_array"]
 
 
 class Places(NamedTuple):
@@ -98,13 +98,18 @@ class Shuffle:
         values = np.ascontiguousarray(values, dtype=kind).reshape(-1, many)
         self._write(what, places.firsts.tolist(), np.split(values, np.cumsum(places.counts)[:-1]))
 
-    def answers(self, source: int, what: str) -> NDArray[Any]:
-        """Return the rows that all targets answered to a source, in the order of its records."""
+    def answers(self, source: int, what: str, plus: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the rows that all targets answered to a source, in the order of its records.
+
+        `plus` are rows to add to those, in the order of the targets.
+        """
         first, last = (int(place) for place in self.starts[source : source + 2])
         kind, many = self.shapes[what]
         answered, order = np.empty((last - first, many), dtype=kind), np.empty(last - first, dtype=np.uint32)
         self._read(what, [first], [answered])
         self._read("order", [first], [order])
+        if plus is not None:
+            answered += plus
         found = np.empty_like(answered)
         put_rows(found, order, answered)
         return found
@@ -130,6 +135,13 @@ class Shuffle:
                 if piece.size:
                     file.seek(first * piece.nbytes // len(piece))
                     _write_all(file, piece.data.cast("B"))
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write the numbers of an array, and nothing else, to a file; a full disk is told as such."""
+    with path.open("wb", buffering=0) as file:
+        if array.size:
+            _write_all(file, np.ascontiguousarray(array).data.cast("B"))
 
 
 def _write_all(file: io.FileIO, content: memoryview) -> None:

@@ -20,7 +20,7 @@ from shoal.blocks.fusing import leaf_sums
 from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks
 from shoal.engines.request import Job, Request
-from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target
+from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target, write_array
 from shoal.engines.sources import Source, read_schema
 from shoal.errors import InputError
 from shoal.measures import Scaling, group_sizes, squared_errors
@@ -42,6 +42,7 @@ __all__ = [
     "mask_records",
     "put_back",
     "read_numbers",
+    "released_records",
     "spill",
     "spill_for_counting",
     "stage",
@@ -121,15 +122,15 @@ def stage(job: Job, part: int, first: int) -> Staged:
     numbers, found = read_numbers(job, frame, first)
     for what, array in numbers._asdict().items():
         if array is not None:
-            np.save(job.path(part, what), array)
+            write_array(job.path(part, what), array)
     return found
 
 
 def _load(job: Job, part: int, coded: bool) -> Numbers:
     return Numbers(
-        np.load(job.path(part, "X")),
-        np.load(job.path(part, "codes")) if coded else None,
-        np.load(job.path(part, "weights")) if job.asked.weights else None,
+        np.fromfile(job.path(part, "X")).reshape(-1, len(job.columns)),
+        np.fromfile(job.path(part, "codes"), dtype=np.int64) if coded else None,
+        np.fromfile(job.path(part, "weights")) if job.asked.weights else None,
     )
 
 
@@ -231,6 +232,9 @@ def mask_bucket(
     weights = shuffle.read(places, "weights")[:, 0] if job.asked.weights else None
     masked = mask_records(job, block, X, weights, scale, kinds, share)
     shuffle.answer(places, "released", masked.released)
+    if "group" in shuffle.shapes:
+        sizes = group_sizes(masked.labels)[masked.labels]
+        shuffle.answer(places, "group", np.column_stack([masked.labels, sizes]))
     return masked.known
 
 
@@ -277,17 +281,31 @@ def mask_records(
     return Masked(np.take(rounded, found, axis=0), found, known)
 
 
-def finish(job: Job, part: int, shuffle: Shuffle, kinds: tuple[str, ...], complete: frozenset[str], csv: bool) -> Path:
+def finish(
+    job: Job,
+    part: int,
+    shuffle: Shuffle,
+    kinds: tuple[str, ...],
+    complete: frozenset[str],
+    csv: bool,
+    before: tuple[int, Ints] | None,
+) -> Path:
     """Write a part as it will stand in the output, with the released values in their place.
 
-    Columns of which all cells are replaced, `complete`, are not read again.
+    Columns of which all cells are replaced, `complete`, are not read again. `before` is given if labels are asked for:
+    the number of records before the part and, of each of its records in the order of the buckets, the groups before.
     """
     values = shuffle.answers(part, "released")
     source = job.source
     schema = read_schema(source.parts[part].path)
     types = pl.DataFrame(schema.empty_table()).schema
     table = source.parts[part].read([name for name in source.names if name not in complete])
-    given, new = put_back(job, pl.DataFrame(table), values, kinds, types)
+    frame = pl.DataFrame(table)
+    kept = released_records(job, frame) if job.drop else np.arange(len(values))
+    given = frame[kept] if len(kept) < len(frame) else frame
+    new = put_back(job, given, values, kinds, types)
+    if before is not None:
+        _finish_labels(job, part, shuffle, before, kept)
     if csv:
         return _finish_csv(job, part, given.with_columns(new).select(source.names), given)
     import pyarrow as pa
@@ -305,6 +323,13 @@ def finish(job: Job, part: int, shuffle: Shuffle, kinds: tuple[str, ...], comple
     return path
 
 
+def _finish_labels(job: Job, part: int, shuffle: Shuffle, before: tuple[int, Ints], kept: Ints) -> None:
+    first, groups = before
+    group, size = shuffle.answers(part, "group", np.column_stack([groups, np.zeros_like(groups)])).T
+    frame = pl.DataFrame({"record": first + kept + 1, "group": group, "size": size})
+    frame.write_ipc(job.folder / f"labels-{part}.arrow", compression="uncompressed")
+
+
 def _finish_csv(job: Job, part: int, frame: pl.DataFrame, given: pl.DataFrame) -> Path:
     path = job.folder / f"output-{part}.csv"
     dialect = job.source.dialect
@@ -318,13 +343,16 @@ def _finish_csv(job: Job, part: int, frame: pl.DataFrame, given: pl.DataFrame) -
     return path
 
 
+def released_records(job: Job, frame: pl.DataFrame) -> Ints:
+    """Return the records of a part that miss no value."""
+    columns = [job.source.numbers(frame, name, 0).cast(pl.Float64).fill_null(np.nan) for name in job.columns]
+    return np.flatnonzero(~np.isnan(np.column_stack(columns)).any(axis=1))
+
+
 def put_back(
     job: Job, frame: pl.DataFrame, values: Floats, kinds: tuple[str, ...], types: Mapping[str, pl.DataType]
-) -> tuple[pl.DataFrame, list[pl.Series]]:
-    """Return the records of a part that are released, as given, and their new columns; `types` are the given ones."""
-    if job.drop:
-        columns = [job.source.numbers(frame, name, 0).cast(pl.Float64).fill_null(np.nan) for name in job.columns]
-        frame = frame.filter(pl.Series(~np.isnan(np.column_stack(columns)).any(axis=1)))
+) -> list[pl.Series]:
+    """Return the new columns of the records that are released; `types` are the given ones."""
     new = []
     for j, (name, kind) in enumerate(zip(job.columns, kinds, strict=True)):
         series = pl.Series(name, values[:, j]).fill_nan(None)
@@ -339,7 +367,7 @@ def put_back(
             kept = frame[name].cast(series.dtype)
             series = pl.select(pl.when(series.is_null()).then(kept).otherwise(series).alias(name)).to_series()
         new.append(series)
-    return frame, new
+    return new
 
 
 def spill_for_counting(job: Job, part: int, first: int, shuffle: Shuffle) -> tuple[Ints, list[Any]]:
