@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from shoal.aggregation import Aggregate
 from shoal.engines.sources import Source
+from shoal.tables.frames import Name
 
 __all__ = ["Job", "Request"]
 
@@ -18,10 +20,10 @@ class Request:
     """The keywords of `shoal.mask` that decide the result; those that are not of a table have been checked."""
 
     k: int
-    columns: list[str] | None
+    columns: list[Name] | None
     method: str
     options: Mapping[str, Any]
-    by: list[str]
+    by: list[Name]
     weights: Any
     missing: str
     integers: str
@@ -30,9 +32,16 @@ class Request:
     split: str | None
     seed: int | None
 
-    def parameters(self, columns: list[str]) -> dict[str, Any]:
-        """Return what a release says it was asked for."""
-        return {**self.__dict__, "k": int(self.k), "columns": columns, "options": dict(self.options)}
+    def parameters(self, columns: Sequence[Name]) -> dict[str, Any]:
+        """Return what a release says it was asked for, as plain values."""
+        return {
+            **self.__dict__,
+            "k": int(self.k),
+            "columns": list(columns),
+            "options": dict(self.options),
+            "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
+            "block": None if self.block is None else int(self.block),
+        }
 
 
 @dataclass(frozen=True)
