@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.blocks import blocking
 from shoal.blocks.blocking import Blocking, InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
@@ -238,3 +239,13 @@ def test_one_pass_holds_everything_in_memory():
     roots = np.zeros(100, dtype=np.int64)
     blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(20, 2, "all"))
     assert blocks.sizes.sum() == 100
+
+
+@pytest.mark.parametrize("split", ["all", "one"])
+def test_a_sample_saves_rounds_and_changes_no_block(split, monkeypatch):
+    X = skewed(20_000, 4)
+    deep, found = blocks_of(X, 50, 3, split, parts=3)
+    monkeypatch.setattr(blocking, "deepen", lambda *given: given[0])
+    plain, expected = blocks_of(X, 50, 3, split, parts=3)
+    np.testing.assert_array_equal(found, expected)
+    assert deep.facts["rounds"] < plain.facts["rounds"]

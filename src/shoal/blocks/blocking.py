@@ -25,6 +25,7 @@ from shoal.blocks.tree import (
     Tree,
     combine_counts,
     count_cells,
+    deepen,
     grow,
     is_open,
     leaf_order,
@@ -51,6 +52,7 @@ __all__ = [
 
 BLOCK = 10_000  # records of a block, if blocking is chosen automatically
 AUTOMATIC = 100_000  # more records than this in a stratum are masked in blocks, unless the user decides
+SAMPLE = 100_000  # records that say how many levels a round counts
 CHOP = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
 CRUMBS = 5  # above so many columns, 2^d children leave crumbs: one column is split at a time
 
@@ -184,8 +186,13 @@ def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
     tree, rounds = plant(extent.sizes, d, rule.L, rule.split), 0
     sums, cells = records.reduce(_survey, _combine_surveys, frame, tree)
     scale = scaling_of(sums, frame)
+    sample: tuple[Floats, Ints] | None = None
     while is_open(tree):
         if rounds:
+            if sample is None:
+                sample = records.reduce(_sample, _combine_samples, max(1, int(extent.sizes.sum()) // SAMPLE))
+            share = len(sample[0]) / int(extent.sizes.sum())
+            tree = deepen(tree, sample[0], sample[1], frame, share, rule.L, rule.split)
             cells = records.reduce(_count, combine_counts, frame, tree)
         tree = grow(tree, cells, d, rule.L, rule.split)
         rounds += 1
@@ -279,6 +286,14 @@ def _survey(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> tupl
 
 def _combine_surveys(one: tuple[Ints, Counts], other: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
     return one[0] + other[0], combine_counts(one[1], other[1])
+
+
+def _sample(part: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
+    return X[::stride].copy(), roots[::stride].copy()
+
+
+def _combine_samples(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
+    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
 
 
 def _count(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
