@@ -18,6 +18,8 @@ from shoal.blocks.blocking import Blocking, InMemory, extent_of, find_blocks
 
 RECORDS = 2_500_000
 SIZES = (500, 1000, 2000, 5000, 10_000)
+COUNTS = (500_000, 1_000_000, 1_500_000, 2_000_000)
+BLOCKINGS = {"univariate": "univariate", "all": "2^d-tree"}
 TREE = {2: 4.55, 3: 593.64, 4: 7953.22, 5: 37269.3, 10: 916119.0}
 INTERVALS = {2: 4.9, 3: 1155.54, 4: 21004.5, 5: 99876.3, 10: 1985030.0}
 BLOCKS = {500: (5000, 16384), 1000: (2500, 4096), 2000: (1250, 4096), 5000: (500, 1024), 10_000: (250, 1024)}
@@ -104,39 +106,38 @@ def skew(n: int) -> None:
 
 
 def figures(folder: Path) -> None:
+    """Draw Figures 5 (SSE by block size), 6 and 7 (by records) and 8 (by dimension)."""
     from matplotlib.figure import Figure
 
     folder.mkdir(parents=True, exist_ok=True)
-    counts = (500_000, 1_000_000, 1_500_000, 2_000_000)
     found = {
         (n, L, split): sse(X, 3, L, split)[0]
-        for n in counts
+        for n in COUNTS
         for X in [uniform(n, 2)]
         for L in SIZES
-        for split in ("univariate", "all")
+        for split in BLOCKINGS
     }
     figure = Figure(figsize=(9, 7), layout="constrained")
-    for axes, n in zip(figure.subplots(2, 2).flat, counts, strict=True):
-        for split, style in (("univariate", "-"), ("all", "--")):
-            axes.plot(SIZES, [found[n, L, split] for L in SIZES], style, label=split)
-        axes.set(title=f"{n:,} records", xlabel="L", ylabel="SSE")
+    for axes, n in zip(figure.subplots(2, 2).flat, COUNTS, strict=True):
+        for (split, name), style in zip(BLOCKINGS.items(), ("o-", "s--"), strict=True):
+            axes.plot(SIZES, [found[n, L, split] for L in SIZES], style, label=name)
+        axes.set(title=f"{n:,} records, d = 2", xlabel="block size L", ylabel="SSE", ylim=(0, None))
         axes.legend()
     figure.savefig(folder / "figure5.png", dpi=150)
-    for name, split in (("figure6", "all"), ("figure7", "univariate")):
-        figure = Figure(layout="constrained")
+    for number, split in ((6, "all"), (7, "univariate")):
+        figure = Figure(figsize=(8, 5), layout="constrained")
         axes = figure.subplots()
         for L in SIZES:
-            axes.plot(counts, [found[n, L, split] for n in counts], label=f"L = {L}")
-        axes.set(title=split, xlabel="records", ylabel="SSE")
-        axes.legend()
-        figure.savefig(folder / f"{name}.png", dpi=150)
-    figure = Figure(layout="constrained")
+            axes.plot([n / 1e6 for n in COUNTS], [found[n, L, split] for n in COUNTS], "o-", label=f"L = {L}")
+        axes.set(title=f"{BLOCKINGS[split]} blocking, d = 2", xlabel="records (millions)", ylabel="SSE")
+        figure.legend(loc="outside right upper")
+        figure.savefig(folder / f"figure{number}.png", dpi=150)
+    figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for split, style in (("univariate", "-"), ("all", "--")):
-        axes.plot(
-            range(2, 11), [sse(uniform(250_000, d), 3, 10_000, split)[0] for d in range(2, 11)], style, label=split
-        )
-    axes.set(title="250,000 records, L = 10000", xlabel="d", ylabel="SSE")
+    for (split, name), style in zip(BLOCKINGS.items(), ("o-", "s--"), strict=True):
+        losses = [sse(uniform(COUNTS[0] // 2, d), 3, SIZES[-1], split)[0] for d in range(2, 11)]
+        axes.plot(range(2, 11), losses, style, label=name)
+    axes.set(title=f"{COUNTS[0] // 2:,} records, L = {SIZES[-1]}", xlabel="d", ylabel="SSE")
     axes.legend()
     figure.savefig(folder / "figure8.png", dpi=150)
 

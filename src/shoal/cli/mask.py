@@ -18,7 +18,10 @@ __all__ = ["mask", "print_release", "read_pairs"]
 
 def mask(
     source: Annotated[
-        Path | None, typer.Argument(metavar="IN", help="Table to mask: CSV, Parquet, Arrow, SPSS, Stata or SAS.")
+        Path | None,
+        typer.Argument(
+            metavar="IN", help="Table to mask: CSV, Parquet, Arrow, SPSS, Stata or SAS; a folder or glob of files."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="The least number of records in a group.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Where the masked table goes.")] = None,
