@@ -379,6 +379,8 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ({"output": None}, "'output' must name a file"),
         ({"output": "out.sav"}, "beyond memory"),
         ({"weights": [1.0]}, "'weights' must name a column"),
+        ({"labels": "out.parquet"}, "'labels' must not name the output"),
+        ({"labels": "labels.html"}, "must end in"),
         ({"method": "individual-ranking"}, "does not go with method"),
     ],
 )

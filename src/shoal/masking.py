@@ -154,6 +154,9 @@ def mask(
     asked = Request(k, wanted, method, chosen, by_names, weights, missing, integers, aggregate, block, split, seed)
     if labels is not None:
         check_target(labels)
+        for what, path in (("input", data), ("output", output)):
+            if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(labels).resolve():
+                raise InputError(f"Parameter 'labels' must not name the {what}, got {labels}. Name another file.")
         if is_dask(data) or engine == "dask":
             raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
     if is_dask(data):
