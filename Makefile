@@ -45,6 +45,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/best_known.py
 	$(BIN)/python benchmarks/castro.py
 	$(BIN)/python benchmarks/solanas.py
+	$(BIN)/python benchmarks/large.py
 
 clean:
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,6 @@
 """Seed 004, Solanas et al. 2006: Tables 3, 4 and 5 beside the paper's, and its Figures 5 to 8.
 
-Run: python benchmarks/solanas.py [--figures FOLDER] [--dimensions 2,3,4,5,10]
+Run: python benchmarks/solanas.py [--figures FOLDER] [--dimensions 2,3,4,5,10] [--skewed 10000000]
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import numpy as np
 import polars as pl
 
 import shoal
-from shoal.blocks.blocking import Blocking, InMemory, find_blocks
+from shoal.blocks.blocking import Blocking, InMemory, extent_of, find_blocks
 
 RECORDS = 2_500_000
 SIZES = (500, 1000, 2000, 5000, 10_000)
+COUNTS = (500_000, 1_000_000, 1_500_000, 2_000_000)
+BLOCKINGS = {"univariate": "univariate", "all": "2^d-tree"}
 TREE = {2: 4.55, 3: 593.64, 4: 7953.22, 5: 37269.3, 10: 916119.0}
 INTERVALS = {2: 4.9, 3: 1155.54, 4: 21004.5, 5: 99876.3, 10: 1985030.0}
 BLOCKS = {500: (5000, 16384), 1000: (2500, 4096), 2000: (1250, 4096), 5000: (500, 1024), 10_000: (250, 1024)}
@@ -45,9 +47,10 @@ def table3() -> None:
     print(f"Table 3. Number of blocks, n = {RECORDS:,}, d = 2, k = 3 (in brackets: the paper)\n")
     print("| L | univariate | 2^d-tree |\n|---|---|---|")
     X = uniform(RECORDS, 2)
-    records = InMemory(X, np.zeros(len(X), dtype=np.int64))
+    roots = np.zeros(len(X), dtype=np.int64)
+    records, extent = InMemory(X, roots), extent_of(X, roots)
     for L, paper in BLOCKS.items():
-        found = [len(find_blocks(records, 1, Blocking(L, 3, split)).sizes) for split in ("univariate", "all")]
+        found = [len(find_blocks(records, extent, Blocking(L, 3, split)).sizes) for split in ("univariate", "all")]
         print(f"| {L} | {found[0]} ({paper[0]}) | {found[1]} ({paper[1]}) |", flush=True)
 
 
@@ -85,52 +88,71 @@ def table5() -> None:
         )
 
 
+def skew(n: int) -> None:
+    """Print what the paper's rule leaves of a skewed table, and what splitting one column at a time does."""
+    d, L = 10, 10_000
+    print(f"\nSkewed records: log-normal, n = {n:,}, d = {d}, k = 3, L = {L}\n")
+    print("| split | leaves | median size | below k | blocks | rounds | seconds |\n|---|---|---|---|---|---|---|")
+    X, roots = np.random.default_rng(0).lognormal(0, 1, (n, d)), np.zeros(n, dtype=np.int64)
+    for split in ("all", "one"):
+        start = time.perf_counter()
+        found = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(L, 3, split))
+        leaves = found.tree.sizes
+        print(
+            f"| {split} | {len(leaves):,} | {np.median(leaves):,.0f} | {(leaves < 3).sum():,} | {len(found.sizes):,} | "
+            f"{found.facts['rounds']} | {time.perf_counter() - start:.1f} |",
+            flush=True,
+        )
+
+
 def figures(folder: Path) -> None:
+    """Draw Figures 5 (SSE by block size), 6 and 7 (by records) and 8 (by dimension)."""
     from matplotlib.figure import Figure
 
-    folder.mkdir(exist_ok=True)
-    counts = (500_000, 1_000_000, 1_500_000, 2_000_000)
+    folder.mkdir(parents=True, exist_ok=True)
     found = {
         (n, L, split): sse(X, 3, L, split)[0]
-        for n in counts
+        for n in COUNTS
         for X in [uniform(n, 2)]
         for L in SIZES
-        for split in ("univariate", "all")
+        for split in BLOCKINGS
     }
     figure = Figure(figsize=(9, 7), layout="constrained")
-    for axes, n in zip(figure.subplots(2, 2).flat, counts, strict=True):
-        for split, style in (("univariate", "-"), ("all", "--")):
-            axes.plot(SIZES, [found[n, L, split] for L in SIZES], style, label=split)
-        axes.set(title=f"{n:,} records", xlabel="L", ylabel="SSE")
+    for axes, n in zip(figure.subplots(2, 2).flat, COUNTS, strict=True):
+        for (split, name), style in zip(BLOCKINGS.items(), ("o-", "s--"), strict=True):
+            axes.plot(SIZES, [found[n, L, split] for L in SIZES], style, label=name)
+        axes.set(title=f"{n:,} records, d = 2", xlabel="block size L", ylabel="SSE", ylim=(0, None))
         axes.legend()
-    figure.savefig(folder / "figure5.svg")
-    for name, split in (("figure6", "all"), ("figure7", "univariate")):
-        figure = Figure(layout="constrained")
+    figure.savefig(folder / "figure5.png", dpi=150)
+    for number, split in ((6, "all"), (7, "univariate")):
+        figure = Figure(figsize=(8, 5), layout="constrained")
         axes = figure.subplots()
         for L in SIZES:
-            axes.plot(counts, [found[n, L, split] for n in counts], label=f"L = {L}")
-        axes.set(title=split, xlabel="records", ylabel="SSE")
-        axes.legend()
-        figure.savefig(folder / f"{name}.svg")
-    figure = Figure(layout="constrained")
+            axes.plot([n / 1e6 for n in COUNTS], [found[n, L, split] for n in COUNTS], "o-", label=f"L = {L}")
+        axes.set(title=f"{BLOCKINGS[split]} blocking, d = 2", xlabel="records (millions)", ylabel="SSE")
+        figure.legend(loc="outside right upper")
+        figure.savefig(folder / f"figure{number}.png", dpi=150)
+    figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for split, style in (("univariate", "-"), ("all", "--")):
-        axes.plot(
-            range(2, 11), [sse(uniform(250_000, d), 3, 10_000, split)[0] for d in range(2, 11)], style, label=split
-        )
-    axes.set(title="250,000 records, L = 10000", xlabel="d", ylabel="SSE")
+    for (split, name), style in zip(BLOCKINGS.items(), ("o-", "s--"), strict=True):
+        losses = [sse(uniform(COUNTS[0] // 2, d), 3, SIZES[-1], split)[0] for d in range(2, 11)]
+        axes.plot(range(2, 11), losses, style, label=name)
+    axes.set(title=f"{COUNTS[0] // 2:,} records, L = {SIZES[-1]}", xlabel="d", ylabel="SSE")
     axes.legend()
-    figure.savefig(folder / "figure8.svg")
+    figure.savefig(folder / "figure8.png", dpi=150)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--figures", type=Path)
     parser.add_argument("--dimensions", default="2,3,4,5,10")
+    parser.add_argument("--skewed", type=int, default=10_000_000)
     given = parser.parse_args()
     table3()
     table5()
-    table4([int(d) for d in given.dimensions.split(",")])
+    if given.skewed:
+        skew(given.skewed)
+    table4([int(d) for d in given.dimensions.split(",") if d])
     if given.figures:
         figures(given.figures)
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.blocks.blocking import Blocking, InMemory, assign, find_blocks
+from shoal.blocks import blocking
+from shoal.blocks.blocking import Blocking, InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
 from shoal.errors import InputError
@@ -41,7 +42,7 @@ class Parts:
 def blocks_of(X, L, k, split="all", roots=None, parts=1):
     roots = np.zeros(len(X), dtype=np.int64) if roots is None else roots
     held = Parts(X, roots, parts)
-    blocks = find_blocks(held, int(roots.max()) + 1, Blocking(L, k, split))
+    blocks = find_blocks(held, extent_of(X, roots), Blocking(L, k, split))
     return blocks, held.assign(blocks)
 
 
@@ -235,5 +236,16 @@ def test_refusals(keywords, message):
 
 def test_one_pass_holds_everything_in_memory():
     X = uniform(100, 2)
-    blocks = find_blocks(InMemory(X, np.zeros(100, dtype=np.int64)), 1, Blocking(20, 2, "all"))
+    roots = np.zeros(100, dtype=np.int64)
+    blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(20, 2, "all"))
     assert blocks.sizes.sum() == 100
+
+
+@pytest.mark.parametrize("split", ["all", "one"])
+def test_a_sample_saves_rounds_and_changes_no_block(split, monkeypatch):
+    X = skewed(20_000, 4)
+    deep, found = blocks_of(X, 50, 3, split, parts=3)
+    monkeypatch.setattr(blocking, "deepen", lambda *given: given[0])
+    plain, expected = blocks_of(X, 50, 3, split, parts=3)
+    np.testing.assert_array_equal(found, expected)
+    assert deep.facts["rounds"] < plain.facts["rounds"]

@@ -1,6 +1,8 @@
 """The embedded engine: row by row the result of memory, whatever the files, processes, deaths and limits."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +15,10 @@ import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 from pyarrow import parquet
+from typer.testing import CliRunner
 
 import shoal
+from shoal.cli import app
 from shoal.demo import firms
 from shoal.engines import local
 from shoal.engines.local import is_beyond_memory
@@ -22,10 +26,12 @@ from shoal.engines.memory import read_memory
 from shoal.engines.shuffle import Shuffle
 from shoal.engines.workers import Workers, WorkersError
 from shoal.errors import FileError, InputError, VerificationError
+from shoal.measures import canonical_labels
 from shoal.progress import fresh_state
 from shoal.tables.files import write_file
 
 COLUMNS = ["a", "b", "c"]
+runner = CliRunner()
 
 
 def skewed(n=6000, seed=0):
@@ -222,11 +228,77 @@ def test_an_interrupt_leaves_the_old_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
-def test_no_process_exceeds_the_memory_limit(tmp_path):
-    """A table of 1.9 GB in memory, masked by a worker and its parent, each within 800 MB.
+@pytest.mark.parametrize("missing", ["drop", "group"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_labels_are_those_of_memory_but_for_their_numbers(table, tmp_path, missing, ending):
+    table = table.with_columns(b=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("b")))
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    labels = tmp_path / f"labels.{ending}"
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200, missing=missing, labels=tmp_path / "memory.parquet")
+    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", missing=missing, labels=labels)
+    found = pl.read_csv(labels) if ending == "csv" else pl.read_parquet(labels)
+    written = pl.read_parquet(tmp_path / "memory.parquet")
+    assert found["record"].to_list() == written["record"].to_list() == (expected.kept + 1).tolist()
+    assert found["size"].to_list() == written["size"].to_list()
+    assert canonical_labels(found["group"].to_numpy()).tolist() == expected.labels.tolist()
+    assert found["group"].n_unique() == found["group"].max() + 1 == len(expected.sizes)
 
-    Kernels are compiled before, as they are after the first use of an install: that takes memory of its own.
-    """
+
+def test_a_folder_has_a_manifest_that_is_repeated_and_a_report(table, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i, part in enumerate(table.iter_slices(3500)):
+        part.write_parquet(folder / f"part{i}.parquet")
+    shown = runner.invoke(
+        app,
+        ["mask", str(folder), "-k", "3", "-c", "a", "-c", "b", "--block", "200", "-o", str(tmp_path / "out.parquet"),
+         "--labels", str(tmp_path / "labels.parquet"), "--manifest", str(tmp_path / "run.json"),
+         "--report", str(tmp_path / "report.html")],
+    )  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    assert pl.read_parquet(tmp_path / "labels.parquet").height == len(table)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "6,000 records were put" in page
+    assert "has not been measured" in page
+    assert "--block 200" in page
+    content = json.loads((tmp_path / "run.json").read_text())
+    assert list(content["input"]["files"]) == ["part0.parquet", "part1.parquet"]
+    again = ["mask", "--from-manifest", str(tmp_path / "run.json"), "-o", str(tmp_path / "again.parquet")]
+    shown = runner.invoke(app, again)
+    assert shown.exit_code == 0, shown.output
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "out.parquet").read_bytes()
+    table[:10].write_parquet(folder / "part1.parquet")
+    shown = runner.invoke(app, again)
+    assert shown.exit_code != 0
+    assert "part1.parquet" in str(shown.exception) + shown.output
+
+
+FULL_DISK = """
+import resource, signal, sys, shoal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file too large is an error of the call, as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+shoal.mask("in.parquet", 3, columns=["a", "b", "c"], block=200, engine="local", output="out.parquet")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+@pytest.mark.parametrize("size", [60_000, 400_000])
+def test_a_full_disk_leaves_the_old_file(table, tmp_path, size):
+    """No file may grow beyond a size: first those of a worker meet it, then the output that the caller writes."""
+    wide = table.with_columns(note=pl.col("name").repeat_by(6).list.join("-"))
+    wide.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    (tmp_path / "out.parquet").write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(size)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "FileError: Output out.parquet cannot be written: " in done.stderr
+    assert "File too large" in done.stderr
+    assert (tmp_path / "out.parquet").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_the_memory_limit_is_kept_by_all_processes_together(tmp_path):
+    """A table of 1.9 GB in memory, masked by a worker and its parent within 800 MB, kernels compiled or not."""
     n, limit = 400_000, 800_000_000
     rng = np.random.default_rng(0)
     schema = pa.schema([("a", pa.float64()), ("b", pa.float64()), *((f"text{j}", pa.string()) for j in range(4))])
@@ -235,18 +307,26 @@ def test_no_process_exceeds_the_memory_limit(tmp_path):
             m = n // 20
             texts = [pa.array([f"{i}".ljust(1200, "x") for i in rng.integers(0, 9, m)]) for _ in range(4)]
             writer.write_table(pa.table([rng.normal(size=m), rng.normal(size=m), *texts], schema=schema))
-    pl.DataFrame(rng.normal(size=(30_000, 2)), schema=["a", "b"]).write_parquet(tmp_path / "small.parquet")
-    for name in ("small", "in"):
-        code = (
-            "import shoal, json\n"
-            f"r = shoal.mask('{name}.parquet', 50, columns=['a', 'b'], output='out.parquet', memory={limit})\n"
-            "print(json.dumps(r.facts))"
-        )
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    facts = eval(done.stdout)
+    code = (
+        "import shoal, json\n"
+        f"r = shoal.mask('in.parquet', 50, columns=['a', 'b'], output='out.parquet', memory={limit})\n"
+        "print(json.dumps(r.facts))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    facts = json.loads(done.stdout)
     assert facts["engine"] == "local, 1 process"
-    assert int(facts["peak memory"].split()[0]) * 1e6 <= limit
+    together = re.fullmatch(r"(\d+) MB in all, (\d+) MB a process", facts["peak memory"])
+    assert int(together[2]) * 1e6 <= int(together[1]) * 1e6 <= limit
     assert parquet.read_metadata(tmp_path / "out.parquet").num_rows == n
+
+
+def test_processes_that_compiled_are_replaced():
+    with Workers(1, fresh_state()) as workers:
+        first = list(workers.map(os.getpid, [()]))
+        workers.prepare(bool, (0,))
+        assert list(workers.map(os.getpid, [()])) == first
+        workers.prepare(bool, (1,))
+        assert list(workers.map(os.getpid, [()])) != first
 
 
 def test_the_engine_is_chosen_by_size(table, tmp_path, monkeypatch):
@@ -260,12 +340,27 @@ def test_the_engine_is_chosen_by_size(table, tmp_path, monkeypatch):
     assert not is_beyond_memory(tmp_path / "in.parquet", "memory", None)
 
 
-def test_records_are_regrouped_in_order(tmp_path):
-    shuffle = Shuffle(tmp_path, "test", 2, 2)
-    shuffle.write(0, np.array([1, 0, 1]), [np.array([10, 11, 12])])
-    shuffle.write(1, np.array([1, 1]), [np.array([13, 14])])
-    assert shuffle.read(0, 1)[0].tolist() == [11]
-    assert shuffle.read(1, 1)[0].tolist() == [10, 12, 13, 14]
+def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
+    shuffle = Shuffle(tmp_path, "test", np.array([0, 3, 3, 5]), 3, {"x": ("int64", 1), "back": ("float64", 2)})
+    shuffle.create()
+    sources = [([1, 0, 1], [10, 11, 12]), ([], []), ([1, 1], [13, 14])]
+    for _ in range(2):  # a task may run twice
+        begins = [
+            shuffle.write(source, np.array(target, dtype=np.int64), {"x": np.array(x, dtype=np.int64)})
+            for source, (target, x) in enumerate(sources)
+        ]
+    places = shuffle.places(begins)
+    assert [shuffle.read(place, "x")[:, 0].tolist() for place in places] == [[11], [10, 12, 13, 14], []]
+    assert places[1].origins().tolist() == [0, 0, 2, 2]
+    for place in places:
+        x = shuffle.read(place, "x")
+        shuffle.answer(place, "back", np.hstack([x, -x]))
+    assert [shuffle.answers(source, "back")[:, 1].tolist() for source in range(3)] == [
+        [-10, -11, -12],
+        [],
+        [-13, -14],
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["test-back", "test-order", "test-x"]
 
 
 @pytest.mark.parametrize(
@@ -284,6 +379,8 @@ def test_records_are_regrouped_in_order(tmp_path):
         ({"output": None}, "'output' must name a file"),
         ({"output": "out.sav"}, "beyond memory"),
         ({"weights": [1.0]}, "'weights' must name a column"),
+        ({"labels": "out.parquet"}, "'labels' must not name the output"),
+        ({"labels": "labels.html"}, "must end in"),
         ({"method": "individual-ranking"}, "does not go with method"),
     ],
 )

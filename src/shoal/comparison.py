@@ -17,17 +17,9 @@ from shoal.assessment.risk import linkage
 from shoal.display import aligned, html_table
 from shoal.errors import InputError
 from shoal.grouping import check_k
-from shoal.masking import (
-    MISSING,
-    Missing,
-    Plan,
-    aggregate_groups,
-    check_choice,
-    choose_masked,
-    group_cells,
-    plan_records,
-)
 from shoal.measures import group_sizes, released_loss, scaling
+from shoal.partitioning import aggregate_groups, group_cells
+from shoal.planning import MISSING, Missing, Plan, check_choice, choose_masked, plan_records
 from shoal.progress import DONE, STOP, watch
 from shoal.tables.choosing import as_names, open_data
 from shoal.tables.frames import Name, codes_of, strata_of

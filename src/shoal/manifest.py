@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from shoal import __version__
+from shoal.engines.sources import find_paths
 from shoal.errors import FileError, InputError, VerificationError
 from shoal.measures import group_sizes
 from shoal.release import Release
@@ -42,11 +44,20 @@ def write_manifest(
     """Write the manifest of a release; paths in it are relative to its own folder."""
     content = {
         **described(release),
-        "input": {"path": relative_to(source, path), "sha256": sha256(source)},
+        "input": {"path": relative_to(source, path), **_digests(source)},
         "output": {"path": relative_to(output, path), "sha256": sha256(output)},
     }
     with written_beside(path) as temporary:
         temporary.write_text(as_json(content) + "\n", encoding="utf-8")
+
+
+def _digests(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the SHA-256 of a file; of a folder or a glob, that of the list of its files, and the list."""
+    if Path(source).is_file():
+        return {"sha256": sha256(source)}
+    files = {path.name: sha256(path) for path in find_paths(source)}
+    listed = "".join(f"{digest}  {name}\n" for name, digest in files.items())
+    return {"sha256": hashlib.sha256(listed.encode()).hexdigest(), "files": files}
 
 
 def versions() -> dict[str, str]:
@@ -95,10 +106,18 @@ def repeat(path: Path, *, output: str | os.PathLike[str] | None = None, progress
 
     content = _read(path)
     source = path.parent / content["input"]["path"]
-    if not source.is_file():
-        raise FileError(f"Manifest {path} names the input {source}, which is not there. Put the file back.")
-    if sha256(source) != content["input"]["sha256"]:
-        raise InputError(f"Input {source} is not the recorded one: its SHA-256 differs. Put the recorded file back.")
+    try:
+        digests = _digests(source)
+    except FileError:
+        raise FileError(f"Manifest {path} names the input {source}, which is not there. Put the file back.") from None
+    if digests["sha256"] != content["input"]["sha256"]:
+        other = [
+            name for name, digest in digests.get("files", {}).items() if content["input"]["files"].get(name) != digest
+        ]
+        which = f" ({', '.join(other[:5])})" if other else ""
+        raise InputError(
+            f"Input {source} is not the recorded one: its SHA-256 differs{which}. Put the recorded file back."
+        )
     target = Path(output) if output is not None else path.parent / content["output"]["path"]
     parameters = dict(content["parameters"])
     options = parameters.pop("options")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 
 from shoal.types import Floats, Ints
@@ -17,6 +18,7 @@ __all__ = [
     "information_loss",
     "released_loss",
     "scaling",
+    "squared_errors",
     "sse",
     "sst",
     "standardise",
@@ -51,30 +53,9 @@ def group_sizes(labels: ArrayLike) -> Ints:
     return np.bincount(np.asarray(labels)).astype(np.int64)
 
 
-class _Grouped(NamedTuple):
-    """Records in the order of their groups, as deviations from the first record of their group."""
-
-    groups: Ints  # of each record, in order
-    starts: Ints  # where each group begins
-    pivot: Floats  # the first record of each group
-    deviations: Floats
-    weights: Floats  # a column
-
-    def means(self) -> Floats:
-        """Return the (weighted) mean deviation of each group."""
-        totals = np.add.reduceat(self.deviations * self.weights, self.starts)
-        mean: Floats = totals / np.add.reduceat(self.weights, self.starts)
-        return mean
-
-
-def _grouped(X: Floats, labels: Ints, weights: Floats | None = None) -> _Grouped:
-    # Deviations from a record of the group cost no digits under a large offset, and are 0 where values are equal.
-    order = np.argsort(labels, kind="stable")
-    groups = labels[order]
-    starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
-    pivot = X[order[starts]]
-    ordered = np.ones(len(X)) if weights is None else weights[order]
-    return _Grouped(groups, starts, pivot, X[order] - pivot[groups], ordered[:, None])
+def _plain(X: Floats) -> Floats:
+    """Return numbers as kernels are compiled for."""
+    return np.ascontiguousarray(X, dtype=np.float64)
 
 
 def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
@@ -85,8 +66,33 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
     >>> centroids(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1])).tolist()
     [[2.0], [8.0]]
     """
-    grouped = _grouped(X, labels, weights)
-    return grouped.pivot + grouped.means()
+    X = _plain(X)
+    pivot, means = _deviations(X, labels, np.ones(len(X)) if weights is None else _plain(weights))
+    centres: Floats = X[pivot] + means
+    return centres
+
+
+@njit(cache=True, nogil=True)
+def _deviations(X: Floats, labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
+    """Return the first record of each group and the (weighted) mean deviation from it.
+
+    Such deviations cost no digits under a large offset, and are 0 where values are equal.
+    """
+    n, d = X.shape
+    groups = labels.max() + 1 if n else 0
+    pivot = np.full(groups, -1, dtype=np.int64)
+    means, total = np.zeros((groups, d)), np.zeros(groups)
+    for i in range(n):
+        g = labels[i]
+        if pivot[g] < 0:
+            pivot[g] = i
+        total[g] += weights[i]
+        for j in range(d):
+            means[g, j] += (X[i, j] - X[pivot[g], j]) * weights[i]
+    for g in range(groups):
+        for j in range(d):
+            means[g, j] /= total[g]
+    return pivot, means
 
 
 def sse(X: Floats, labels: Ints) -> float:
@@ -97,8 +103,9 @@ def sse(X: Floats, labels: Ints) -> float:
     >>> sse(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1]))
     2.0
     """
-    grouped = _grouped(X, labels)
-    return float(np.square(grouped.deviations - grouped.means()[grouped.groups]).sum())
+    X = _plain(X)
+    pivot, means = _deviations(X, labels, np.ones(len(X)))
+    return float(np.square(X - X[pivot[labels]] - means[labels]).sum())
 
 
 def sst(X: Floats) -> float:
@@ -138,8 +145,18 @@ class Scaling(NamedTuple):
 
     def apply(self, X: Floats) -> Floats:
         """Standardise records of the same columns; missing cells (NaN) stay missing."""
-        Z: Floats = ((X / 2 - self.pivot / 2) / self.reach - self.mean) / self.spread
+        Z: Floats = _apply(_plain(X), self.pivot, self.reach, self.mean, self.spread)
         return Z
+
+
+@njit(cache=True, nogil=True)
+def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats) -> Floats:
+    Z = np.empty(X.shape)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            # Halves, because the difference of two finite numbers need not be finite.
+            Z[i, j] = ((X[i, j] / 2 - pivot[j] / 2) / reach[j] - mean[j]) / spread[j]
+    return Z
 
 
 def scaling(X: Floats) -> Scaling:
@@ -187,8 +204,21 @@ def released_loss(Z: Floats, released: Floats) -> tuple[float, Floats]:
     >>> released_loss(np.array([[-1.0], [1.0]]), np.array([[0.0], [0.0]]))
     (100.0, array([100.]))
     """
-    errors = np.nansum(np.square(released - Z), axis=0)
-    totals = np.nansum(np.square(Z), axis=0)
+    errors, totals = squared_errors(_plain(Z), _plain(released))
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
     total = totals.sum()
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each
+
+
+@njit(cache=True, nogil=True)
+def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
+    """Sum, column by column, the squares of released − Z and of Z; missing cells (NaN) do not count."""
+    n, d = Z.shape
+    errors, totals = np.zeros(d), np.zeros(d)
+    for i in range(n):
+        for j in range(d):
+            if not np.isnan(Z[i, j]):
+                error = released[i, j] - Z[i, j]
+                errors[j] += error * error
+                totals[j] += Z[i, j] * Z[i, j]
+    return errors, totals

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from shoal.errors import VerificationError
 from shoal.measures import group_sizes
-from shoal.types import Ints
+from shoal.types import Floats, Ints
 
-__all__ = ["identical_records", "verify"]
+__all__ = ["Words", "check_sizes", "hash_words", "identical_records", "number_words", "verify", "words_of"]
+
+Words = NDArray[np.uint64]
+MIX = np.uint64(0x9E3779B97F4A7C15)
+FOLD = np.uint64(29)
 
 
 def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArray[Any] | None = None) -> None:
@@ -36,7 +41,11 @@ def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArra
     ...
     shoal.errors.VerificationError: 1 of 2 groups of identical records has fewer than k=2 records...
     """
-    counts = group_sizes(identical_records(values, strata))
+    check_sizes(group_sizes(identical_records(values, strata)), k)
+
+
+def check_sizes(counts: Ints, k: int) -> None:
+    """Refuse any count below k."""
     small = int((counts < k).sum())
     if small:
         raise VerificationError(
@@ -53,13 +62,76 @@ def identical_records(values: Sequence[NDArray[Any]] | NDArray[Any], strata: NDA
     >>> identical_records(np.array([[1.5], [4.0], [1.5]])).tolist()
     [0, 1, 0]
     """
-    import polars as pl
-
     columns = list(values.T) if isinstance(values, np.ndarray) else list(values)
     if strata is not None:
         columns.append(strata)
-    frame = pl.DataFrame({str(i): np.ascontiguousarray(column) for i, column in enumerate(columns)})
-    groups = frame.with_row_index("record").group_by(frame.columns, maintain_order=True).agg("record")["record"]
-    labels = np.empty(len(frame), dtype=np.int64)
-    labels[groups.explode().to_numpy()] = np.repeat(np.arange(len(groups)), groups.list.len().to_numpy())
+    words = np.empty((len(columns[0]), len(columns)), dtype=np.uint64)
+    for j, column in enumerate(columns):
+        words[:, j] = _column_words(np.asarray(column))
+    labels: Ints = number_words(words)
+    return labels
+
+
+def _column_words(column: NDArray[Any]) -> Words:
+    if column.dtype.kind == "f":
+        words: Words = words_of(column.astype(np.float64)[:, None])[:, 0]
+        return words
+    if column.dtype.kind not in "iub":
+        column = np.unique(column, return_inverse=True)[1]
+    return column.astype(np.int64).view(np.uint64)
+
+
+@njit(cache=True, nogil=True)
+def words_of(X: Floats) -> Words:
+    """Return the bits of all values: equal words for equal values, −0 and 0 too, and one word for all that is NaN."""
+    words = np.empty(X.shape, dtype=np.uint64)
+    word = np.empty(1)
+    bits = word.view(np.uint64)
+    for i in range(len(X)):
+        for j in range(X.shape[1]):
+            # Adding 0 makes −0 equal 0.
+            word[0] = np.nan if np.isnan(X[i, j]) else X[i, j] + 0.0
+            words[i, j] = bits[0]
+    return words
+
+
+@njit(cache=True, nogil=True)
+def hash_words(words: Words) -> np.uint64:
+    """Return a number that is the same for equal records and differs for most others."""
+    key = np.uint64(0)
+    for j in range(len(words)):
+        key = (key ^ words[j]) * MIX
+        key ^= key >> FOLD
+    return key
+
+
+@njit(cache=True, nogil=True)
+def number_words(words: Words) -> Ints:
+    """Number equal records alike, in order of first appearance: a hash table of open addresses, compared in full."""
+    n, d = words.shape
+    room = 16
+    while room < 2 * n:
+        room *= 2
+    slots = np.full(room, -1, dtype=np.int64)
+    first = np.empty(n, dtype=np.int64)
+    labels = np.empty(n, dtype=np.int64)
+    groups = 0
+    for i in range(n):
+        slot = np.int64(hash_words(words[i]) & np.uint64(room - 1))
+        while True:
+            label = slots[slot]
+            if label < 0:
+                slots[slot] = label = groups
+                first[groups] = i
+                groups += 1
+                break
+            same = True
+            for j in range(d):
+                if words[first[label], j] != words[i, j]:
+                    same = False
+                    break
+            if same:
+                break
+            slot = (slot + 1) & (room - 1)
+        labels[i] = label
     return labels

@@ -1,4 +1,4 @@
-"""From records to blocks, in a few passes that only count: bounds, moments, rounds of the tree, sums of its leaves.
+"""From records to blocks, in a few passes that only count: moments, rounds of the tree, sums of its leaves.
 
 Whoever holds the records offers one operation, `reduce`: run a function on every part of them and combine the
 results. All results here are exact counts and sums, so parts may be of any size and order. The functions are plain
@@ -20,10 +20,12 @@ from shoal.blocks.quantising import Frame, bounds, frame_of, moments, scaling_of
 from shoal.blocks.tree import (
     SPLITS,
     WIDEST,
+    Counts,
     Split,
     Tree,
     combine_counts,
     count_cells,
+    deepen,
     grow,
     is_open,
     leaf_order,
@@ -39,15 +41,18 @@ __all__ = [
     "BLOCK",
     "Blocking",
     "Blocks",
+    "Extent",
     "InMemory",
     "Records",
     "assign",
     "choose_blocking",
+    "extent_of",
     "find_blocks",
 ]
 
 BLOCK = 10_000  # records of a block, if blocking is chosen automatically
 AUTOMATIC = 100_000  # more records than this in a stratum are masked in blocks, unless the user decides
+SAMPLE = 100_000  # records that say how many levels a round counts
 CHOP = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
 CRUMBS = 5  # above so many columns, 2^d children leave crumbs: one column is split at a time
 
@@ -126,6 +131,24 @@ class InMemory:
         return function(0, self.X, self.roots, *arguments)
 
 
+class Extent(NamedTuple):
+    """What is known of the records before they are counted."""
+
+    limits: Floats  # the least and the greatest value of each column, two rows
+    sizes: Ints  # the records of each root, a set that blocks must not cross; at least k
+
+
+def extent_of(X: Floats, roots: Ints) -> Extent:
+    """Return the extent of records in memory.
+
+    Examples
+    --------
+    >>> extent_of(np.array([[1.0], [3.0]]), np.array([0, 0])).sizes
+    array([2])
+    """
+    return Extent(bounds(X), np.bincount(roots).astype(np.int64))
+
+
 class Blocks(NamedTuple):
     """Where every record belongs: enough to find its block without looking at any other record."""
 
@@ -139,34 +162,41 @@ class Blocks(NamedTuple):
     facts: Mapping[str, object]
 
 
-def find_blocks(records: Records, roots: int, rule: Blocking) -> Blocks:
+def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
     """Cut the records of every root into blocks.
 
     Parameters
     ----------
     records
         The records, in parts.
-    roots
-        How many sets there are that blocks must not cross; each has at least k records.
+    extent
+        Their bounds, and how many each root has.
     rule
         How to cut.
 
     Examples
     --------
-    >>> X = np.arange(100.0)[:, None]
-    >>> blocks = find_blocks(InMemory(X, np.zeros(100, dtype=np.int64)), 1, Blocking(L=30, k=3, split="all"))
+    >>> X, roots = np.arange(100.0)[:, None], np.zeros(100, dtype=np.int64)
+    >>> blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(L=30, k=3, split="all"))
     >>> blocks.sizes.tolist()
     [25, 25, 25, 25]
     """
-    limits, sizes = records.reduce(_bounds, _combine_bounds, roots)
-    frame = frame_of(limits)
+    frame = frame_of(extent.limits)
     d = len(frame.low)
-    scale = scaling_of(records.reduce(_moments, operator.add, frame), frame)
-    tree, rounds = plant(sizes, d, rule.L, rule.split), 0
+    tree, rounds = plant(extent.sizes, d, rule.L, rule.split), 0
+    sums, cells = records.reduce(_survey, _combine_surveys, frame, tree)
+    scale = scaling_of(sums, frame)
+    sample: tuple[Floats, Ints] | None = None
     while is_open(tree):
-        tree = grow(tree, records.reduce(_count, combine_counts, frame, tree), d, rule.L, rule.split)
+        if rounds:
+            if sample is None:
+                sample = records.reduce(_sample, _combine_samples, max(1, int(extent.sizes.sum()) // SAMPLE))
+            share = len(sample[0]) / int(extent.sizes.sum())
+            tree = deepen(tree, sample[0], sample[1], frame, share, rule.L, rule.split)
+            cells = records.reduce(_count, combine_counts, frame, tree)
+        tree = grow(tree, cells, d, rule.L, rule.split)
         rounds += 1
-    tree, owner = _in_order(tree, roots)
+    tree, owner = _in_order(tree, len(extent.sizes))
     block = np.arange(len(tree.sizes))
     if (tree.sizes < rule.k).any():
         block = fuse(tree.sizes, records.reduce(_sums, operator.add, frame, tree), owner, scale.spread, rule.k)
@@ -250,21 +280,23 @@ def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
     return before
 
 
-def _bounds(part: int, X: Floats, roots: Ints, many: int) -> tuple[Floats, Ints]:
-    return bounds(X), np.bincount(roots, minlength=many).astype(np.int64)
+def _survey(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> tuple[Ints, Counts]:
+    return moments(X, frame), count_cells(X, roots, frame, tree)
 
 
-def _combine_bounds(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
-    limits = np.stack([np.minimum(one[0][0], other[0][0]), np.maximum(one[0][1], other[0][1])])
-    return limits, one[1] + other[1]
+def _combine_surveys(one: tuple[Ints, Counts], other: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
+    return one[0] + other[0], combine_counts(one[1], other[1])
 
 
-def _moments(part: int, X: Floats, roots: Ints, frame: Frame) -> Ints:
-    sums: Ints = moments(X, frame)
-    return sums
+def _sample(part: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
+    return X[::stride].copy(), roots[::stride].copy()
 
 
-def _count(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Any:
+def _combine_samples(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
+    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+
+
+def _count(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
     return count_cells(X, roots, frame, tree)
 
 

@@ -10,8 +10,9 @@ it. split="all" takes one bit of every column at a time (2^d children, the paper
 column after the other, so that nodes are cut no further than needed. "univariate" is the paper's comparison: n/L equal
 intervals of the first column, in one round.
 
-A round costs O(n d) time and O(cells) memory; the number of rounds grows with skew, for a uniform table it is one or
-two. How many levels a round counts is a matter of speed and never changes the leaves.
+A round costs O(n d) time and O(cells) memory; for a uniform table there are one or two. How many levels a round counts
+is a matter of speed and never changes the leaves: if the first round does not do, a sample of the records says how many
+are worth counting (`deepen`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numba import njit
 
-from shoal.blocks.quantising import BITS, Cells, Frame, quantise_record
+from shoal.blocks.quantising import BITS, Cells, Frame, quantise, quantise_record
 from shoal.types import Floats, Ints
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Tree",
     "combine_counts",
     "count_cells",
+    "deepen",
     "grow",
     "is_open",
     "leaf_order",
@@ -42,6 +44,7 @@ __all__ = [
 Split = Literal["all", "one", "univariate"]
 SPLITS: tuple[Split, ...] = ("all", "one", "univariate")
 WIDEST = 40  # bits of a code in a key; the node stands above them
+CELLS = 64  # cells that a round may count below any node for the sake of fewer rounds
 USUAL = 20  # no round counts more bits than this unless one split needs them
 CODE = np.uint64(WIDEST)
 ONE = np.uint64(1)
@@ -115,9 +118,11 @@ def count_cells(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
 
 def combine_counts(one: Counts, other: Counts) -> Counts:
     """Return the counts of two parts of the records together."""
+    if np.array_equal(one.keys, other.keys):
+        # Parts of a large table tend to lie in the same cells.
+        low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
+        return Counts(one.keys, one.counts + other.counts, low, high)
     keys = np.concatenate([one.keys, other.keys])
-    if not len(keys):
-        return one
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
@@ -127,6 +132,39 @@ def combine_counts(one: Counts, other: Counts) -> Counts:
         np.minimum.reduceat(np.concatenate([one.low, other.low])[order], starts),
         np.maximum.reduceat(np.concatenate([one.high, other.high])[order], starts),
     )
+
+
+def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: int, split: Split) -> Tree:
+    """Let the next round count more levels below the open nodes, where a sample of the records says that it pays.
+
+    Parameters
+    ----------
+    tree
+        The tree after some rounds.
+    X, roots
+        The sample and the root of each of its records.
+    frame
+        How records are quantised.
+    share
+        The sample's share of all records.
+    L, split
+        As in `grow`.
+    """
+    d = X.shape[1]
+    step = d if split == "all" else 1
+    Q = quantise(X, frame)
+    nodes: Ints = -1 - locate(X, roots, frame, tree)
+    order = np.argsort(nodes, kind="stable")
+    still = np.flatnonzero(tree.children == 0)
+    starts: Ints = np.searchsorted(nodes[order], np.append(still, len(tree.bit)))
+    width = tree.width.copy()
+    for node, a, b in zip(still.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        most = min(WIDEST // step * step, BITS * d - int(tree.bit[node]))
+        if most > width[node] > 0:
+            codes = np.sort(_codes(Q, order[a:b], int(tree.bit[node]), most))
+            cap = max(CELLS, 8 * int((b - a) / (share * L)))
+            width[node] = _worthwhile(codes, int(width[node]), most, step, share * L, cap)
+    return tree._replace(width=width)
 
 
 def grow(tree: Tree, cells: Counts, d: int, L: int, split: Split) -> Tree:
@@ -205,18 +243,22 @@ def _code(q: Cells, bit: int, width: int) -> np.uint64:
         interval: np.uint64 = ((q[0] >> TOP) * np.uint64(-width)) >> WORD
         return interval
     d = len(q)
-    j, shift = bit % d, BITS - 1 - bit // d
+    # Divisions are slow, and most codes begin with the first bit.
+    level, j = (bit // d, bit % d) if bit else (0, 0)
     code = np.uint64(0)
-    for _ in range(width):
-        code = code << ONE | (q[j] >> np.uint64(shift)) & ONE
-        j += 1
-        if j == d:
-            j = 0
-            shift -= 1
+    while width > 0:
+        shift = np.uint64(BITS - 1 - level)
+        stop = min(d, j + width)
+        for column in range(j, stop):
+            code = code << ONE | (q[column] >> shift) & ONE
+        width -= stop - j
+        level += 1
+        j = 0
     return code
 
 
-@njit(cache=True, nogil=True)
+# Handing over the arrays of a tree would take longer than finding the child.
+@njit(cache=True, nogil=True, inline="always")
 def _descend(q: Cells, root: int, tree: Tree) -> int:
     """Return the open node that a record falls in, or −1 − leaf."""
     node = root
@@ -224,6 +266,10 @@ def _descend(q: Cells, root: int, tree: Tree) -> int:
         low, high = tree.first[node], tree.first[node] + tree.children[node] - 1
         if low < high:
             code = _code(q, tree.bit[node], tree.width[node])
+            # Where most cells are occupied, a child stands where its code says.
+            guess = low + np.int64(code) if tree.width[node] >= 0 and code <= np.uint64(high - low) else low
+            if tree.start[guess] == code:
+                low = high = guess
             while low < high:
                 middle = (low + high + 1) // 2
                 if tree.start[middle] <= code:
@@ -262,6 +308,30 @@ def _count(X: Floats, roots: Ints, frame: Frame, tree: Tree, slots: Ints, found:
             found.low[cell, j] = min(found.low[cell, j], q[j])
             found.high[cell, j] = max(found.high[cell, j], q[j])
     return cells
+
+
+@njit(cache=True, nogil=True)
+def _codes(Q: Cells, members: Ints, bit: int, width: int) -> Cells:
+    codes = np.empty(len(members), dtype=np.uint64)
+    for i in range(len(members)):
+        codes[i] = _code(Q[members[i]], bit, width)
+    return codes
+
+
+@njit(cache=True, nogil=True)
+def _worthwhile(codes: Cells, width: int, most: int, step: int, full: float, cap: int) -> int:
+    """Return how many bits of sorted codes to count: until no cell is full, or there are too many cells."""
+    while width + step <= most:
+        shift = np.uint64(most - width)
+        cells, largest, run = 0, 0, 0
+        for i in range(len(codes)):
+            run = run + 1 if i and codes[i] >> shift == codes[i - 1] >> shift else 1
+            cells += run == 1
+            largest = max(largest, run)
+        if largest <= full or cells > cap:
+            break
+        width += step
+    return width
 
 
 @njit(cache=True, nogil=True)

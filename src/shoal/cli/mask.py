@@ -18,7 +18,10 @@ __all__ = ["mask", "print_release", "read_pairs"]
 
 def mask(
     source: Annotated[
-        Path | None, typer.Argument(metavar="IN", help="Table to mask: CSV, Parquet, Arrow, SPSS, Stata or SAS.")
+        Path | None,
+        typer.Argument(
+            metavar="IN", help="Table to mask: CSV, Parquet, Arrow, SPSS, Stata or SAS; a folder or glob of files."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="The least number of records in a group.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Where the masked table goes.")] = None,
@@ -84,13 +87,10 @@ def mask(
     if output is None:
         raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
 
-    from shoal.engines.local import is_beyond_memory
-    from shoal.manifest import check_extras, write_labels, write_manifest
+    from shoal.manifest import check_extras, write_manifest
     from shoal.masking import mask as mask_table
 
     check_extras(source, output, labels=labels, manifest=manifest, report=report)
-    if (labels is not None or report is not None) and (engine == "dask" or is_beyond_memory(source, engine, memory)):
-        raise InputError("Options --labels and --report need a table that fits in memory: take --engine memory.")
     release = mask_table(
         source,
         k,
@@ -109,6 +109,7 @@ def mask(
         scheduler=scheduler,
         seed=seed,
         output=output,
+        labels=labels,
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
         encoding=encoding,
         decimal=decimal,
@@ -118,7 +119,6 @@ def mask(
     print_release(release, verbose=verbose)
     typer.echo(f"{'masked table':<17} {output}")
     if labels is not None:
-        write_labels(release, labels)
         typer.echo(f"{'labels':<17} {labels}")
     if manifest is not None:
         write_manifest(release, manifest, source=source, output=output)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shoal.algorithms.registry import find
-from shoal.blocks.blocking import BLOCK, Blocking, Blocks, choose_blocking
+from shoal.blocks.blocking import BLOCK, Blocking, Blocks, Extent, choose_blocking
+from shoal.engines.request import Job, Request
 from shoal.engines.sources import Source
-from shoal.engines.tasks import Bucket, Job, Staged
+from shoal.engines.tasks import Bucket, Staged
 from shoal.errors import InputError
 from shoal.grouping import check_k
 from shoal.release import Release
@@ -20,16 +22,25 @@ from shoal.types import Ints
 __all__ = [
     "buckets_of",
     "check_staged",
-    "choose_columns",
     "column_kinds",
+    "extent_of_parts",
+    "full_columns",
+    "number_cells",
     "number_roots",
+    "plan_job",
     "read_rule",
     "summarise",
 ]
 
 
-def choose_columns(source: Source, wanted: Sequence[str] | None, by: Sequence[str], weights: str | None) -> list[str]:
-    """Return the columns to mask."""
+def plan_job(asked: Request, source: Source, folder: Path = Path()) -> Job:
+    """Return the job of a request and a table: the columns to mask are chosen and checked."""
+    if asked.weights is not None and not isinstance(asked.weights, str):
+        raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
+    return Job(asked, source, folder, tuple(_choose_columns(source, asked.columns, asked.by, asked.weights)))
+
+
+def _choose_columns(source: Source, wanted: Sequence[str] | None, by: Sequence[str], weights: str | None) -> list[str]:
     names = list(source.names)
     for name in by:
         check_name(name, names, "by")
@@ -51,11 +62,11 @@ def choose_columns(source: Source, wanted: Sequence[str] | None, by: Sequence[st
     return list(wanted)
 
 
-def check_staged(job: Job, staged: Sequence[Staged], missing: str) -> None:
+def check_staged(job: Job, staged: Sequence[Staged]) -> None:
     """Apply the policy of missing values, and check k against every set of records."""
-    k = job.k
+    k, by = job.k, job.asked.by
     incomplete = sum(part.incomplete for part in staged)
-    if incomplete and missing == "error":
+    if incomplete and job.asked.missing == "error":
         counts = np.sum([part.holes for part in staged], axis=0).tolist()
         listed = ", ".join(f"{name!r} ({c})" for name, c in zip(job.columns, counts, strict=True) if c)
         raise InputError(
@@ -70,10 +81,10 @@ def check_staged(job: Job, staged: Sequence[Staged], missing: str) -> None:
             totals[cell] = totals.get(cell, 0) + count
             strata[cell[0]] = strata.get(cell[0], 0) + count
     for key, count in strata.items():
-        check_k(k, count, Stratum(key, np.empty(0, dtype=np.int64)).describe(job.by) if job.by else "")
+        check_k(k, count, Stratum(key, np.empty(0, dtype=np.int64)).describe(by) if by else "")
     for (key, pattern), count in totals.items():
         if count < k:
-            where = Stratum(key, np.empty(0, dtype=np.int64)).describe(job.by)
+            where = Stratum(key, np.empty(0, dtype=np.int64)).describe(by)
             lacking = ", ".join(name for name, hole in zip(job.columns, pattern, strict=True) if hole)
             raise InputError(
                 f"Parameter 'missing' is 'group', but only {count} records of {where} miss "
@@ -84,11 +95,28 @@ def check_staged(job: Job, staged: Sequence[Staged], missing: str) -> None:
 
 def number_roots(staged: Sequence[Staged]) -> tuple[list[Ints], int]:
     """Number the sets that groups must not leave, in order of appearance: of each part by code, and how many."""
+    return number_cells([part.cells for part in staged])
+
+
+def number_cells(cells: Sequence[Sequence[object]]) -> tuple[list[Ints], int]:
+    """Number what the parts hold in order of appearance: of each part by code, and how many."""
     numbers: dict[object, int] = {}
-    roots = [
-        np.array([numbers.setdefault(cell, len(numbers)) for cell in found.cells], dtype=np.int64) for found in staged
-    ]
+    roots = [np.array([numbers.setdefault(cell, len(numbers)) for cell in part], dtype=np.int64) for part in cells]
     return roots, len(numbers)
+
+
+def full_columns(job: Job, part: Staged) -> set[str]:
+    """Return the masked columns of which a part misses no cell."""
+    return {name for name, holes in zip(job.columns, part.holes.tolist(), strict=True) if not holes}
+
+
+def extent_of_parts(staged: Sequence[Staged], roots: Sequence[Ints], many: int) -> Extent:
+    """Return the bounds of all parts and the records of each of `many` roots."""
+    low, high = (np.stack([part.limits[row] for part in staged]) for row in (0, 1))
+    sizes = np.zeros(many, dtype=np.int64)
+    for part, numbers in zip(staged, roots, strict=True):
+        sizes[numbers] += part.counts
+    return Extent(np.stack([low.min(axis=0), high.max(axis=0)]), sizes)
 
 
 def column_kinds(staged: Sequence[Staged]) -> tuple[str, ...]:
@@ -100,21 +128,22 @@ def column_kinds(staged: Sequence[Staged]) -> tuple[str, ...]:
     return tuple(next(iter(kinds)) if len(kinds) == 1 else "float" for kinds in found)
 
 
-def read_rule(job: Job, block: int | None, split: str | None) -> Blocking:
+def read_rule(job: Job) -> Blocking:
     """Return how the table is cut: always in blocks."""
-    wish = block if block is not None else max(BLOCK, 2 * job.k)
-    able = find(job.method).whole_records
-    rule = choose_blocking(wish, split, job.k, len(job.columns), 0, method=job.method, useful=True, able=able)
+    asked = job.asked
+    wish = asked.block if asked.block is not None else max(BLOCK, 2 * job.k)
+    able = find(asked.method).whole_records
+    rule = choose_blocking(wish, asked.split, job.k, len(job.columns), 0, method=asked.method, useful=True, able=able)
     if rule is None:
         raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule
 
 
-def buckets_of(blocks: Blocks, rows: int) -> Ints:
-    """Return the bucket of each block: runs of blocks in Morton order of about `rows` records."""
+def buckets_of(blocks: Blocks, rows: int) -> tuple[Ints, Ints]:
+    """Return the bucket of each block, runs of blocks in Morton order of about `rows` records, and each one's first."""
     before = np.cumsum(blocks.sizes) - blocks.sizes
-    buckets: Ints = np.unique(before // max(rows, 1), return_inverse=True)[1]
-    return buckets
+    _, firsts, buckets = np.unique(before // max(rows, 1), return_index=True, return_inverse=True)
+    return buckets, firsts
 
 
 def summarise(
@@ -125,7 +154,6 @@ def summarise(
     facts: Mapping[str, object],
     *,
     data: Any,
-    chosen: bool,
     seconds: Mapping[str, float],
 ) -> Release:
     """Return the release: losses and sizes summed over the buckets."""
@@ -137,7 +165,7 @@ def summarise(
     for bucket in found:
         sizes[: len(bucket.sizes)] += bucket.sizes
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
-    notes = ["all numeric columns were masked, as none were named"] if chosen else []
+    notes = ["all numeric columns were masked, as none were named"] if job.asked.columns is None else []
     incomplete = sum(part.incomplete for part in staged)
     if incomplete:
         how = "left out (missing='drop')" if job.drop else "masked among those that miss the same columns"
@@ -153,21 +181,14 @@ def summarise(
     return Release(
         data=data,
         labels=np.empty(0, dtype=np.int64),
-        sizes=np.repeat(np.arange(len(sizes)), sizes),
+        # There may be very many groups; 2 bytes each are enough but for a group beyond all measure.
+        sizes=np.repeat(np.arange(len(sizes), dtype=np.int16 if len(sizes) < 1 << 15 else np.int64), sizes),
         loss=100 * float(errors.sum()) / total if total > 0 else 0.0,
         bound=None,
         status="heuristic",
         column_loss=dict(zip(job.columns, each.tolist(), strict=True)),
         kept=np.empty(0, dtype=np.int64),
-        parameters={
-            "k": int(job.k),
-            "columns": list(job.columns),
-            "method": job.method,
-            "options": dict(job.options),
-            "by": list(job.by),
-            "aggregate": job.aggregate,
-            "seed": job.seed,
-        },
+        parameters=job.asked.parameters(list(job.columns)),
         facts=facts,
         notes=tuple(notes),
         timings=seconds,

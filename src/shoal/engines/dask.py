@@ -19,31 +19,32 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.aggregation import Aggregate
 from shoal.blocks.blocking import Blocks, assign, find_blocks
 from shoal.engines.common import (
     buckets_of,
     check_staged,
-    choose_columns,
     column_kinds,
+    extent_of_parts,
     number_roots,
+    plan_job,
     read_rule,
     summarise,
 )
-from shoal.engines.sources import Source, find_paths
-from shoal.engines.tasks import Bucket, Job, Staged, bucket_of_values, mask_records, put_back, read_numbers
+from shoal.engines.request import Job, Request
+from shoal.engines.shuffle import sort_by_target
+from shoal.engines.sources import Source, find_paths, open_source
+from shoal.engines.tasks import Bucket, Numbers, Staged, bucket_of_words, mask_records, put_back, read_numbers
 from shoal.errors import InputError
 from shoal.grouping import check_k
-from shoal.measures import Scaling
+from shoal.measures import Scaling, group_sizes
 from shoal.release import Release
-from shoal.tables.files import PARQUET, written_beside
+from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
 from shoal.types import Floats, Ints
-from shoal.verification import verify
+from shoal.verification import Words, check_sizes, number_words, words_of
 
 __all__ = ["is_dask", "mask_dask", "mask_paths"]
 
 RECORDS = 250_000  # of a bucket
-Numbers = tuple[Floats, Ints, Floats | None]  # values, codes, weights
 
 
 def is_dask(data: object) -> bool:
@@ -56,63 +57,35 @@ def _library() -> tuple[Any, Any]:
     return import_module("dask"), import_module("dask.dataframe")
 
 
-def mask_dask(
-    data: Any,
-    k: int,
-    *,
-    columns: Sequence[str] | None,
-    method: str,
-    options: Mapping[str, Any],
-    by: Sequence[str],
-    weights: object,
-    missing: str,
-    integers: str,
-    aggregate: Aggregate,
-    block: int | None,
-    split: str | None,
-    seed: int | None,
-) -> Release:
-    """Mask a Dask DataFrame; the index, the partitions and the order of the records stay as they are."""
+def mask_dask(data: Any, asked: Request, source: Source | None = None) -> Release:
+    """Mask a Dask DataFrame; the index, the partitions and the order of the records stay as they are.
+
+    `source` says what its columns are if the table itself does not: text from a CSV file.
+    """
     dask, dd = _library()
-    if weights is not None and not isinstance(weights, str):
-        raise InputError("Parameter 'weights' must name a column of a Dask DataFrame; got a vector.")
-    empty = pl.from_pandas(data._meta)  # noqa: SLF001  (Dask's own description of the columns)
-    numeric = tuple(name for name, kind in empty.schema.items() if kind.is_numeric())
-    source = Source((), tuple(map(str, data.columns)), numeric, None)
-    names = choose_columns(source, columns, by, weights)
-    job = Job(
-        source=source,
-        folder=Path(),
-        columns=tuple(names),
-        by=tuple(by),
-        weights=weights,
-        drop=missing == "drop",
-        whole=integers == "round",
-        k=k,
-        method=method,
-        options=options,
-        aggregate=aggregate,
-        seed=seed,
-    )
+    if source is None:
+        empty = pl.from_pandas(data._meta)  # noqa: SLF001  (Dask's own description of the columns)
+        numeric = tuple(name for name, kind in empty.schema.items() if kind.is_numeric())
+        source = Source((), tuple(map(str, data.columns)), numeric, None)
+    job = plan_job(asked, replace(source, parts=()))
+    rule = read_rule(job)
     parts = dask.persist(*data.to_delayed())
     run = _Run(job, parts)
-    staged, roots = run.stage()
-    check_k(k, sum(part.kept for part in staged))
-    check_staged(job, staged, missing)
+    staged, many = run.stage()
+    check_k(job.k, sum(part.kept for part in staged))
+    check_staged(job, staged)
     kinds = column_kinds(staged)
-    rule = read_rule(job, block, split)
-    blocks = find_blocks(run, roots, rule)
-    bucket = buckets_of(blocks, RECORDS)
-    many = int(bucket.max()) + 1
+    blocks = find_blocks(run, extent_of_parts(staged, run.roots, many), rule)
+    bucket, firsts = buckets_of(blocks, RECORDS)
     n = sum(part.kept for part in staged)
     delayed = dask.delayed
     pieces = [
-        delayed(_split, nout=many)(part, *held, blocks, bucket, many)
+        delayed(_split, nout=len(firsts))(part, *held, blocks, bucket, firsts)
         for part, held in enumerate(zip(run.numbers, run.roots, strict=True))
     ]
     masked = [
         delayed(_mask, nout=2)(job, [piece[number] for piece in pieces], blocks.scale, kinds, (n, 1))
-        for number in range(many)
+        for number in range(len(firsts))
     ]
     masked = list(dask.persist(*[delayed(tuple)(bucket) for bucket in masked]))
     released = [delayed(_finish)(job, part, at, [found[0] for found in masked], kinds) for at, part in enumerate(parts)]
@@ -122,32 +95,44 @@ def mask_dask(
     facts = {**blocks.facts, "engine": f"dask, {len(parts)} partitions"}
     meta = dask.compute(delayed(_head)(released[0]))[0]
     frame = dd.from_delayed(released, meta=meta, verify_meta=False)
-    release = summarise(job, staged, found, kinds, facts, data=frame, chosen=columns is None, seconds={})
-    asked = {"integers": integers, "missing": missing, "block": block, "split": split, "weights": weights}
-    release.parameters.update(asked)  # type: ignore[attr-defined]
-    return release
+    return summarise(job, staged, found, kinds, facts, data=frame, seconds={})
 
 
 def mask_paths(
-    data: object, k: int, *, output: str | os.PathLike[str] | None, scheduler: str | None, **keywords: Any
+    data: object,
+    asked: Request,
+    *,
+    output: str | os.PathLike[str] | None,
+    scheduler: str | None,
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
 ) -> Release:
-    """Mask Parquet files that the workers of a cluster can read; the caller writes the output, part by part."""
+    """Mask files that the workers of a cluster can read; the caller writes the output, part by part.
+
+    CSV files are rewritten as Parquet first, in a folder beside the output that the workers must be able to read.
+    """
     if not isinstance(data, (str, os.PathLike)):
         raise InputError("Parameter 'data' must be a path or a Dask DataFrame for engine='dask'; got another table.")
     if output is None or Path(output).suffix.lower() not in PARQUET:
         raise InputError(f"Output {output} must be a file that ends in {' or '.join(PARQUET)} for engine='dask'.")
-    paths = [str(path.resolve()) for path in find_paths(data)]
-    if Path(paths[0]).suffix.lower() not in PARQUET:
-        raise InputError(f"Input {data} must be Parquet for engine='dask'. Convert it first, or take engine='local'.")
+    paths = [path.resolve() for path in find_paths(data)]
     try:
         distributed = import_module("distributed")
     except ImportError:
         raise InputError("Parameter 'engine' may be 'dask' once Dask is there: pip install 'shoal[dask]'.") from None
-    with distributed.Client(scheduler) if scheduler else nullcontext():
-        release = mask_dask(_library()[1].read_parquet(paths, index=False), k, **keywords)
-        with written_beside(Path(output)) as temporary:
+    target = Path(output).resolve()
+    given: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    with distributed.Client(scheduler) if scheduler else nullcontext(), folder_beside(target) as folder:
+        source = None
+        if paths[0].suffix.lower() in CSV:
+            source = open_source(paths, folder, RECORDS, wanted=asked.columns or (), **given)
+            paths = list(dict.fromkeys(part.path for part in source.parts))
+        frame = _library()[1].read_parquet([str(path) for path in paths], index=False, split_row_groups=True)
+        release = mask_dask(frame, asked, source)
+        with written_beside(target) as temporary:
             _write(release.data, temporary)
-    return replace(release, data=Path(output))
+    return replace(release, data=Path(output), parameters={**release.parameters, **given, "engine": "dask"})
 
 
 def _write(frame: Any, path: Path) -> None:
@@ -197,7 +182,9 @@ class _Run:
     def verify(self, released: Sequence[Any], buckets: int) -> None:
         """Count every group in the partitions that are about to be handed out."""
         delayed = self._dask.delayed
-        written = _Run(replace(self.job, drop=False, weights=None), released)
+        asked = replace(self.job.asked, missing="group", weights=None)
+        source = replace(self.job.source, dialect=None)  # the released columns hold numbers, whatever was given
+        written = _Run(replace(self.job, asked=asked, source=source), released)
         written.stage()
         pieces = [
             delayed(_split_values, nout=buckets)(numbers, roots, buckets)
@@ -208,25 +195,22 @@ class _Run:
 
 
 def _stage(job: Job, part: Any) -> tuple[Numbers, Staged]:
-    frame = pl.from_pandas(part[job.wanted()])
-    X, codes, weights, staged = read_numbers(job, frame, 0)
-    return (X, codes, weights), staged
+    return read_numbers(job, pl.from_pandas(part[job.wanted()]), 0)
 
 
 def _look(part: int, numbers: Numbers, roots: Ints, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    return function(part, numbers[0], roots[numbers[1]], *arguments)
+    return function(part, numbers.X, numbers.roots(roots), *arguments)
 
 
-def _split(part: int, numbers: Numbers, roots: Ints, blocks: Blocks, bucket: Ints, many: int) -> tuple[Any, ...]:
+def _split(part: int, numbers: Numbers, roots: Ints, blocks: Blocks, bucket: Ints, firsts: Ints) -> tuple[Any, ...]:
     """Return, for every bucket, the records that it gets of a partition."""
-    X, codes, weights = numbers
-    block = assign(part, X, roots[codes], blocks)
-    target = bucket[block]
+    X, weights = numbers.X, numbers.weights
+    block = assign(part, X, numbers.roots(roots), blocks)
+    order, begins = sort_by_target(bucket[block], len(firsts))
     found = []
-    for number in range(many):
-        rows = np.flatnonzero(target == number)
-        place = np.column_stack([np.full(len(rows), part), rows])
-        found.append((place, block[rows], X[rows], None if weights is None else weights[rows]))
+    for number, rows in enumerate(np.split(order, begins[1:-1])):
+        weight = None if weights is None else weights[rows]
+        found.append((part, rows, block[rows] - firsts[number], X[rows], weight))
     return tuple(found)
 
 
@@ -234,13 +218,12 @@ def _mask(
     job: Job, pieces: Sequence[tuple[Any, ...]], scale: Scaling, kinds: tuple[str, ...], share: tuple[int, int]
 ) -> tuple[Mapping[int, tuple[Ints, Floats]], Bucket]:
     """Mask a bucket; return the released values by partition."""
-    place, block, X = (np.concatenate([piece[i] for piece in pieces]) for i in range(3))
-    weights = None if pieces[0][3] is None else np.concatenate([piece[3] for piece in pieces])
-    released, found = mask_records(job, block, X, weights, scale, kinds, share)
-    back = {
-        int(part): (place[place[:, 0] == part, 1], released[place[:, 0] == part]) for part in np.unique(place[:, 0])
-    }
-    return back, found
+    block, X = (np.concatenate([piece[i] for piece in pieces]) for i in (2, 3))
+    weights = None if pieces[0][4] is None else np.concatenate([piece[4] for piece in pieces])
+    masked = mask_records(job, block, X, weights, scale, kinds, share)
+    ends = np.cumsum([len(piece[1]) for piece in pieces])[:-1]
+    back = zip(pieces, np.split(masked.released, ends), strict=True)
+    return {piece[0]: (piece[1], released) for piece, released in back if len(released)}, masked.known
 
 
 def _finish(
@@ -254,13 +237,8 @@ def _finish(
     if job.drop:
         part = part[part[list(job.columns)].notna().all(axis=1)]
     frame = pl.from_pandas(part[list(job.columns)])
-    _, new = put_back(replace(job, drop=False), frame, values, kinds)
-    return part.assign(
-        **{
-            name: new[name].fill_null(np.nan).to_numpy() if new[name].dtype.is_float() else new[name].to_numpy()
-            for name in job.columns
-        }
-    )
+    new = put_back(job, frame, values, kinds, frame.schema)
+    return part.assign(**{s.name: (s.fill_null(np.nan) if s.dtype.is_float() else s).to_numpy() for s in new})
 
 
 def _head(part: Any) -> Any:
@@ -268,12 +246,10 @@ def _head(part: Any) -> Any:
 
 
 def _split_values(numbers: Numbers, roots: Ints, many: int) -> tuple[Any, ...]:
-    X, codes, _ = numbers
-    target = bucket_of_values(X, roots[codes], many)
-    return tuple((X[target == number], roots[codes[target == number]]) for number in range(many))
+    words = np.column_stack([words_of(numbers.X), numbers.roots(roots).astype(np.uint64)])
+    order, begins = sort_by_target(bucket_of_words(words, many), many)
+    return tuple(words[rows] for rows in np.split(order, begins[1:-1]))
 
 
-def _verify(pieces: Sequence[tuple[Floats, Ints]], k: int) -> None:
-    X, roots = (np.concatenate([piece[i] for piece in pieces]) for i in range(2))
-    if len(X):
-        verify(X, k, roots)
+def _verify(pieces: Sequence[Words], k: int) -> None:
+    check_sizes(group_sizes(number_words(np.concatenate(pieces))), k)

@@ -1,46 +1,49 @@
 """The embedded engine: a table on disk is masked by a few processes of this machine, within a memory limit.
 
-    stage ─► count (blocks) ─► regroup into buckets ─► mask ─► regroup by input order ─► write ─► VERIFY ─► move
+    stage ─► count (blocks) ─► deal out to buckets ─► mask ─► bring back to the input's order ─► write ─► VERIFY ─► move
 
 Only numbers of the chosen columns travel. All intermediate files lie in one folder beside the output and go with it;
 the output is moved into place after every group has been counted in what was written. Which process does what never
 changes the result: blocks come from exact counts, and a method sees the records of a block in the order of the input.
 
-O(n d) disk for each of three regroupings; memory is that of a part or a bucket for each process, whatever n is.
+Disk: twice the numbers of the chosen columns and 8 bytes a record. Memory: a part or a bucket for each process.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from shoal.aggregation import Aggregate
 from shoal.blocks.blocking import Blocks, find_blocks
 from shoal.engines.common import (
     buckets_of,
     check_staged,
-    choose_columns,
     column_kinds,
+    extent_of_parts,
+    full_columns,
+    number_cells,
     number_roots,
+    plan_job,
     read_rule,
     summarise,
 )
 from shoal.engines.memory import available_memory, peak_bytes, read_memory
-from shoal.engines.shuffle import Shuffle
+from shoal.engines.request import Job, Request
+from shoal.engines.shuffle import Places, Shuffle
 from shoal.engines.sources import find_paths, open_source, record_bytes, stored_bytes
 from shoal.engines.tasks import (
     Bucket,
-    Job,
     Staged,
     count_bucket,
     finish,
@@ -49,20 +52,21 @@ from shoal.engines.tasks import (
     spill,
     spill_for_counting,
     stage,
+    warm,
 )
 from shoal.engines.workers import Workers
 from shoal.errors import FileError, InputError
 from shoal.grouping import check_k
 from shoal.progress import watch
 from shoal.release import Release
-from shoal.tables.files import CSV, PARQUET, written_beside
+from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
 from shoal.types import Ints, State
 
 __all__ = ["is_beyond_memory", "mask_files"]
 
 RECORDS = 250_000  # of a part and of a bucket, where memory allows
-PROCESS = 300_000_000  # bytes that a process takes before it has read anything
-LEAST = 100_000_000  # bytes that it needs to work with
+PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
+LEAST = 60_000_000  # bytes that it needs to work with
 
 
 def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
@@ -88,20 +92,10 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
 
 def mask_files(
     data: str | os.PathLike[str],
-    k: int,
+    asked: Request,
     *,
     output: str | os.PathLike[str] | None,
-    columns: Sequence[str] | None,
-    method: str,
-    options: Mapping[str, Any],
-    by: Sequence[str],
-    weights: object,
-    missing: str,
-    integers: str,
-    aggregate: Aggregate,
-    block: int | None,
-    split: str | None,
-    seed: int | None,
+    labels: str | os.PathLike[str] | None,
     memory: str | int | None,
     processes: int | None,
     delimiter: str | None,
@@ -109,66 +103,54 @@ def mask_files(
     decimal: str | None,
     progress: bool,
 ) -> Release:
-    """Mask a table on disk; the keywords are those of `shoal.mask`, already checked where they are not of a table."""
+    """Mask a table on disk; see `shoal.mask`."""
     if output is None:
         raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
     target = Path(output)
     if target.suffix.lower() not in (*CSV, *PARQUET):
         raise InputError(f"Output {target} must end in {' or '.join((*CSV, *PARQUET))} beyond memory.")
-    if weights is not None and not isinstance(weights, str):
-        raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
     paths = find_paths(data)
     if target.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")
+    if labels is not None:
+        check_target(labels, endings=(*CSV, *PARQUET))
     limit = read_memory(memory) if memory is not None else available_memory() // 2
     processes, room = _shares(limit, processes)
-    with _folder_beside(target) as folder:
+    with folder_beside(target) as folder:
 
         def run(state: State) -> Release:
-            source = open_source(
-                paths,
-                folder,
-                _part_rows(paths, room),
-                delimiter=delimiter,
-                encoding=encoding,
-                decimal=decimal,
-                wanted=columns or (),
-            )
-            names = choose_columns(source, columns, by, weights)
-            check_k(k, source.rows)
-            job = Job(
-                source=source,
-                folder=folder,
-                columns=tuple(names),
-                by=tuple(by),
-                weights=weights,
-                drop=missing == "drop",
-                whole=integers == "round",
-                k=k,
-                method=method,
-                options=options,
-                aggregate=aggregate,
-                seed=seed,
-            )
             with Workers(processes, state) as workers:
-                return _Run(job, workers, room, missing, block, split).release(target, limit, columns is None)
+                source = open_source(
+                    paths,
+                    folder,
+                    _part_rows(paths, room),
+                    delimiter=delimiter,
+                    encoding=encoding,
+                    decimal=decimal,
+                    wanted=asked.columns or (),
+                    run=workers.map,
+                )
+                job = plan_job(asked, source, folder)
+                check_k(job.k, source.rows)
+                return _Run(job, workers, room, None if labels is None else Path(labels)).release(target)
 
-        release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=method, show=progress)
-    asked = {"integers": integers, "missing": missing, "block": block, "split": split, "weights": weights}
+        release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=asked.method, show=progress)
+    # Memory and processes decide how many records are written at a time, and so the bytes of the file.
+    engine = {"engine": "local", "memory": limit, "processes": processes}
     csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-    return replace(release, parameters={**release.parameters, **asked, **csv, "memory": memory, "engine": "local"})
+    return replace(release, parameters={**release.parameters, **engine, **csv})
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One run, from staged parts to the release."""
+    """One run, from parts of a table to the release."""
 
     job: Job
     workers: Workers
     room: int
-    missing: str
-    block: int | None
-    split: str | None
+    labels: Path | None
+    roots: list[Ints] = field(default_factory=list)  # of each part: the root of each code
+    coded: list[bool] = field(default_factory=list)  # and whether its records have codes
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -179,69 +161,107 @@ class _Run:
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Look at all parts: what `shoal.blocks` asks of whoever holds the records."""
-        tasks = [(self.job, part, function, arguments) for part in range(len(self.job.source.parts))]
+        tasks = ((*held, function, arguments) for held in self._held())
         return self.workers.reduce(look, tasks, combine)
 
-    def release(self, target: Path, limit: int, chosen: bool) -> Release:
+    def release(self, target: Path) -> Release:
         """Do it all."""
         job, workers = self.job, self.workers
+        rule = read_rule(job)
+        with self._timed("prepare"):
+            workers.prepare(warm, (job.asked, len(job.columns)))
         with self._timed("read"):
-            staged, roots = self._stage(job, "input")
-        check_staged(job, staged, self.missing)
+            staged = list(workers.map(stage, self._parts(job)))
+        check_staged(job, staged)
         kinds = column_kinds(staged)
-        n = sum(part.kept for part in staged)
-        rule = read_rule(job, self.block, self.split)
+        roots, many = number_roots(staged)
+        self.roots.extend(roots)
+        self.coded.extend(part.coded for part in staged)
         with self._timed("block"):
-            blocks = find_blocks(self, roots, rule)
+            blocks = find_blocks(self, extent_of_parts(staged, roots, many), rule)
         starts = np.cumsum([0, *(part.kept for part in staged)])
+        with self._timed("regroup"):
+            shuffle, places = self._regroup(blocks, starts)
         with self._timed("mask"):
-            found = list(self._mask(blocks, starts, kinds, n))
-        back = Shuffle(job.folder, "back", len(found), len(staged))
+            share = int(starts[-1]), workers.processes
+            tasks = ((job, place, shuffle, blocks.scale, kinds, share) for place in places)
+            found: list[Bucket] = list(workers.map(mask_bucket, tasks))
+            shuffle.remove(*(what for what in shuffle.shapes if what not in ("released", "group")))
         with written_beside(target) as temporary:
             with self._timed("write"):
-                self._write(temporary, starts, back, kinds)
+                self._write(temporary, shuffle, kinds, staged, self._groups_before(places, found))
+            # The disk writes while groups are counted.
+            threading.Thread(target=_sync, args=(temporary,), daemon=True).start()
             with self._timed("verify"):
-                self._verify(temporary, n)
-        many = workers.processes
+                self._verify(temporary, int(starts[-1]))
+            if self.labels is not None:
+                self._write_labels(self.labels, len(staged))
+        processes, peaks = workers.processes, [peak_bytes(), *workers.peaks]
         facts = {
             **blocks.facts,
-            "engine": f"local, {many} process{'es' if many > 1 else ''}",
-            "peak memory": f"{max(peak_bytes(), workers.peak) / 1e6:.0f} MB a process",
+            "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
+            "peak memory": f"{sum(peaks) / 1e6:.0f} MB in all, {max(peaks) / 1e6:.0f} MB a process",
         }
-        return summarise(job, staged, found, kinds, facts, data=target, chosen=chosen, seconds=self.seconds)
+        return summarise(job, staged, found, kinds, facts, data=target, seconds=self.seconds)
 
-    def _stage(self, job: Job, name: str) -> tuple[list[Staged], int]:
-        """Stage all parts and number the sets that groups must not leave, in order of appearance."""
-        firsts = np.cumsum([0, *(part.rows for part in job.source.parts)])
-        tasks = [(job, name, part, int(firsts[part])) for part in range(len(job.source.parts))]
-        staged = list(self.workers.map(stage, tasks))
-        roots, many = number_roots(staged)
-        for part, codes in enumerate(roots):
-            np.save(job.path(name, part, "roots"), codes)
-        return staged, many
+    def _parts(self, job: Job) -> Iterator[tuple[Job, int, int]]:
+        """Yield the number of each part and that of its first record."""
+        first = 0
+        for part, held in enumerate(job.source.parts):
+            yield job, part, first
+            first += held.rows
 
-    def _mask(self, blocks: Blocks, starts: Ints, kinds: tuple[str, ...], n: int) -> Iterator[Bucket]:
-        job = self.job
-        rows = min(RECORDS, self.room // (8 * (10 * len(job.columns) + 12)))
-        bucket = buckets_of(blocks, rows)
-        parts, buckets = len(starts) - 1, int(bucket.max()) + 1
-        shuffle = Shuffle(job.folder, "block", parts, buckets)
-        for _ in self.workers.map(
-            spill, ((job, part, int(starts[part]), blocks, bucket, shuffle) for part in range(parts))
+    def _held(self) -> Iterator[tuple[Job, int, Ints, bool]]:
+        for part, (numbers, coded) in enumerate(zip(self.roots, self.coded, strict=True)):
+            yield self.job, part, numbers, coded
+
+    def _rows(self) -> int:
+        """Return the records of a bucket: a few copies of them must fit."""
+        return max(1, min(RECORDS, self.room // (8 * (10 * len(self.job.columns) + 12))))
+
+    def _regroup(self, blocks: Blocks, starts: Ints) -> tuple[Shuffle, list[Places]]:
+        """Deal out all records to buckets of about the same size."""
+        job, d = self.job, len(self.job.columns)
+        bucket, firsts = buckets_of(blocks, self._rows())
+        shapes = {"block": ("int32", 1), "X": ("float64", d), "released": ("float64", d)}
+        if job.asked.weights:
+            shapes["weights"] = ("float64", 1)
+        if self.labels is not None:
+            shapes["group"] = ("int64", 2)
+        shuffle = Shuffle(job.folder, "block", starts, len(firsts), shapes)
+        shuffle.create()
+        begins = []
+        for part, found in enumerate(
+            self.workers.map(spill, ((*held, blocks, bucket, firsts, shuffle) for held in self._held()))
         ):
-            pass
-        for path in job.folder.glob("input-*-numbers.npy"):
-            path.unlink()
-        back = Shuffle(job.folder, "back", buckets, parts)
-        share = n, self.workers.processes
-        tasks = ((job, number, shuffle, back, starts[:-1], blocks.scale, kinds, share) for number in range(buckets))
-        yield from self.workers.map(mask_bucket, tasks)
-        shuffle.remove()
+            begins.append(found)
+            for path in job.folder.glob(f"part-{part}-*"):
+                path.unlink()
+        return shuffle, shuffle.places(begins)
 
-    def _write(self, path: Path, starts: Ints, back: Shuffle, kinds: tuple[str, ...]) -> None:
+    def _groups_before(self, places: Sequence[Places], found: Sequence[Bucket]) -> Iterator[tuple[int, Ints] | None]:
+        """Yield, of each part, its first record and how many groups come before those of each record's bucket."""
+        groups = np.array([bucket.sizes.sum() for bucket in found])
+        counts = np.stack([place.counts for place in places])
+        for part, (_, _, first) in enumerate(self._parts(self.job)):
+            yield None if self.labels is None else (first, np.repeat(np.cumsum(groups) - groups, counts[:, part]))
+
+    def _write(
+        self,
+        path: Path,
+        shuffle: Shuffle,
+        kinds: tuple[str, ...],
+        staged: Sequence[Staged],
+        before: Iterator[tuple[int, Ints] | None],
+    ) -> None:
         """Write the parts to one file, in the order of the input."""
+        job = self.job
         csv = path.suffix.lower() in CSV
-        tasks = ((self.job, part, int(first), back, kinds, csv) for part, first in enumerate(starts[:-1]))
+        kept: set[str] = set(job.columns) if job.drop or job.source.dialect is not None else set()
+        tasks = (
+            (job, part, shuffle, kinds, frozenset(full_columns(job, known) - kept), csv, groups)
+            for part, (known, groups) in enumerate(zip(staged, before, strict=True))
+        )
         pieces = self.workers.map(finish, tasks)
         if csv:
             with path.open("wb") as file:
@@ -250,37 +270,62 @@ class _Run:
                         shutil.copyfileobj(content, file, 1 << 20)
                     piece.unlink()
         else:
-            from pyarrow import feather
-            from pyarrow.parquet import ParquetWriter
+            # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
+            self._write_parquet(path, pieces, [name for name in job.source.names if name not in job.columns])
+        shuffle.remove("order", "released", *({"group"} & set(shuffle.shapes)))
 
-            first = next(pieces)
-            with ParquetWriter(path, feather.read_table(str(first)).schema) as writer:
-                for piece in chain([first], pieces):
-                    table = feather.read_table(str(piece))
-                    writer.write_table(table, row_group_size=max(1, len(table)))
-                    piece.unlink()
-        back.remove()
+    def _write_parquet(self, path: Path, pieces: Iterator[Path], dictionary: list[str]) -> None:
+        from pyarrow import feather
+        from pyarrow.parquet import ParquetWriter
+
+        first = next(pieces)
+        with ParquetWriter(path, feather.read_table(str(first)).schema, use_dictionary=dictionary) as writer:
+            for piece in chain([first], pieces):
+                table = feather.read_table(str(piece), memory_map=True)
+                writer.write_table(table, row_group_size=max(1, len(table)))
+                piece.unlink()
+
+    def _write_labels(self, path: Path, parts: int) -> None:
+        """Write the group of each record and its size, in the order of the input; groups count from block to block."""
+        pieces = (self.job.folder / f"labels-{part}.arrow" for part in range(parts))
+        with written_beside(path) as temporary:
+            if path.suffix.lower() in CSV:
+                with temporary.open("wb") as file:
+                    for number, piece in enumerate(pieces):
+                        pl.read_ipc(piece).write_csv(file, include_header=number == 0)
+            else:
+                self._write_parquet(temporary, pieces, [])
 
     def _verify(self, path: Path, n: int) -> None:
         """Read the masked columns of what was written and count every group."""
-        job = self.job
-        dialect = job.source.dialect
+        dialect = self.job.source.dialect
         given = {} if dialect is None else {"delimiter": dialect.delimiter, "encoding": dialect.encoding}
         decimal = None if dialect is None else dialect.decimal
-        rows = max(part.rows for part in job.source.parts)
-        checked = job.folder / "check"
-        checked.mkdir()
-        source = open_source([path], checked, rows, decimal=decimal, wanted=job.columns, **given)
+        rows = max(part.rows for part in self.job.source.parts)
+        folder = self.job.folder / "check"
+        folder.mkdir()
+        source = open_source(
+            [path], folder, rows, decimal=decimal, wanted=self.job.columns, run=self.workers.map, **given
+        )
         if source.rows != n:
             raise FileError(f"Output {path} has {source.rows} records instead of {n}. Nothing was released.")
-        written = replace(job, source=source, folder=checked, drop=False, weights=None)
-        self._stage(written, "check")
-        buckets = -(-n // min(RECORDS, max(1, self.room // (8 * (10 * len(job.columns) + 12)))))
-        shuffle = Shuffle(checked, "count", len(source.parts), buckets)
-        for _ in self.workers.map(spill_for_counting, ((written, part, shuffle) for part in range(len(source.parts)))):
+        job = replace(self.job, source=source, folder=folder)
+        starts = np.cumsum([0, *(part.rows for part in source.parts)])
+        shapes = {"words": ("uint64", len(job.columns))}
+        if job.asked.by:
+            shapes["codes"] = ("int64", 1)
+        shuffle = Shuffle(folder, "count", starts, -(-n // self._rows()), shapes)
+        shuffle.create()
+        dealt = list(self.workers.map(spill_for_counting, ((*part, shuffle) for part in self._parts(job))))
+        strata, _ = number_cells([cells for _, cells in dealt])
+        places = shuffle.places([begins for begins, _ in dealt])
+        for _ in self.workers.map(count_bucket, ((job, place, shuffle, strata) for place in places)):
             pass
-        for _ in self.workers.map(count_bucket, ((written, number, shuffle) for number in range(buckets))):
-            pass
+
+
+def _sync(path: Path) -> None:
+    with suppress(OSError), path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _shares(limit: int, processes: int | None) -> tuple[int, int]:
@@ -299,20 +344,3 @@ def _part_rows(paths: Sequence[Path], room: int) -> int:
     """Return the records of a part: a few copies of all its columns must fit."""
     width = max(record_bytes(path) for path in paths[:10])
     return int(min(RECORDS, max(1000, room / (8 * max(width, 8)))))
-
-
-@contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """Give a folder for intermediate files beside the target; it goes whatever happens."""
-    try:
-        folder = tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent)
-    except OSError as error:
-        raise FileError(f"Output {target} cannot be written: {error.strerror}.") from None
-    try:
-        yield Path(folder)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -1,54 +1,174 @@
-"""Records regrouped on disk: every source writes its records sorted by target; a target reads its slice of each.
+"""Records regrouped on disk: dealt out from sources to targets, and what the targets answer brought back.
 
-The number of files grows with the sources only, whatever the number of targets, and writing a source again does no
-harm. Within a target, records come in the order of the sources and, within a source, as they were.
+Every kind of array has one file. A source's records lie in a place of their own in it, sorted by target, and the source
+tells where each target begins. So a source writes one run of bytes, a target reads one from each source, its
+answers go to the same places of another file, and a source reads those in one run again. No file is opened more than
+once a task, whatever the number of sources and targets, and writing anything twice does no harm.
+
+Within a target, records come in the order of the sources and, within a source, as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from shoal.types import Ints
 
-__all__ = ["Shuffle"]
+__all__ = ["Places", "Shuffle", "put_rows", "sort_by_target", "write_array"]
+
+
+class Places(NamedTuple):
+    """Where the records of one target lie: of each source, the first and how many."""
+
+    firsts: Ints
+    counts: Ints
+
+    def origins(self) -> Ints:
+        """Return the source of each record."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
 
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Files of one regrouping in a folder."""
+    """Files of one regrouping in a folder.
+
+    Parameters
+    ----------
+    folder, name
+        Where they lie and what their names begin with.
+    starts
+        The first record of each source, and the number of all records.
+    targets
+        How many targets there are.
+    shapes
+        What is kept of a record, by name: the type of a number and how many there are.
+    """
 
     folder: Path
     name: str
-    sources: int
+    starts: Ints
     targets: int
+    shapes: Mapping[str, tuple[str, int]]
 
-    def write(self, source: int, target: Ints, arrays: Sequence[NDArray[Any]]) -> None:
-        """Write the records of a source: the target of each, and arrays with one row a record."""
-        order = np.argsort(target, kind="stable")
-        np.save(self._path(source, "starts"), np.searchsorted(target[order], np.arange(self.targets + 1)))
-        for number, array in enumerate(arrays):
-            np.save(self._path(source, number), array[order])
+    def create(self) -> None:
+        """Make empty files."""
+        for what in ("order", *self.shapes):
+            self._path(what).touch()
 
-    def read(self, target: int, arrays: int) -> list[NDArray[Any]]:
-        """Return so many arrays of a target's records."""
-        columns: list[list[NDArray[Any]]] = [[] for _ in range(arrays)]
-        for source in range(self.sources):
-            first, last = np.load(self._path(source, "starts"))[target : target + 2]
-            if first < last:
-                for number, column in enumerate(columns):
-                    column.append(np.array(np.load(self._path(source, number), mmap_mode="r")[first:last]))
-        return [np.concatenate(column) for column in columns]
+    def write(self, source: int, target: Ints, arrays: Mapping[str, NDArray[Any]]) -> Ints:
+        """Deal out the records of a source: the target of each, and arrays with one row a record.
 
-    def remove(self) -> None:
-        """Delete the files."""
-        for path in self.folder.glob(f"{self.name}-*"):
-            path.unlink()
+        Returns
+        -------
+        array
+            Where each target begins among the source's records, and the number of them.
+        """
+        order, begins = sort_by_target(target, self.targets)
+        first = [int(self.starts[source])]
+        self._write("order", first, [order.astype(np.uint32)])
+        for what, array in arrays.items():
+            self._write(what, first, [np.take(array, order, axis=0).astype(self.shapes[what][0], copy=False)])
+        found: Ints = begins
+        return found
 
-    def _path(self, source: int, what: object) -> Path:
-        return self.folder / f"{self.name}-{source}-{what}.npy"
+    def places(self, begins: Sequence[Ints]) -> list[Places]:
+        """Return the places of every target, from what writing the sources returned."""
+        table = np.stack(begins)
+        firsts, counts = self.starts[:-1, None] + table[:, :-1], np.diff(table, axis=1)
+        return [Places(firsts[:, target].copy(), counts[:, target].copy()) for target in range(self.targets)]
+
+    def read(self, places: Places, what: str) -> NDArray[Any]:
+        """Return the rows of a target."""
+        kind, many = self.shapes[what]
+        found = np.empty((int(places.counts.sum()), many), dtype=kind)
+        self._read(what, places.firsts.tolist(), np.split(found, np.cumsum(places.counts)[:-1]))
+        return found
+
+    def answer(self, places: Places, what: str, values: NDArray[Any]) -> None:
+        """Write one row for each record of a target, in the order in which they are read."""
+        kind, many = self.shapes[what]
+        values = np.ascontiguousarray(values, dtype=kind).reshape(-1, many)
+        self._write(what, places.firsts.tolist(), np.split(values, np.cumsum(places.counts)[:-1]))
+
+    def answers(self, source: int, what: str, plus: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the rows that all targets answered to a source, in the order of its records.
+
+        `plus` are rows to add to those, in the order of the targets.
+        """
+        first, last = (int(place) for place in self.starts[source : source + 2])
+        kind, many = self.shapes[what]
+        answered, order = np.empty((last - first, many), dtype=kind), np.empty(last - first, dtype=np.uint32)
+        self._read(what, [first], [answered])
+        self._read("order", [first], [order])
+        if plus is not None:
+            answered += plus
+        found = np.empty_like(answered)
+        put_rows(found, order, answered)
+        return found
+
+    def remove(self, *what: str) -> None:
+        """Delete files that are read no more."""
+        for name in what:
+            self._path(name).unlink()
+
+    def _path(self, what: str) -> Path:
+        return self.folder / f"{self.name}-{what}"
+
+    def _read(self, what: str, firsts: Sequence[int], pieces: Sequence[NDArray[Any]]) -> None:
+        with self._path(what).open("rb", buffering=0) as file:
+            for first, piece in zip(firsts, pieces, strict=True):
+                if piece.size:
+                    file.seek(first * piece.nbytes // len(piece))
+                    file.readinto(piece.data.cast("B"))
+
+    def _write(self, what: str, firsts: Sequence[int], pieces: Sequence[NDArray[Any]]) -> None:
+        with self._path(what).open("r+b", buffering=0) as file:
+            for first, piece in zip(firsts, pieces, strict=True):
+                if piece.size:
+                    file.seek(first * piece.nbytes // len(piece))
+                    _write_all(file, piece.data.cast("B"))
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Write the numbers of an array, and nothing else, to a file; a full disk is told as such."""
+    with path.open("wb", buffering=0) as file:
+        if array.size:
+            _write_all(file, np.ascontiguousarray(array).data.cast("B"))
+
+
+def _write_all(file: io.FileIO, content: memoryview) -> None:
+    # A disk that fills up takes a part first and fails then.
+    while content:
+        content = content[file.write(content) :]
+
+
+@njit(cache=True, nogil=True)
+def put_rows(found: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> None:
+    """Write row i of some to row order[i] of others."""
+    for i in range(len(order)):
+        for j in range(rows.shape[1]):
+            found[order[i], j] = rows[i, j]
+
+
+@njit(cache=True, nogil=True)
+def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:
+    """Return the records in the order of their targets, as they were within one, and where each target begins."""
+    begins = np.zeros(targets + 1, dtype=np.int64)
+    for t in target:
+        begins[t + 1] += 1
+    for t in range(targets):
+        begins[t + 1] += begins[t]
+    free = begins[:-1].copy()
+    order = np.empty(len(target), dtype=np.int64)
+    for i in range(len(target)):
+        order[free[target[i]]] = i
+        free[target[i]] += 1
+    return order, begins

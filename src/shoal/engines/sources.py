@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from shoal.errors import FileError, InputError
 from shoal.tables.csv_files import MISSING, Dialect, parse_numbers, sniff_dialect
 from shoal.tables.files import CSV, PARQUET
 
-__all__ = ["Part", "Source", "find_paths", "open_source", "record_bytes", "stored_bytes"]
+Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
+
+__all__ = ["Part", "Source", "find_paths", "open_source", "read_schema", "record_bytes", "stored_bytes"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,14 @@ class Part:
 
         with ParquetFile(self.path) as file:
             return file.read_row_groups(list(self.groups), columns=columns, use_threads=False)
+
+    def head(self, rows: int) -> pl.DataFrame:
+        """Return the first records."""
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(self.path) as file:
+            batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
+            return pl.DataFrame(next(batches))
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,7 @@ def record_bytes(path: Path) -> float:
         return 4 * len(head) / max(1, head.count(b"\n"))
     from pyarrow.parquet import ParquetFile
 
-    _schema(path)
+    read_schema(path)
     with ParquetFile(path) as file:
         first = next(file.iter_batches(batch_size=1000, use_threads=False), None)
         return float(first.nbytes / max(1, len(first))) if first is not None else 0.0
@@ -120,97 +131,119 @@ def open_source(
     encoding: str | None = None,
     decimal: str | None = None,
     wanted: Sequence[str] = (),
+    run: Run = starmap,
 ) -> Source:
-    """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder."""
+    """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder.
+
+    `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own.
+    """
     if paths[0].suffix.lower() in CSV:
         dialect = sniff_dialect(paths[0], delimiter=delimiter, encoding=encoding, decimal=decimal)
-        parts = _restage(_csv_tables(paths, dialect), folder, rows)
-        names = tuple(_schema(parts[0].path).names)
-        head = pl.DataFrame(parts[0].read().slice(0, 10_000))
+        header = _header(paths[0], dialect)
+        for path in paths[1:]:
+            if _header(path, dialect) != header:
+                raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
+        tasks = [(path, header, dialect, folder / f"{i}.parquet", rows) for i, path in enumerate(paths)]
+        parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
+        names = tuple(header)
+        head = parts[0].head(10_000) if parts else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
         numeric = tuple(
             n for n in names if parse_numbers(head[n], dialect.decimal, codes=n in wanted).dtype.is_numeric()
         )
         return Source(parts, names, numeric, dialect)
-    schema = _schema(paths[0])
+    schema = read_schema(paths[0])
     for path in paths[1:]:
-        if not _schema(path).equals(schema):
+        if not read_schema(path).equals(schema):
             raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
-    parts = _parquet_parts(paths, folder, rows)
+    parts = _parquet_parts(paths, folder, rows, run)
     kinds = pl.DataFrame(schema.empty_table()).schema
     numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
     return Source(parts, tuple(schema.names), numeric, None)
 
 
-def _schema(path: Path) -> Any:
+def read_schema(path: Path) -> Any:
+    """Return the columns of a Parquet file, or refuse it by name."""
     import pyarrow as pa
-    from pyarrow.parquet import read_schema
+    from pyarrow import parquet
 
     try:
-        return read_schema(path)
+        return parquet.read_schema(path)
     except pa.ArrowInvalid as error:
         raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
     except PermissionError as error:
         raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
 
 
-def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int) -> tuple[Part, ...]:
-    from pyarrow.parquet import ParquetFile
+def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:
+    from pyarrow.parquet import read_metadata
 
     parts: list[Part] = []
-    for number, path in enumerate(paths):
-        with ParquetFile(path) as file:
-            counts = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
-            if max(counts, default=0) > 2 * rows:
-                # Row groups too large for the memory limit are read in a stream once, and kept in smaller ones.
-                parts += _restage(file.iter_batches(batch_size=rows), folder, rows, prefix=f"file{number}-")
-                continue
+    tasks: list[tuple[Path, int, Path, int]] = []
+    places: list[int] = []
+    for path in paths:
+        metadata = read_metadata(path)
         groups: list[int] = []
         total = 0
-        for group, count in enumerate(counts):
+        for group in range(metadata.num_row_groups):
+            count = metadata.row_group(group).num_rows
             if groups and total + count > rows:
                 parts.append(Part(path, tuple(groups), total))
                 groups, total = [], 0
+            if count > 2 * rows:
+                # A row group too large for the memory limit is read in a stream once, and kept in smaller ones.
+                places.append(len(parts))
+                tasks.append((path, group, folder / f"{len(tasks)}.parquet", rows))
+                continue
             groups.append(group)
             total += count
         if total:
             parts.append(Part(path, tuple(groups), total))
+    for place, smaller in reversed(list(zip(places, run(restage_group, tasks), strict=True))):
+        parts[place:place] = smaller
     return tuple(parts)
 
 
-def _csv_tables(paths: Sequence[Path], dialect: Dialect) -> Iterator[Any]:
+def restage_group(path: Path, group: int, target: Path, rows: int) -> list[Part]:
+    """Write a row group of a Parquet file to a file of smaller ones."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path, buffer_size=1 << 20) as file:
+        return _restage(file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False), target, rows)
+
+
+def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[Part]:
+    """Write a CSV file, all its columns as text, to a Parquet file."""
     import pyarrow as pa
     from pyarrow import csv
 
-    header: list[str] | None = None
-    for path in paths:
-        first = pl.read_csv(path, separator=dialect.delimiter, infer_schema=False, n_rows=0, encoding="utf8-lossy")
-        header = header or first.columns
-        if first.columns != header:
-            raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
-        text = dict.fromkeys(header, pa.string())
-        try:
-            with csv.open_csv(
-                path,
-                read_options=csv.ReadOptions(use_threads=False, encoding=dialect.encoding, block_size=4_000_000),
-                parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
-                convert_options=csv.ConvertOptions(
-                    column_types=text, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-                ),
-            ) as reader:
-                yield from reader
-        except pa.ArrowInvalid as error:
-            raise FileError(
-                f"File {path} cannot be read as CSV with delimiter {dialect.delimiter!r} and encoding "
-                f"{dialect.encoding!r}: {str(error).splitlines()[0]} Name another, or repair the line."
-            ) from None
+    text = dict.fromkeys(header, pa.string())
+    try:
+        with csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=False, encoding=dialect.encoding, block_size=4_000_000),
+            parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types=text, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        ) as reader:
+            return _restage(reader, target, rows)
+    except pa.ArrowInvalid as error:
+        raise FileError(
+            f"File {path} cannot be read as CSV with delimiter {dialect.delimiter!r} and encoding "
+            f"{dialect.encoding!r}: {str(error).splitlines()[0]} Name another, or repair the line."
+        ) from None
 
 
-def _restage(batches: Iterator[Any], folder: Path, rows: int, prefix: str = "") -> tuple[Part, ...]:
+def _header(path: Path, dialect: Dialect) -> list[str]:
+    first = pl.read_csv(path, separator=dialect.delimiter, infer_schema=False, n_rows=0, encoding="utf8-lossy")
+    return first.columns
+
+
+def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:
     """Write a stream of batches to one Parquet file, in row groups of about `rows` records."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    path = folder / f"{prefix}input.parquet"
     parts: list[Part] = []
     held: list[Any] = []
     writer: Any = None
@@ -226,7 +259,7 @@ def _restage(batches: Iterator[Any], folder: Path, rows: int, prefix: str = "") 
     finally:
         if writer is not None:
             writer.close()
-    return tuple(parts)
+    return parts
 
 
 def _flush(writer: Any, table: Any, path: Path, group: int) -> Part:

@@ -1,12 +1,11 @@
-"""What workers do: stage the numbers of a part, look at it, regroup it, mask a bucket, finish a part, count groups.
+"""What workers do: stage the numbers of a part, look at it, deal it out, mask a bucket, finish a part, count groups.
 
 Plain functions of plain arguments, so that any engine can run them anywhere; files are named by part or bucket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,24 +13,28 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from shoal.aggregation import Aggregate, group_values
+from shoal.aggregation import group_values
 from shoal.algorithms.registry import find
-from shoal.blocks.blocking import Blocks, assign
+from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, extent_of, find_blocks
+from shoal.blocks.fusing import leaf_sums
+from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks
-from shoal.engines.shuffle import Shuffle
-from shoal.engines.sources import Source
+from shoal.engines.request import Job, Request
+from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target, write_array
+from shoal.engines.sources import Source, read_schema
 from shoal.errors import InputError
-from shoal.measures import Scaling, group_sizes
+from shoal.measures import Scaling, group_sizes, squared_errors
 from shoal.progress import fresh_state
 from shoal.tables.csv_files import CsvFile
-from shoal.types import Floats, Ints
-from shoal.verification import verify
+from shoal.types import Bools, Floats, Ints
+from shoal.verification import Words, check_sizes, hash_words, number_words, words_of
 
 __all__ = [
     "Bucket",
-    "Job",
+    "Masked",
+    "Numbers",
     "Staged",
-    "bucket_of_values",
+    "bucket_of_words",
     "count_bucket",
     "finish",
     "look",
@@ -39,52 +42,42 @@ __all__ = [
     "mask_records",
     "put_back",
     "read_numbers",
+    "released_records",
     "spill",
     "spill_for_counting",
     "stage",
+    "warm",
 ]
 
+HIGH = np.uint64(32)  # a hash table looks at the lower half of a hash
 
-@dataclass(frozen=True)
-class Job:
-    """All that a task must know of the run."""
 
-    source: Source
-    folder: Path
-    columns: tuple[str, ...]
-    by: tuple[str, ...]
-    weights: str | None
-    drop: bool
-    whole: bool
-    k: int
-    method: str
-    options: Mapping[str, Any]
-    aggregate: Aggregate
-    seed: int | None
+class Numbers(NamedTuple):
+    """The numbers of a part's records that are released."""
 
-    def wanted(self) -> list[str]:
-        """Return the columns that are looked at."""
-        return list(dict.fromkeys([*self.columns, *self.by, *([self.weights] if self.weights else [])]))
+    X: Floats
+    codes: Ints | None  # the stratum and missing columns of each record, by number; None if all are alike
+    weights: Floats | None
 
-    def path(self, stage: str, part: int, what: str) -> Path:
-        """Return where an array of a part is kept."""
-        return self.folder / f"{stage}-{part}-{what}.npy"
-
-    def load(self, stage: str, part: int) -> tuple[Floats, Ints]:
-        """Return the numbers of a part and the root of each record."""
-        codes = np.load(self.path(stage, part, "codes"))
-        return np.load(self.path(stage, part, "numbers")), np.load(self.path(stage, part, "roots"))[codes]
+    def roots(self, numbers: Ints) -> Ints:
+        """Return the root of each record, from that of each code."""
+        if self.codes is None:
+            return np.full(len(self.X), numbers[0] if len(numbers) else 0)
+        found: Ints = numbers[self.codes]
+        return found
 
 
 class Staged(NamedTuple):
-    """What is known of a part once its numbers are staged."""
+    """What is known of a part once its numbers are read."""
 
     kept: int
+    coded: bool  # whether records differ in stratum or missing columns
     incomplete: int
     holes: Ints  # missing cells of each column
     cells: list[tuple[tuple[object, ...], tuple[bool, ...]]]  # stratum and missing columns, by code
     counts: Ints  # records of each code
     kinds: tuple[str, ...]  # "integer", "float32" or "float" of each column
+    limits: Floats  # the least and the greatest value of each column
 
 
 class Bucket(NamedTuple):
@@ -96,84 +89,153 @@ class Bucket(NamedTuple):
     sizes: Ints  # how many groups there are of each size
 
 
-def stage(job: Job, stage: str, part: int, first: int) -> Staged:
-    """Write the numbers of a part and the code of each record's stratum and missing columns."""
+def warm(asked: Request, d: int) -> bool:
+    """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
+    from numba.core.event import install_recorder
+
+    rows = 8 * asked.k
+    job = Job(asked, Source((), (), (), None), Path(), ("",) * d)
+    with install_recorder("numba:compile") as recorder:
+        # A column of few values leaves leaves of equal records, and leaves below k to fuse.
+        X = np.arange(rows * d, dtype=np.float64).reshape(rows, d) ** 2
+        X[: rows // 2] = X[0]
+        roots = np.zeros(rows, dtype=np.int64)
+        blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(2 * asked.k, asked.k, "one"))
+        block = assign(0, X, roots, blocks)
+        leaf_sums(X, block, blocks.frame, len(blocks.sizes))
+        if not find(asked.method).anytime:
+            weights = np.ones(rows) if asked.weights else None
+            put_rows(
+                X,
+                np.arange(rows, dtype=np.uint32),
+                mask_records(job, block, X, weights, blocks.scale, ("float",) * d, (rows, 1)).released,
+            )
+        words = words_of(X)
+        number_words(words)
+        bucket_of_words(words, 2)
+    return bool(recorder.buffer)
+
+
+def stage(job: Job, part: int, first: int) -> Staged:
+    """Keep the numbers of a part in files."""
     frame = pl.DataFrame(job.source.parts[part].read(job.wanted()))
-    X, codes, weights, found = read_numbers(job, frame, first)
-    np.save(job.path(stage, part, "numbers"), X)
-    np.save(job.path(stage, part, "codes"), codes)
-    if weights is not None:
-        np.save(job.path(stage, part, "weights"), weights)
+    numbers, found = read_numbers(job, frame, first)
+    for what, array in numbers._asdict().items():
+        if array is not None:
+            write_array(job.path(part, what), array)
     return found
 
 
-def read_numbers(job: Job, frame: pl.DataFrame, first: int) -> tuple[Floats, Ints, Floats | None, Staged]:
-    """Return numbers, codes and weights of a part, and what is known of it; `first` records come before it."""
+def _load(job: Job, part: int, coded: bool) -> Numbers:
+    return Numbers(
+        np.fromfile(job.path(part, "X")).reshape(-1, len(job.columns)),
+        np.fromfile(job.path(part, "codes"), dtype=np.int64) if coded else None,
+        np.fromfile(job.path(part, "weights")) if job.asked.weights else None,
+    )
+
+
+def read_numbers(job: Job, frame: pl.DataFrame, first: int) -> tuple[Numbers, Staged]:
+    """Return the numbers of a part and what is known of it; `first` records come before it."""
     series = [job.source.numbers(frame, name, first) for name in job.columns]
     kinds = tuple(
         "integer" if s.dtype.is_integer() else "float32" if s.dtype == pl.Float32 else "float" for s in series
     )
-    X = np.column_stack([s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in series])
-    for name, column in zip(job.columns, X.T, strict=True):
-        if np.isinf(column).any():
+    columns = [s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in series]
+    X, total = np.column_stack(columns), np.array([np.count_nonzero(np.isnan(column)) for column in columns])
+    limits = bounds(X)
+    for name, column, ends in zip(job.columns, X.T, limits.T, strict=True):
+        # Bounds of a column without any value are infinite too.
+        if np.isinf(ends).any() and np.isinf(column).any():
             record = int(np.argmax(np.isinf(column)))
             raise InputError(
                 f"Column {name!r} must be finite, but record {first + record + 1} holds {column[record]}. "
                 "Correct it, or make it missing and choose missing='drop' or 'group'."
             )
-    holes = np.isnan(X)
-    incomplete = holes.any(axis=1)
-    total, count = holes.sum(axis=0), int(incomplete.sum())
-    if job.drop:
-        frame, X, holes = frame.filter(pl.Series(~incomplete)), X[~incomplete], holes[~incomplete]
+    holes: Bools | None = np.isnan(X) if total.any() else None
+    incomplete = np.zeros(len(X), dtype=np.bool_) if holes is None else np.asarray(holes.any(axis=1))
+    if job.drop and holes is not None:
+        frame, X, holes = frame.filter(pl.Series(~incomplete)), X[~incomplete], None
+        limits = bounds(X)
+    weights: Floats | None = None
+    if job.asked.weights:
+        weights = job.source.numbers(frame, job.asked.weights, first).cast(pl.Float64).fill_null(np.nan).to_numpy()
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise InputError(f"Column {job.asked.weights!r}, the weights, must be positive in every record.")
+    codes, cells = _cells(job, frame, holes)
+    counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
+    if codes is not None:
+        counts = np.bincount(codes, minlength=len(cells))
+    return Numbers(X, codes, weights), Staged(
+        len(X), codes is not None, int(incomplete.sum()), total, cells, counts, kinds, limits
+    )
+
+
+def _cells(
+    job: Job, frame: pl.DataFrame, holes: Bools | None
+) -> tuple[Ints | None, list[tuple[tuple[object, ...], tuple[bool, ...]]]]:
+    """Number the combinations of stratum and missing columns in order of appearance."""
+    if holes is None:
+        nothing = (False,) * len(job.columns)
+        if not job.asked.by:
+            return None, [((), nothing)] if len(frame) else []
+        holes = np.zeros((len(frame), len(nothing)), dtype=np.bool_)
+    by = job.asked.by
     keys = pl.DataFrame(
-        [frame[name].alias(f"by {i}") for i, name in enumerate(job.by)]
-        + [pl.Series(f"hole {j}", holes[:, j]) for j in range(X.shape[1])]
+        [frame[name].alias(f"by {i}") for i, name in enumerate(by)]
+        + [pl.Series(f"hole {j}", column) for j, column in enumerate(holes.T)]
     )
     unique = keys.unique(maintain_order=True).with_row_index("code")
     codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"].to_numpy()
-    codes = codes.astype(np.int64)
-    weights: Floats | None = None
-    if job.weights:
-        weights = job.source.numbers(frame, job.weights, first).cast(pl.Float64).fill_null(np.nan).to_numpy()
-        if not (np.isfinite(weights) & (weights > 0)).all():
-            raise InputError(f"Column {job.weights!r}, the weights, must be positive in every record.")
-    many = len(job.by)
-    cells = [(tuple(row[1 : 1 + many]), tuple(row[1 + many :])) for row in unique.iter_rows()]
-    staged = Staged(len(X), count, total, cells, np.bincount(codes, minlength=len(cells)), kinds)
-    return X, codes, weights, staged
+    cells = [(tuple(row[1 : 1 + len(by)]), tuple(row[1 + len(by) :])) for row in unique.iter_rows()]
+    return codes.astype(np.int64), cells
 
 
-def look(job: Job, part: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def look(
+    job: Job, part: int, numbers: Ints, coded: bool, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> Any:
     """Run a function of `shoal.blocks` on the numbers of a part."""
-    return function(part, *job.load("input", part), *arguments)
+    held = _load(job, part, coded)
+    return function(part, held.X, held.roots(numbers), *arguments)
 
 
-def spill(job: Job, part: int, first: int, blocks: Blocks, bucket: Ints, shuffle: Shuffle) -> None:
-    """Write the records of a part for the buckets of their blocks: number, block, values, weight."""
-    X, roots = job.load("input", part)
-    block = assign(part, X, roots, blocks)
-    arrays = [first + np.arange(len(X)), block, X]
-    if job.weights:
-        arrays.append(np.load(job.path("input", part, "weights")))
-    shuffle.write(part, bucket[block], arrays)
+def spill(
+    job: Job, part: int, numbers: Ints, coded: bool, blocks: Blocks, bucket: Ints, firsts: Ints, shuffle: Shuffle
+) -> Ints:
+    """Deal out the records of a part to the buckets of their blocks; a bucket counts its blocks from 0."""
+    held = _load(job, part, coded)
+    block = assign(part, held.X, held.roots(numbers), blocks)
+    target = bucket[block]
+    arrays = {"block": block - firsts[target], "X": held.X}
+    if held.weights is not None:
+        arrays["weights"] = held.weights
+    return shuffle.write(part, target, arrays)
+
+
+class Masked(NamedTuple):
+    """A bucket masked."""
+
+    released: Floats  # as the columns will hold it
+    labels: Ints  # the group of each record
+    known: Bucket
 
 
 def mask_bucket(
     job: Job,
-    number: int,
+    places: Places,
     shuffle: Shuffle,
-    back: Shuffle,
-    starts: Ints,
     scale: Scaling,
     kinds: tuple[str, ...],
     share: tuple[int, int],
 ) -> Bucket:
-    """Mask the blocks of a bucket and write the released values for the parts they came from."""
-    rows, block, X, *rest = shuffle.read(number, 4 if job.weights else 3)
-    released, found = mask_records(job, block, X, rest[0] if rest else None, scale, kinds, share)
-    back.write(number, np.searchsorted(starts, rows, side="right") - 1, [rows, released])
-    return found
+    """Mask the blocks of a bucket and answer the released values to the parts they came from."""
+    block, X = shuffle.read(places, "block")[:, 0].astype(np.int64), shuffle.read(places, "X")
+    weights = shuffle.read(places, "weights")[:, 0] if job.asked.weights else None
+    masked = mask_records(job, block, X, weights, scale, kinds, share)
+    shuffle.answer(places, "released", masked.released)
+    if "group" in shuffle.shapes:
+        sizes = group_sizes(masked.labels)[masked.labels]
+        shuffle.answer(places, "group", np.column_stack([masked.labels, sizes]))
+    return masked.known
 
 
 def mask_records(
@@ -184,114 +246,155 @@ def mask_records(
     scale: Scaling,
     kinds: tuple[str, ...],
     share: tuple[int, int],
-) -> tuple[Floats, Bucket]:
-    """Mask the records of some blocks; return the released values, as their columns will hold them, and the loss.
-
-    `share`: all records, and how many blocks are masked at a time.
-    """
+) -> Masked:
+    """Mask the records of some blocks. `share`: all records, and how many blocks are masked at a time."""
+    asked = job.asked
+    order, _ = sort_by_target(block, int(block.max(initial=0)) + 1)
+    X, weights = np.take(X, order, axis=0), None if weights is None else weights[order]
     Z = scale.apply(X)
-    entry = find(job.method)
     records, parallel = share
     labels = group_blocks(
-        Z, block, entry, job.k, job.options, records=records, seed=job.seed, state=fresh_state(), parallel=parallel
+        Z,
+        block[order],
+        find(asked.method),
+        job.k,
+        asked.options,
+        records=records,
+        seed=asked.seed,
+        state=fresh_state(),
+        parallel=parallel,
     )
-    values = group_values(X, Z, labels, job.aggregate, weights)[labels]
-    released = values.copy()
+    values = group_values(X, Z, labels, asked.aggregate, weights)
+    rounded = values.copy()
     for j, kind in enumerate(kinds):
         if kind == "integer" and job.whole:
-            released[:, j] = np.rint(values[:, j])
+            rounded[:, j] = np.rint(values[:, j])
         elif kind == "float32":
-            released[:, j] = values[:, j].astype(np.float32)
-    errors = np.nansum(np.square(scale.apply(released) - Z), axis=0)
-    plain = np.nansum(np.square(scale.apply(values) - Z), axis=0)
-    return released, Bucket(errors, np.nansum(np.square(Z), axis=0), errors - plain, np.bincount(group_sizes(labels)))
+            rounded[:, j] = values[:, j].astype(np.float32)
+    errors, totals = squared_errors(Z, np.take(scale.apply(rounded), labels, axis=0))
+    plain = errors
+    if set(kinds) != {"float"}:
+        plain, _ = squared_errors(Z, np.take(scale.apply(values), labels, axis=0))
+    found = np.empty_like(labels)
+    found[order] = labels
+    known = Bucket(errors, totals, errors - plain, np.bincount(group_sizes(labels)))
+    return Masked(np.take(rounded, found, axis=0), found, known)
 
 
-def finish(job: Job, part: int, first: int, back: Shuffle, kinds: tuple[str, ...], csv: bool) -> Path:
-    """Write a part as it will stand in the output, with the released values in their place."""
-    rows, released = back.read(part, 2)
-    values = np.empty_like(released)
-    values[rows - first] = released
-    table = job.source.parts[part].read()
-    given, frame = put_back(job, pl.DataFrame(table), values, kinds)
+def finish(
+    job: Job,
+    part: int,
+    shuffle: Shuffle,
+    kinds: tuple[str, ...],
+    complete: frozenset[str],
+    csv: bool,
+    before: tuple[int, Ints] | None,
+) -> Path:
+    """Write a part as it will stand in the output, with the released values in their place.
+
+    Columns of which all cells are replaced, `complete`, are not read again. `before` is given if labels are asked for:
+    the number of records before the part and, of each of its records in the order of the buckets, the groups before.
+    """
+    values = shuffle.answers(part, "released")
+    source = job.source
+    schema = read_schema(source.parts[part].path)
+    types = pl.DataFrame(schema.empty_table()).schema
+    table = source.parts[part].read([name for name in source.names if name not in complete])
+    frame = pl.DataFrame(table)
+    kept = released_records(job, frame) if job.drop else np.arange(len(values))
+    given = frame[kept] if len(kept) < len(frame) else frame
+    new = put_back(job, given, values, kinds, types)
+    if before is not None:
+        _finish_labels(job, part, shuffle, before, kept)
     if csv:
-        path = job.folder / f"output-{part}.csv"
-        dialect = job.source.dialect
-        if dialect is not None:
-            frame = CsvFile(frame, given, dialect).like(frame, job.columns, None)
-        separator, newline = (dialect.delimiter, dialect.newline) if dialect else (",", "\n")
-        content = frame.write_csv(separator=separator, line_terminator=newline, include_header=part == 0)
-        # A mark at the start of the file stands once.
-        encoding = dialect.encoding if dialect else "utf-8"
-        path.write_bytes(content.encode(encoding if part == 0 else encoding.removesuffix("-sig")))
-        return path
+        return _finish_csv(job, part, given.with_columns(new).select(source.names), given)
+    import pyarrow as pa
     from pyarrow import feather
 
+    released = {series.name: series.to_arrow() for series in new}
+    if job.drop:
+        table = given.to_arrow()
+    columns = [released[name] if name in released else table.column(name) for name in source.names]
+    # Other columns and the table's metadata stay as they are.
+    fields = [schema.field(name).with_type(column.type) for name, column in zip(source.names, columns, strict=True)]
     path = job.folder / f"output-{part}.arrow"
-    feather.write_feather(_like(table, frame, job), str(path), compression="uncompressed")
+    whole = pa.table(columns, schema=pa.schema(fields, metadata=schema.metadata))
+    feather.write_feather(whole, str(path), compression="uncompressed")
     return path
 
 
+def _finish_labels(job: Job, part: int, shuffle: Shuffle, before: tuple[int, Ints], kept: Ints) -> None:
+    first, groups = before
+    group, size = shuffle.answers(part, "group", np.column_stack([groups, np.zeros_like(groups)])).T
+    frame = pl.DataFrame({"record": first + kept + 1, "group": group, "size": size})
+    frame.write_ipc(job.folder / f"labels-{part}.arrow", compression="uncompressed")
+
+
+def _finish_csv(job: Job, part: int, frame: pl.DataFrame, given: pl.DataFrame) -> Path:
+    path = job.folder / f"output-{part}.csv"
+    dialect = job.source.dialect
+    if dialect is not None:
+        frame = CsvFile(frame, given, dialect).like(frame, job.columns, None)
+    separator, newline = (dialect.delimiter, dialect.newline) if dialect else (",", "\n")
+    content = frame.write_csv(separator=separator, line_terminator=newline, include_header=part == 0)
+    # A mark at the start of the file stands once.
+    encoding = dialect.encoding if dialect else "utf-8"
+    path.write_bytes(content.encode(encoding if part == 0 else encoding.removesuffix("-sig")))
+    return path
+
+
+def released_records(job: Job, frame: pl.DataFrame) -> Ints:
+    """Return the records of a part that miss no value."""
+    columns = [job.source.numbers(frame, name, 0).cast(pl.Float64).fill_null(np.nan) for name in job.columns]
+    return np.flatnonzero(~np.isnan(np.column_stack(columns)).any(axis=1))
+
+
 def put_back(
-    job: Job, frame: pl.DataFrame, values: Floats, kinds: tuple[str, ...]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the records of a part that are released, as given and with the released values."""
-    if job.drop:
-        columns = [job.source.numbers(frame, name, 0).cast(pl.Float64).fill_null(np.nan) for name in job.columns]
-        frame = frame.filter(pl.Series(~np.isnan(np.column_stack(columns)).any(axis=1)))
+    job: Job, frame: pl.DataFrame, values: Floats, kinds: tuple[str, ...], types: Mapping[str, pl.DataType]
+) -> list[pl.Series]:
+    """Return the new columns of the records that are released; `types` are the given ones."""
     new = []
     for j, (name, kind) in enumerate(zip(job.columns, kinds, strict=True)):
         series = pl.Series(name, values[:, j]).fill_nan(None)
         if kind == "integer" and job.whole:
             series = series.cast(pl.Int64)
             if job.source.dialect is None:
-                series = series.cast(frame[name].dtype)
+                series = series.cast(types[name])
         elif kind == "float32":
             series = series.cast(pl.Float32)
-        if job.source.dialect is None:
+        if job.source.dialect is None and series.null_count():
             # Missing cells are the given ones, NaN or null.
             kept = frame[name].cast(series.dtype)
             series = pl.select(pl.when(series.is_null()).then(kept).otherwise(series).alias(name)).to_series()
         new.append(series)
-    return frame, frame.with_columns(new)
+    return new
 
 
-def _like(table: Any, frame: pl.DataFrame, job: Job) -> Any:
-    """Return the given Arrow table with new columns; its other columns and its metadata stay as they are."""
-    if job.drop or job.source.dialect is not None:
-        return frame.to_arrow()
-    for name in job.columns:
-        column = frame[name].to_arrow()
-        at = table.schema.get_field_index(name)
-        table = table.set_column(at, table.schema.field(at).with_type(column.type), column)
-    return table
+def spill_for_counting(job: Job, part: int, first: int, shuffle: Shuffle) -> tuple[Ints, list[Any]]:
+    """Deal out the released records of a part by their values; return where each bucket begins, and the strata."""
+    frame = pl.DataFrame(job.source.parts[part].read([*job.columns, *job.asked.by]))
+    series = [job.source.numbers(frame, name, first) for name in job.columns]
+    words = words_of(np.column_stack([s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in series]))
+    codes, cells = _cells(job, frame, None)
+    arrays = {"words": words} if codes is None else {"words": words, "codes": codes}
+    return shuffle.write(part, bucket_of_words(words, shuffle.targets), arrays), cells
 
 
-def spill_for_counting(job: Job, part: int, shuffle: Shuffle) -> None:
-    """Write the released records of a part for the buckets of their values."""
-    X, roots = job.load("check", part)
-    shuffle.write(part, bucket_of_values(X, roots, shuffle.targets), [X, roots])
-
-
-def count_bucket(job: Job, number: int, shuffle: Shuffle) -> None:
-    """Count the groups of a bucket; one below k is an error."""
-    X, roots = shuffle.read(number, 2)
-    if len(X):
-        verify(X, job.k, roots)
+def count_bucket(job: Job, places: Places, shuffle: Shuffle, roots: Sequence[Ints]) -> None:
+    """Count the groups of a bucket; one below k is an error. `roots`: the stratum of each code, by part."""
+    words = shuffle.read(places, "words")
+    if job.asked.by:
+        before = np.cumsum([0, *(len(part) for part in roots)])[:-1]
+        codes = shuffle.read(places, "codes")[:, 0]
+        strata = np.concatenate(roots)[codes + before[places.origins()]]
+        words = np.column_stack([words, strata.astype(np.uint64)])
+    check_sizes(group_sizes(number_words(words)), job.k)
 
 
 @njit(cache=True, nogil=True)
-def bucket_of_values(X: Floats, roots: Ints, targets: int) -> Ints:
+def bucket_of_words(words: Words, targets: int) -> Ints:
     """Send equal records to the same bucket; where they go does not matter otherwise."""
-    found = np.empty(len(X), dtype=np.int64)
-    word = np.empty(1)
-    bits = word.view(np.uint64)
-    for i in range(len(X)):
-        key = np.uint64(roots[i])
-        for j in range(X.shape[1]):
-            # Adding 0 makes −0 equal 0; a missing value is one value.
-            word[0] = np.nan if np.isnan(X[i, j]) else X[i, j] + 0.0
-            key = (key ^ bits[0]) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(29)
-        found[i] = np.int64(key >> np.uint64(2)) % targets
+    found = np.empty(len(words), dtype=np.int64)
+    for i in range(len(words)):
+        found[i] = np.int64(hash_words(words[i]) >> HIGH) % targets
     return found

@@ -50,7 +50,7 @@ class Workers:
         self._lock = threading.Lock()
         self._closed = False
         self.processes = processes
-        self.peak = 0
+        self._peaks: dict[int, int] = {}  # bytes, by process
         for _ in range(processes):
             self._idle.put(self._start())
 
@@ -79,6 +79,21 @@ class Workers:
                 raise value
             self._state[DONE] += 1
             yield value
+
+    def prepare(self, function: Callable[..., bool], task: Sequence[Any]) -> None:
+        """Run a task in every process; those that return True are replaced by fresh ones."""
+        spoiled = list(self.map(function, [task] * self.processes))
+        for _ in spoiled if any(spoiled) else ():
+            process = self._idle.get()
+            process.kill()
+            process.wait()
+            self._idle.put(self._start())
+        self._peaks.clear()
+
+    @property
+    def peaks(self) -> list[int]:
+        """The most memory that each process has held, in bytes, greatest first."""
+        return sorted(self._peaks.values(), reverse=True)[: self.processes]
 
     def reduce(
         self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]], combine: Callable[[Any, Any], Any]
@@ -154,7 +169,7 @@ class Workers:
                     reason = f"Worker processes died {TRIES} times on one task (last exit code {process.returncode})."
                     box.put((False, WorkersError(f"{reason} Give them more memory, or run fewer: processes=1.")))
                 continue
-            self.peak = max(self.peak, peak)
+            self._peaks[process.pid] = peak
             self._idle.put(process)
             box.put((done, value))
             return

@@ -96,6 +96,8 @@ def release_page(
 ) -> Page:
     """Make the page of a masked table."""
     plan = release._origin  # noqa: SLF001  (kept there for this page alone)
+    if plan is None and isinstance(release.data, Path):
+        return _disk_page(release, source, output)
     if plan is None:
         raise InputError(
             "This release has no originals to report against: it was stored and read again. Mask the table once more, "
@@ -125,6 +127,43 @@ def release_page(
         tiles=_tiles(release, found),
         summary=_summary(release, found),
         sections=[part for part in parts if part is not None],
+        notes=release.notes,
+    )
+
+
+def _disk_page(release: Release, source: str | os.PathLike[str] | None, output: str | os.PathLike[str] | None) -> Page:
+    """Make the page of a table that stayed on disk: what is known without holding it."""
+    worst = max(release.column_loss, key=lambda name: release.column_loss[name])
+    safe = (
+        f"Counted again in the file that is released, every record looks exactly like at least {release.k - 1} others "
+        "in the masked columns. How many records an intruder who holds the original values could link has not been "
+        "measured, because the table was not held in memory; shoal assess tells it of a sample."
+    )
+    useful = (
+        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {release.loss:.3g} % "
+        f"is lost. The column {worst} loses most ({release.column_loss[worst]:.3g} %). Averages over many records stay "
+        "close to the originals; single records do not."
+    )
+    return Page(
+        title="Masking report",
+        subtitle=_subtitle(release, output),
+        tiles=[
+            (f"≥ {release.k}", "records look exactly alike"),
+            (f"{100 - release.loss:.1f} %", "of the information kept"),
+            (f"{len(release.sizes):,}", "groups"),
+            (f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"),
+        ],
+        summary=[
+            ("What was done.", _what_was_done(release)),
+            ("How safe is it?", safe),
+            ("How useful is it?", useful),
+            _unprotected(),
+        ],
+        sections=[
+            sections.groups(release.sizes, release.k),
+            sections.losses_table(release.column_loss),
+            _details(release, source, output),
+        ],
         notes=release.notes,
     )
 
@@ -207,7 +246,7 @@ def _neighbours(release: Release, strata: Ints, found: Assessment) -> tuple[Tria
 
 def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
     table = f"{Path(output).name}: " if output is not None else ""
-    return f"{table}{len(release.kept):,} records, {_listed(release.columns)}"
+    return f"{table}{release.records:,} records, {_listed(release.columns)}"
 
 
 def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
@@ -229,11 +268,15 @@ def _summary(release: Release, found: Assessment) -> list[tuple[str, str]]:
         ("What was done.", _what_was_done(release)),
         ("How safe is it?", _how_safe(release, found)),
         ("How useful is it?", _how_useful(release, found)),
-        (
-            "What does it not protect?",
-            "Columns that were not masked are released as they are. " + sections.APPROXIMATE,
-        ),
+        _unprotected(),
     ]
+
+
+def _unprotected() -> tuple[str, str]:
+    return (
+        "What does it not protect?",
+        "Columns that were not masked are released as they are. " + sections.APPROXIMATE,
+    )
 
 
 def _what_was_done(release: Release) -> str:
@@ -246,7 +289,7 @@ def _what_was_done(release: Release) -> str:
             f"{release.k} similar ones and replaced by the {aggregate} of their group."
         )
     return (
-        f"{len(release.kept):,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
+        f"{release.records:,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
         f"similar ones. In {_and(release.columns)}, every value was replaced by the {aggregate} of its group. Nothing "
         "else in the table was changed."
     )
@@ -330,9 +373,10 @@ def _command(parameters: Mapping[str, Any], source: str, output: str) -> str:
     for name, value in parameters["options"].items():
         words += ["-O", f"{name}={value}"] if value is not None and _is_plain(value) else []
     defaults = {"weights": None, "missing": "error", "integers": "float", "aggregate": "mean", "seed": 0}
-    defaults |= {"delimiter": None, "encoding": None, "decimal": None}
+    for name in ("block", "split", "engine", "memory", "processes", "delimiter", "encoding", "decimal"):
+        defaults[name] = None
     for name, default in defaults.items():
-        words += [f"--{name}", str(parameters[name])] if parameters[name] != default else []
+        words += [f"--{name}", str(parameters[name])] if parameters.get(name, default) != default else []
     return join([*words, "-o", output])
 
 

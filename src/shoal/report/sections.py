@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from shoal.comparison import Comparison, Trial
 from shoal.measures import group_sizes
 from shoal.report.figures import Figure, bars, correlations, distribution, group_sizes_chart, risk_utility_map
 from shoal.report.protection import coarse, protected_bins
+from shoal.tables.frames import Name
 from shoal.types import Floats, Ints
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "details",
     "groups",
     "losses",
+    "losses_table",
     "moved",
     "relations",
     "risk_utility",
@@ -143,6 +145,13 @@ def losses(utility: Utility) -> Section:
         f"{name} {value:.3g}" for name, value in zip(names, values, strict=True)
     )
     return Section("Loss per column", [text], [bars(names, values, "information lost, %", alternative)])
+
+
+def losses_table(losses: Mapping[Name, float]) -> Section:
+    """Tell what every column loses, in numbers."""
+    rows = [[str(name), f"{loss:.3g} %"] for name, loss in losses.items()]
+    text = "The share of a column's variance that its masked values no longer tell."
+    return Section("Loss of each column", [text], tables=[Table(["column", "lost"], rows)])
 
 
 def relations(utility: Utility) -> Section | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from shoal.tables.csv_files import CsvFile, Dialect, read_csv, write_csv
 from shoal.tables.stat_files import READERS, WRITERS, StatFile, read_stat, write_stat
 from shoal.types import Ints
 
-__all__ = ["Source", "check_target", "read_file", "sha256", "write_file", "written_beside"]
+__all__ = ["Source", "check_target", "folder_beside", "read_file", "sha256", "write_file", "written_beside"]
 
 CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -138,6 +139,23 @@ def written_beside(target: Path) -> Iterator[Path]:
         raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_beside(target: Path) -> Iterator[Path]:
+    """Give a folder for intermediate files beside the target; it goes whatever happens."""
+    try:
+        folder = tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent)
+    except OSError as error:
+        raise FileError(f"Output {target} cannot be written: {error.strerror}.") from None
+    try:
+        yield Path(folder)
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

@@ -1,0 +1,133 @@
+"""Tables on disk: masking from file to file, beside reading, sorting by one column and writing with polars.
+
+Uniform records, 4 columns, k = 3, blocks of 10,000, Parquet in and out, two worker processes. Every run is a process of
+its own; CPU seconds are those of all processes. 100 million records take 3.6 GB and three times that in passing.
+
+Run: python benchmarks/large.py [--records 1e6,1e7] [--memory 1500MB] [--folder .]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+GROUP = 250_000
+MASK = """
+import json, sys, shoal
+keywords = {"block": 10_000, "engine": "local", "processes": 2, "memory": sys.argv[1]}
+release = shoal.mask("in.parquet", 3, output="out.parquet", **keywords)
+print(json.dumps({"loss": release.loss, "steps": dict(release.timings), **release.facts}))
+"""
+SORT = """
+import json, resource, polars as pl
+pl.read_parquet("in.parquet").sort("a").write_parquet("sorted.parquet")
+print(json.dumps({"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
+"""
+METHOD = """
+import json, time, numpy as np
+from shoal.algorithms.registry import find
+from shoal.progress import fresh_state
+blocks = np.random.default_rng(0).uniform(-1.7, 1.7, (40, 2441, 4))
+run = lambda X: find("mdav").run(X, 3, {}, seed=0, state=fresh_state())
+run(blocks[0])
+start = time.process_time()
+for X in blocks:
+    run(X)
+print(json.dumps({"each": (time.process_time() - start) / blocks[:, :, 0].size}))
+"""
+
+
+def generate(n: int, path: Path) -> None:
+    rng = np.random.default_rng(0)
+    schema = pa.schema([(name, pa.float64()) for name in "abcd"])
+    with parquet.ParquetWriter(path, schema, use_dictionary=False) as writer:
+        for start in range(0, n, GROUP):
+            m = min(GROUP, n - start)
+            columns = [pa.array(rng.uniform(-10_000, 10_000, m)) for _ in schema.names]
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=m)
+
+
+def timed(code: str, folder: Path, *arguments: str) -> dict[str, Any]:
+    """Run a program; return what it says, its seconds, CPU seconds and the most disk it took beside the input."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, "-c", code, *arguments]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    disk = [0]
+    watcher = threading.Thread(target=_watch, args=(process, folder, disk))
+    watcher.start()
+    answer, _ = process.communicate()
+    seconds = time.perf_counter() - start
+    watcher.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if process.returncode:
+        raise SystemExit(f"exit code {process.returncode}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {**json.loads(answer), "seconds": seconds, "cpu": cpu, "disk": disk[0]}
+
+
+def _watch(process: subprocess.Popen[str], folder: Path, disk: list[int]) -> None:
+    while process.poll() is None:
+        total = 0
+        for path in folder.rglob("*"):
+            try:
+                total += path.stat().st_blocks * 512 if path.name != "in.parquet" else 0
+            except FileNotFoundError:
+                continue
+        disk[0] = max(disk[0], total)
+        time.sleep(0.2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--records", default="1e6,1e7")
+    parser.add_argument("--memory", default="1500MB")
+    parser.add_argument("--folder", type=Path, default=Path())
+    parser.add_argument("--no-polars", action="store_true", help="it sorts in memory: not for 100 million records")
+    given = parser.parse_args()
+    each = timed(METHOD, given.folder)["each"]
+    print(f"load {os.getloadavg()[0]:.1f}; MDAV alone: {1e6 * each:.2f} CPU µs a record in blocks of 2,441\n")
+    print(
+        "| records | seconds | CPU s | CPU µs a record | MDAV | of a process | in all | disk | polars | ratio | loss |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    steps = {}
+    for n in (int(float(text)) for text in given.records.split(",")):
+        with tempfile.TemporaryDirectory(dir=given.folder) as name:
+            folder = Path(name)
+            generate(n, folder / "in.parquet")
+            polars = None if given.no_polars else timed(SORT, folder)
+            (folder / "sorted.parquet").unlink(missing_ok=True)
+            found = timed(MASK, folder, given.memory)
+        together, largest = found["peak memory"].split(", ")
+        beside = "" if polars is None else f"{polars['seconds']:.1f} s, {polars['cpu']:.1f} CPU s"
+        ratio = "" if polars is None else f"{found['seconds'] / polars['seconds']:.1f}"
+        print(
+            f"| {n:,} | {found['seconds']:.1f} | {found['cpu']:.1f} | {1e6 * found['cpu'] / n:.2f} | "
+            f"{100 * each * n / found['cpu']:.0f} % | {largest.removesuffix(' a process')} | "
+            f"{together.removesuffix(' in all')} | {found['disk'] / 1e9:.2f} GB | {beside} | {ratio} | "
+            f"{found['loss']:.5f} % |",
+            flush=True,
+        )
+        steps[n] = found["steps"]
+    print(f"\nSeconds of each step (load {os.getloadavg()[0]:.1f} at the end)\n")
+    names = list(next(iter(steps.values())))
+    print(f"| records | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
+    for n, found in steps.items():
+        print(f"| {n:,} | {' | '.join(f'{found[name]:.1f}' for name in names)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What a user asks of a masking, and what a task must know to do its share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from shoal.aggregation import Aggregate
+from shoal.engines.sources import Source
+from shoal.tables.frames import Name
+
+__all__ = ["Job", "Request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The keywords of `shoal.mask` that decide the result; those that are not of a table have been checked."""
+
+    k: int
+    columns: list[Name] | None
+    method: str
+    options: Mapping[str, Any]
+    by: list[Name]
+    weights: Any
+    missing: str
+    integers: str
+    aggregate: Aggregate
+    block: int | None
+    split: str | None
+    seed: int | None
+
+    def parameters(self, columns: Sequence[Name]) -> dict[str, Any]:
+        """Return what a release says it was asked for, as plain values."""
+        return {
+            **self.__dict__,
+            "k": int(self.k),
+            "columns": list(columns),
+            "options": dict(self.options),
+            "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
+            "block": None if self.block is None else int(self.block),
+        }
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request, the table it is about and the columns that are masked."""
+
+    asked: Request
+    source: Source
+    folder: Path
+    columns: tuple[str, ...]
+
+    @property
+    def k(self) -> int:
+        """The least number of records in a group."""
+        return self.asked.k
+
+    @property
+    def drop(self) -> bool:
+        """Whether records that miss a value are left out."""
+        return self.asked.missing == "drop"
+
+    @property
+    def whole(self) -> bool:
+        """Whether means of integer columns are rounded."""
+        return self.asked.integers == "round"
+
+    def wanted(self) -> list[str]:
+        """Return the columns that are looked at."""
+        weights = [self.asked.weights] if self.asked.weights else []
+        return list(dict.fromkeys([*self.columns, *self.asked.by, *weights]))
+
+    def path(self, part: int, what: str) -> Path:
+        """Return where an array of a part is kept."""
+        return self.folder / f"part-{part}-{what}"
