@@ -65,6 +65,7 @@ def test_queries_in_a_tree_of_several_levels(kind):
                 assert _pool.pool_farthest(pool, point) == slow.farthest(X, left, point)
             assert _pool.pool_farthest_from_centroid(pool) == slow.farthest(X, left, _pool.pool_centroid(pool))
         _pool.pool_remove(pool, record)
+        _pool.pool_tidy(pool)
         left.remove(record)
     assert pool.shape[_pool.BUILT] < n
 

@@ -3,7 +3,7 @@
 Records are halved at the median of the column that spreads most until they fit into leaves of `LEAF`; only every
 fourth level is kept, so a node has up to 16 children, whose bounds are computed together, and a leaf's records lie in
 contiguous columns: both are short runs of vector instructions. A record that leaves is replaced by the last of its
-leaf, and boxes and reaches that it alone held shrink. Once half of the records have left, the tree is built anew.
+leaf, and boxes and reaches that it alone held shrink. Once half of the records have left, `pool_tidy` builds anew.
 
 Every node knows how many records are left below it, their exact bounding box, and the greatest distance of one of them
 to a common centre. Nearest records are pruned by the boxes, farthest ones by box and ball together (`_at_most`). A leaf
@@ -14,12 +14,15 @@ Bounds prune without changing results. A box bound adds up the same terms in the
 as large, and rounding keeps order: it is never above a computed distance. The other bounds are widened by more than
 their rounding. Ties go to the lowest record number, so what could hold an equal distance is looked at.
 
+Compiling costs more than most tables: so `mdav` calls `pool_new` and `pool_tidy` from Python, lest they be
+compiled into it once more.
+
 Building costs O(d n log n), a removal O(d LEAF) and mostly much less; memory is O(n d).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -38,6 +41,8 @@ __all__ = [
     "pool_new",
     "pool_remove",
     "pool_take",
+    "pool_tidy",
+    "pool_untidy",
     "squared_distance",
 ]
 
@@ -54,8 +59,12 @@ STACK = 256  # levels × children, at most
 ORDER = {"nnan", "nsz", "reassoc"}  # least and greatest are the same in any order
 LOOSE = {"contract", "reassoc", "nnan", "ninf", "nsz"}  # for what is rounded anyhow
 
+# numba's own types do not list the last two: kernels that take a pool compile twice as fast without these wrappers.
+OUTER: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
+INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True}  # for what only kernels call
+
 Singles = NDArray[np.float32]
-LEVELS, TOP, BUILT, QUICK, SCANNED = range(5)
+LEVELS, TOP, BUILT, QUICK, SCANNED, LAST = range(6)
 
 
 class Pool(NamedTuple):
@@ -73,13 +82,13 @@ class Pool(NamedTuple):
     norm: Floats  # (leaves,): greatest distance to the origin when the tree was built
     start: Ints  # first node of each level
     shape: Ints  # LEVELS below the root, halvings to the first (TOP), records when BUILT, whether float32 is of use
-    # (QUICK), leaves SCANNED for the farthest from the centroid since the centre was set
+    # (QUICK), leaves SCANNED for the farthest from the centroid since the centre was set, for the LAST farthest record
     centre: Floats  # (d,): the centre that radius and reach refer to
     origin: Floats  # (d,): the centroid when the tree was built
     total: Floats  # (d,): sum of the records left
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def pool_new(X: Floats) -> Pool:
     """Put all records into the pool; the centre is their centroid."""
     n, d = X.shape
@@ -97,7 +106,7 @@ def pool_new(X: Floats) -> Pool:
         np.zeros(nodes),
         np.zeros(leaves),
         np.zeros(32, dtype=np.int64),
-        np.zeros(5, dtype=np.int64),
+        np.zeros(6, dtype=np.int64),
         np.zeros(d),
         np.zeros(d),
         np.zeros(d),
@@ -109,7 +118,7 @@ def pool_new(X: Floats) -> Pool:
     return pool
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _halvings(n: int) -> int:
     bits = 0
     while LEAF << bits < n:
@@ -117,7 +126,7 @@ def _halvings(n: int) -> int:
     return bits
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _build(X: Floats, ids: Ints, pool: Pool) -> None:
     """Build the tree of some rows, the records with the numbers `ids`."""
     n = len(X)
@@ -147,7 +156,7 @@ def _build(X: Floats, ids: Ints, pool: Pool) -> None:
     _set_centre(pool)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _halve(X: Floats, bits: int) -> tuple[Ints, Ints]:
     """Halve the rows again and again by the column that spreads most in a sample; return them and the leaves' ends."""
     n, d = X.shape
@@ -174,7 +183,7 @@ def _halve(X: Floats, bits: int) -> tuple[Ints, Ints]:
     return rows, begin
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _fill(X: Floats, ids: Ints, rows: Ints, leaf: int, pool: Pool) -> None:
     """Put rows into a leaf."""
     node = pool.start[pool.shape[LEVELS]] + leaf
@@ -202,12 +211,12 @@ def _fill(X: Floats, ids: Ints, rows: Ints, leaf: int, pool: Pool) -> None:
         pool.low[j, node], pool.high[j, node] = low, high
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _padded(size: int) -> int:
     return (size + STEP - 1) // STEP * STEP
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _pad(pool: Pool, leaf: int, size: int) -> None:
     """Fill the slots after the last record with copies of the first: they change neither least nor greatest."""
     for j in range(pool.quick.shape[1]):
@@ -215,7 +224,7 @@ def _pad(pool: Pool, leaf: int, size: int) -> None:
             pool.quick[leaf, j, slot] = pool.quick[leaf, j, 0]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _children(pool: Pool, level: int, node: int) -> tuple[int, int]:
     """Return the first child of a node and the one after the last."""
     bits = FAN if level > 0 else pool.shape[TOP]
@@ -223,7 +232,7 @@ def _children(pool: Pool, level: int, node: int) -> tuple[int, int]:
     return first, first + (1 << bits)
 
 
-@njit(cache=True, nogil=True, fastmath=ORDER)
+@njit(fastmath=ORDER, **INNER)
 def _enclose(low: Floats, high: Floats, node: int, first: int, last: int) -> None:
     """Make one side of a node's box hold those of its children."""
     least, greatest = np.inf, -np.inf
@@ -232,7 +241,7 @@ def _enclose(low: Floats, high: Floats, node: int, first: int, last: int) -> Non
     low[node], high[node] = least, greatest
 
 
-@njit(cache=True, nogil=True, fastmath=ORDER)
+@njit(fastmath=ORDER, **INNER)
 def _reach_of(pool: Pool, first: int, last: int) -> float:
     """Return the greatest reach of some nodes."""
     reach = 0.0
@@ -241,7 +250,7 @@ def _reach_of(pool: Pool, first: int, last: int) -> float:
     return reach
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _set_centre(pool: Pool) -> None:
     """Make the centroid of the records left the centre."""
     centre = pool_centroid(pool)
@@ -264,7 +273,7 @@ def _set_centre(pool: Pool) -> None:
             pool.reach[node] = _reach_of(pool, first, last)
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def pool_centroid(pool: Pool) -> Floats:
     """Return the mean of the records left."""
     centre = np.empty(len(pool.total))
@@ -273,7 +282,7 @@ def pool_centroid(pool: Pool) -> Floats:
     return centre
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def pool_take(pool: Pool, records: Ints, group: int, labels: Ints) -> None:
     """Give records their group and remove them."""
     for i in range(len(records)):
@@ -281,7 +290,7 @@ def pool_take(pool: Pool, records: Ints, group: int, labels: Ints) -> None:
         pool_remove(pool, records[i])
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def pool_remove(pool: Pool, record: int) -> None:
     """Remove a record; the tree stays tight."""
     leaf, slot = divmod(pool.place[record], LEAF)
@@ -303,11 +312,9 @@ def pool_remove(pool: Pool, record: int) -> None:
             pool.quick[leaf, j, slot] = pool.quick[leaf, j, last]
         _pad(pool, leaf, last)
     _shrink(pool, leaf, gone, radius)
-    if levels > 0 and pool.left[0] > 0 and pool.left[0] * (2 if d > FLAT else 8) <= pool.shape[BUILT]:
-        _rebuild(pool)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _shrink(pool: Pool, leaf: int, gone: Floats, radius: float) -> None:
     """Count a record off and make bounds tight again, from its leaf to the root, as far as it touched them."""
     levels = pool.shape[LEVELS]
@@ -341,9 +348,18 @@ def _shrink(pool: Pool, leaf: int, gone: Floats, radius: float) -> None:
                 _enclose(pool.low[j], pool.high[j], node, first, last)
 
 
-@njit(cache=True, nogil=True)
-def _rebuild(pool: Pool) -> None:
-    """Build the tree anew from the records left, in the same arrays."""
+@njit(**OUTER)
+def pool_untidy(pool: Pool) -> bool:
+    """Tell whether half of the records have left since the tree was built; in few columns, most of them."""
+    n, times = pool.left[0], 2 if len(pool.total) > FLAT else 8
+    return bool(pool.shape[LEVELS] > 1 and n > 0 and times * n <= pool.shape[BUILT])
+
+
+@njit(**OUTER)
+def pool_tidy(pool: Pool) -> None:
+    """Build the tree anew from the records left, in the same arrays, if that pays. Queries stay right without it."""
+    if not pool_untidy(pool):
+        return
     n, d = pool.left[0], len(pool.total)
     rows, ids = np.empty((n, d)), np.empty(n, dtype=np.int64)
     levels = pool.shape[LEVELS]
@@ -358,7 +374,7 @@ def _rebuild(pool: Pool) -> None:
     _build(rows, ids, pool)
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def squared_distance(a: Floats, b: Floats) -> float:
     """Add up squared differences, column by column: every distance in this package is added up in this order."""
     distance = 0.0
@@ -381,7 +397,7 @@ def block_distances(columns: Floats, start: int, size: int, point: Floats, out: 
             out[i] += delta * delta
 
 
-@njit(cache=True, nogil=True, fastmath=LOOSE)
+@njit(fastmath=LOOSE, **INNER)
 def _scores(quick: Singles, point: Singles, scores: Singles) -> None:
     """Write |x|²/2 − x·p for the records of a leaf, in float32; four columns at a time, for fewer stores."""
     size = len(scores)
@@ -404,7 +420,7 @@ def _scores(quick: Singles, point: Singles, scores: Singles) -> None:
         j += 4
 
 
-@njit(cache=True, nogil=True, fastmath=LOOSE)
+@njit(fastmath=LOOSE, **INNER)
 def _least(scores: Singles) -> float:
     least = scores[0]
     for i in range(len(scores)):
@@ -412,7 +428,7 @@ def _least(scores: Singles) -> float:
     return float(least)
 
 
-@njit(cache=True, nogil=True, fastmath=LOOSE)
+@njit(fastmath=LOOSE, **INNER)
 def _greatest(scores: Singles) -> float:
     greatest = scores[0]
     for i in range(len(scores)):
@@ -420,7 +436,7 @@ def _greatest(scores: Singles) -> float:
     return float(greatest)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _quick_point(pool: Pool, point: Floats) -> tuple[Singles, float]:
     """Return a point from the origin in float32, and its distance to the origin; inf if float32 is of no use."""
     d = len(point)
@@ -434,7 +450,7 @@ def _quick_point(pool: Pool, point: Floats) -> tuple[Singles, float]:
     return quick, offset if pool.shape[QUICK] and offset < GREAT else np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _doubt(pool: Pool, leaf: int, offset: float) -> float:
     """Return how much a squared distance from float32 can be off, for a point at a distance `offset` to the origin.
 
@@ -446,7 +462,7 @@ def _doubt(pool: Pool, leaf: int, offset: float) -> float:
     return doubt
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _insert(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
     """Put a record into the ascending list of the nearest, dropping the last."""
     t = len(near) - 1
@@ -458,7 +474,7 @@ def _insert(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
     near_ids[t] = record
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _at_least(pool: Pool, first: int, last: int, point: Floats, out: Floats) -> None:
     """Bound the squared distances from a point to the records below some nodes from below."""
     bounds = out[: last - first]
@@ -477,7 +493,7 @@ def _at_least(pool: Pool, first: int, last: int, point: Floats, out: Floats) -> 
             bounds[i] += delta * delta
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@njit(fastmath={"contract", "reassoc"}, **INNER)
 def _at_most(pool: Pool, first: int, last: int, ahead: Floats, offset: float, out: Floats) -> None:
     """Bound the same distances from above, `ahead` being the vector from the point to the centre, `offset` its length.
 
@@ -503,7 +519,7 @@ def _at_most(pool: Pool, first: int, last: int, ahead: Floats, offset: float, ou
             bounds[i] += y * (2.0 * a - mu * y)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _push(bounds: Floats, nodes: Ints, levels: Ints, base: int, top: int, bound: float, node: int, level: int) -> int:
     """Push a node onto the stack, above `base` in ascending order of the bounds; return the stack's top."""
     t = top
@@ -514,7 +530,7 @@ def _push(bounds: Floats, nodes: Ints, levels: Ints, base: int, top: int, bound:
     return top + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> None:
     """Find the records nearest to a point, as many as `near` holds, ascending."""
     wanted = len(near)
@@ -554,12 +570,14 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
                     _insert(block[i], record, near, near_ids)
 
 
-@njit(cache=True, nogil=True)
-def _farthest(pool: Pool, point: Floats) -> tuple[int, int]:
-    """Return the record farthest from a point, and how many leaves were scanned for it."""
+@njit(**OUTER)
+def pool_farthest(pool: Pool, point: Floats) -> int:
+    """Return the record farthest from a point."""
     farthest, reach, scanned = NOBODY, -1.0, 0
     quick, offset = _quick_point(pool, point)
-    ahead = pool.centre - point
+    ahead = np.empty(len(point))
+    for j in range(len(point)):
+        ahead[j] = pool.centre[j] - point[j]
     away = np.sqrt(squared_distance(pool.centre, point))
     bounds, nodes, levels = np.empty(STACK), np.empty(STACK, dtype=np.int64), np.empty(STACK, dtype=np.int64)
     block, scores, fan = np.empty(LEAF), np.empty(LEAF, dtype=np.float32), np.empty(1 << FAN)
@@ -591,24 +609,19 @@ def _farthest(pool: Pool, point: Floats) -> tuple[int, int]:
                 record = pool.ids[leaf, i]
                 if block[i] > reach or record < farthest:
                     farthest, reach = record, block[i]
-    return farthest, scanned
+    pool.shape[LAST] = scanned
+    return farthest
 
 
-@njit(cache=True, nogil=True)
-def pool_farthest(pool: Pool, point: Floats) -> int:
-    """Return the record farthest from a point."""
-    return _farthest(pool, point)[0]
-
-
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def pool_farthest_from_centroid(pool: Pool) -> int:
     """Return the record farthest from the mean of those left.
 
     The centroid drifts away from the centre as records leave. Once that has cost as many scans as there are leaves, the
     centre is set anew.
     """
-    farthest, scanned = _farthest(pool, pool_centroid(pool))
-    pool.shape[SCANNED] += scanned
+    farthest: int = pool_farthest(pool, pool_centroid(pool))
+    pool.shape[SCANNED] += pool.shape[LAST]
     levels = pool.shape[LEVELS]
     if pool.shape[SCANNED] > pool.start[levels + 1] - pool.start[levels]:
         _set_centre(pool)
