@@ -1,9 +1,9 @@
 """Speed side by side: one run, one thread each, CPU seconds (the best of several), as ratios.
 
-Peers: np.argsort and microagg1d for one column; the plain compiled loop that the tests keep for MDAV; sdcMicro where R
-and it are on the machine.
+Peers: np.argsort and microagg1d for one column; for MDAV the plain compiled loop that the tests keep, the same loop
+tuned (`tuned_loop.py`), and sdcMicro where R and it are on the machine.
 
-Run: python benchmarks/speed.py [univariate|mdav|others|pipeline|start …]
+Run: python benchmarks/speed.py [univariate|mdav|large|others|pipeline|start …]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,29 +70,55 @@ def univariate() -> None:
 
 def mdav() -> None:
     import plain
+    import tuned_loop
 
-    print("MDAV, normal columns, k = 5: CPU seconds on one thread\n")
-    print("| n | d | plain loop | shoal | plain loop / shoal | sdcMicro | sdcMicro / shoal |")
-    print("|---|---|---|---|---|---|---|")
+    if not has_sdcmicro():
+        print("(sdcMicro is not on this machine, or R is not: left out)\n")
+    print("MDAV, normal columns, k = 5: CPU seconds on one thread, and how many times as long the peers take\n")
+    print("| n | d | shoal | plain loop | tuned loop | sdcMicro | plain / shoal | tuned / shoal | sdcMicro / shoal |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for n, d in ((100_000, 2), (100_000, 5), (100_000, 10), (1_000_000, 2)):
         X = np.random.default_rng(0).normal(size=(n, d))
         ours = seconds(run("mdav", X, 5), 3 if n < 10**6 else 1)
-        loop = seconds(lambda X=X: plain.mdav(X, 5), 1) if n < 10**6 else None  # type: ignore[misc]
-        r = sdcmicro(X) if n < 10**6 else None
-        cells = [f"{loop:.2f}" if loop else "–", f"{ours:.2f}", f"{loop / ours:.1f}" if loop else "–"]
-        cells += [f"{r:.2f}", f"{r / ours:.1f}"] if r else ["–", "–"]
+        theirs: list[float | None] = [None, None, None]
+        if n < 10**6:
+            labels = METHODS["mdav"].run(X, 5).labels
+            for i, loop in enumerate((plain.mdav, tuned_loop.mdav)):
+                loop(X[:100], 5)
+                start = time.process_time()
+                if not np.array_equal(loop(X, 5), labels):
+                    raise SystemExit(f"{loop} and shoal group the records in different ways")
+                theirs[i] = time.process_time() - start
+            theirs[2] = sdcmicro(X) if has_sdcmicro() else None
+        cells = [f"{ours:.2f}", *("–" if t is None else f"{t:.2f}" for t in theirs)]
+        cells += ["–" if t is None else f"{t / ours:.1f}" for t in theirs]
         print(f"| {n:,} | {d} | {' | '.join(cells)} |", flush=True)
 
 
-def sdcmicro(X: Floats) -> float | None:
-    """Time sdcMicro's MDAV, or say why not."""
+def large() -> None:
+    print("MDAV of 1,000,000 records without blocks, normal columns, k = 5: CPU seconds on one thread, one run\n")
+    work = METHODS["mdav"]
+    for d in (2, 5, 10):
+        X = np.random.default_rng(0).normal(size=(10**6, d))
+        work.run(X[:100], 5)
+        start = time.process_time()
+        work.run(X, 5)
+        print(f"- d = {d}: {time.process_time() - start:.1f}", flush=True)
+
+
+def has_sdcmicro() -> bool:
     probe = ["Rscript", "-e", "quit(status = !requireNamespace('sdcMicro', quietly = TRUE))"]
-    if shutil.which("Rscript") is None or subprocess.run(probe, check=False, capture_output=True).returncode:
-        return None
+    return (
+        shutil.which("Rscript") is not None and not subprocess.run(probe, check=False, capture_output=True).returncode
+    )
+
+
+def sdcmicro(X: Floats) -> float:
+    """Time sdcMicro's MDAV."""
     with tempfile.TemporaryDirectory() as folder:
         np.savetxt(Path(folder) / "x.csv", X, delimiter=",")
         code = (
-            f"x <- as.data.frame(data.table::fread('{folder}/x.csv')); "
+            f"x <- read.csv('{folder}/x.csv', header = FALSE); "
             "t <- system.time(sdcMicro::microaggregation(x, aggr = 5, method = 'mdav')); cat(t[1] + t[2])"
         )
         return float(subprocess.run(["Rscript", "-e", code], check=True, capture_output=True, text=True).stdout)
@@ -100,13 +127,15 @@ def sdcmicro(X: Floats) -> float | None:
 def others() -> None:
     print("V-MDAV (γ = 0.5), D and C, normal columns, k = 5: CPU seconds on one thread\n")
     print("| n | d | v-mdav | diameter | centroid |\n|---|---|---|---|---|")
-    for n, d in ((100_000, 2), (100_000, 5), (20_000, 10)):
+    for n, d in ((100_000, 2), (100_000, 5), (100_000, 10)):
         X = np.random.default_rng(0).normal(size=(n, d))
-        times = [
-            seconds(run(name, X, 5, **options), 1)
-            for name, options in (("v-mdav", {"gamma": 0.5}), ("diameter", {}), ("centroid", {}))
-        ]
-        print(f"| {n:,} | {d} | " + " | ".join(f"{t:.2f}" for t in times) + " |", flush=True)
+        times = []
+        for name, options in (("v-mdav", {"gamma": 0.5}), ("diameter", {}), ("centroid", {})):
+            run(name, X[:100], 5, **options)()
+            start = time.process_time()
+            run(name, X, 5, **options)()
+            times.append(f"{time.process_time() - start:.2f}")
+        print(f"| {n:,} | {d} | {' | '.join(times)} |", flush=True)
 
 
 def pipeline() -> None:
@@ -119,16 +148,11 @@ def pipeline() -> None:
         source = Path(folder) / "in.parquet"
         X = np.random.default_rng(0).normal(size=(10**6, 10))
         pl.DataFrame({f"c{j}": X[:, j] for j in range(10)}).write_parquet(source)
-        for method, columns in (("mdav", ["c0", "c1"]), ("individual-ranking", None)):
-            options = {} if method == "mdav" else {"ranking": "univariate"}
-            import warnings
-
+        for method in ("mdav", "individual-ranking"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                shoal.mask(X[:100, :2], 5, method=method)
-                release = shoal.mask(
-                    source, 5, columns=columns, method=method, output=Path(folder) / "out.parquet", **options
-                )
+                shoal.mask(X[:100], 5, method=method)
+                release = shoal.mask(source, 5, method=method, output=Path(folder) / "out.parquet")
             steps = ", ".join(f"{step} {t:.2f}" for step, t in release.timings.items())
             print(f"- {method}, {len(release.columns)} columns masked: {steps}", flush=True)
 
@@ -155,7 +179,7 @@ def start() -> None:
         print(f"- shoal mask, first run with an empty kernel cache: {time.perf_counter() - begin:.2f}")
 
 
-PARTS = {"univariate": univariate, "mdav": mdav, "others": others, "pipeline": pipeline, "start": start}
+PARTS = {"univariate": univariate, "mdav": mdav, "large": large, "others": others, "pipeline": pipeline, "start": start}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

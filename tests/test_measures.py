@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from shoal.aggregation import group_values
 from shoal.errors import VerificationError
 from shoal.measures import canonical_labels, centroids, information_loss, released_loss, sse, sst, standardise
-from shoal.verification import verify
+from shoal.verification import identical_records, verify
 
 X = np.array([[0.0, 1.0], [2.0, 1.0], [10.0, 4.0], [13.0, 7.0], [16.0, 1.0]])
 LABELS = np.array([0, 0, 1, 1, 1])
@@ -107,3 +107,48 @@ def test_verify_takes_missing_cells_as_equal_and_distinct_floats_as_distinct():
     verify(np.array([[np.nan], [np.nan]]), 2)
     with pytest.raises(VerificationError):
         verify(np.array([[1.0], [np.nextafter(1.0, 2)]]), 2)
+
+
+def code_step(code, word):
+    code = (code ^ word) * 0x9E3779B97F4A7C15 % 2**64
+    return code ^ (code >> 29)
+
+
+def test_identical_records_compares_values_and_not_only_their_codes():
+    # Two columns, the second chosen so that all records have one code.
+    first = np.arange(1.0, 7.0)
+    target = code_step(0, int(first[:1].view(np.uint64)[0]))
+    words = [target ^ code_step(0, int(word)) for word in first.view(np.uint64)]
+    second = np.array(words, dtype=np.uint64)
+    assert (
+        len({code_step(code_step(0, int(a)), int(b)) for a, b in zip(first.view(np.uint64), words, strict=True)}) == 1
+    )
+    assert identical_records([first, second]).tolist() == [0, 1, 2, 3, 4, 5]
+    twice = np.array([0, 3, 1, 0, 3, 1])
+    assert identical_records([first[twice], second[twice]]).tolist() == [0, 1, 2, 0, 1, 2]
+    with pytest.raises(VerificationError, match="6 of 6 groups"):
+        verify([first, second], 2)
+
+
+def test_identical_records_of_any_columns():
+    rng = np.random.default_rng(0)
+    columns = [
+        rng.choice([0.0, -0.0, np.nan, 1.5], 300),
+        rng.integers(-2, 2, 300),
+        rng.choice(["a", "b"], 300),
+        rng.random(300) < 0.5,
+        rng.choice([0.1, np.nan], 300).astype(np.float32),
+    ]
+    strata = rng.integers(0, 2, 300)
+    keys = [
+        tuple(str(v + 0.0 if isinstance(v, float) else v) for v in row) for row in zip(*columns, strata, strict=True)
+    ]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    assert identical_records(columns, strata).tolist() == [numbers[key] for key in keys]
+    assert identical_records(np.empty((0, 2))).tolist() == []
+
+
+@pytest.mark.parametrize("labels", [[7, 3, 7, 9], [-1, 5, -1], [10**12, 4], [0, 2, 1, 2], [], [1.5, 0.5, 1.5]])
+def test_labels_are_numbered_by_first_appearance(labels):
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    assert canonical_labels(labels).tolist() == [numbers[label] for label in labels]

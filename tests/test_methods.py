@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import shoal
-from shoal.algorithms.registry import METHODS
+from shoal.algorithms.registry import METHODS, Option
 from shoal.errors import InputError
 from shoal.measures import canonical_labels, group_sizes, information_loss, sse
 
@@ -159,6 +159,13 @@ def test_partition_refuses_by_name(call, words):
     with pytest.raises(InputError) as caught:
         shoal.partition(arguments.pop("X"), arguments.pop("k"), **arguments)
     assert words in str(caught.value)
+
+
+def test_an_option_may_be_an_array():
+    option = Option("start", object, None, "labels to start from")
+    labels = np.array([0, 1, 0])
+    assert option.read(labels, "any") is labels
+    assert option.read(None, "any") is None
 
 
 def test_registry_is_complete():

@@ -17,6 +17,12 @@ TABLES = {
     "many columns": lambda rng, n: rng.normal(size=(n, 20)),
     "near 1e9": lambda rng, n: 1e9 + rng.integers(0, 30, (n, 3)).astype(float),
     "outliers": lambda rng, n: rng.standard_cauchy((n, 2)),
+    "outliers in many columns": lambda rng, n: rng.standard_cauchy((n, 5)) ** 3,
+    "ties in many columns": lambda rng, n: rng.integers(0, 3, (n, 6)) / 3,
+    "hardly different": lambda rng, n: 1 + 1e-9 * rng.integers(0, 9, (n, 4)),
+    "beyond float32": lambda rng, n: 1e30 * rng.normal(size=(n, 4)),
+    "below float32": lambda rng, n: 1e-30 * rng.normal(size=(n, 4)),
+    "all scales": lambda rng, n: 10.0 ** rng.uniform(-40, 14, (n, 5)),
 }
 
 
@@ -35,11 +41,33 @@ def test_queries_while_records_leave(kind):
             assert near.tolist() == [slow.distance(X[i], point) for i in near_ids]
             assert _pool.pool_farthest(pool, point) == slow.farthest(X, left, point)
         centre = _pool.pool_centroid(pool)
-        assert centre == pytest.approx(X[sorted(left)].mean(axis=0), rel=1e-9, abs=1e-9)
+        assert centre == pytest.approx(X[sorted(left)].mean(axis=0), rel=1e-9, abs=1e-9 * (1 + abs(X).max()))
         assert _pool.pool_farthest_from_centroid(pool) == slow.farthest(X, left, centre)
         _pool.pool_remove(pool, record)
         left.remove(record)
         assert pool.left[0] == len(left)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_queries_in_a_tree_of_several_levels(kind):
+    rng = np.random.default_rng(1)
+    n = (_pool.LEAF << _pool.FAN) + 100
+    X = TABLES[kind](rng, n)
+    pool = _pool.pool_new(X)
+    assert pool.shape[_pool.LEVELS] == 2
+    left = set(range(n))
+    near, near_ids = np.empty(3), np.empty(3, dtype=np.int64)
+    for turn, record in enumerate(rng.permutation(n)[: n - 3].tolist()):
+        if turn % 60 == 0:
+            for point in (X[record], X[rng.integers(n)] * 1.5):
+                _pool.pool_nearest(pool, point, near, near_ids)
+                assert near_ids.tolist() == slow.nearest(X, left, point, 3)
+                assert _pool.pool_farthest(pool, point) == slow.farthest(X, left, point)
+            assert _pool.pool_farthest_from_centroid(pool) == slow.farthest(X, left, _pool.pool_centroid(pool))
+        _pool.pool_remove(pool, record)
+        _pool.pool_tidy(pool)
+        left.remove(record)
+    assert pool.shape[_pool.BUILT] < n
 
 
 @pytest.mark.parametrize("name", ["mdav", "centroid"])
@@ -49,7 +77,7 @@ def test_methods_over_several_leaves_follow_their_papers(name):
         assert np.array_equal(shoal.partition(X, k, name), canonical_labels(getattr(slow, name)(X.tolist(), k)))
 
 
-@pytest.mark.parametrize("d", [1, 2, 5, 12])
+@pytest.mark.parametrize("d", [1, 2, 5, 8, 12])
 def test_mdav_equals_the_plain_loop_at_size(d):
     rng = np.random.default_rng(d)
     for X in (

@@ -18,7 +18,9 @@ PATHS = [kernels._plain_path, kernels._halving_path]
 
 def labels_by(path, column, k):
     values, order = sort_values(column)
-    return kernels.labels_of_path(path(values, k), order)
+    previous = np.empty(len(values) + 1, dtype=np.int64)
+    path(values, k, previous)
+    return kernels.labels_of_path(previous, order)
 
 
 def exact_cost(column, labels):

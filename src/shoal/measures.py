@@ -36,6 +36,14 @@ def canonical_labels(labels: ArrayLike) -> Ints:
     array = np.asarray(labels)
     if array.ndim == 2:
         return np.column_stack([canonical_labels(column) for column in array.T])
+    if array.dtype.kind in "iu" and len(array) and array.min() >= 0 and array.max() < 2 * len(array):
+        # Of several writes to one place the last one stays: written backwards, that is the first appearance.
+        seen = np.full(int(array.max()) + 1, len(array))
+        seen[array[::-1]] = np.arange(len(array) - 1, -1, -1)
+        number: Ints = np.empty(len(seen), dtype=np.int64)
+        number[np.argsort(seen, kind="stable")] = np.arange(len(seen))
+        labels_in_order: Ints = number[array]
+        return labels_in_order
     _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

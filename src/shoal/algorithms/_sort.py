@@ -16,6 +16,7 @@ from shoal.types import Floats, Ints
 
 __all__ = ["sort_values"]
 
+Words = NDArray[np.uint64]
 DIGITS, SIZE = 3, 2048  # counting passes, and values of a digit of 11 bits
 DIGIT = np.uint64(SIZE - 1)
 SIGN = np.uint64(1 << 63)
@@ -35,7 +36,9 @@ def sort_values(column: Floats) -> tuple[Floats, Ints]:
     """
     column = np.ascontiguousarray(column)
     values, order = np.empty_like(column), np.empty(len(column), dtype=np.int64)
-    if len(column) > LOW or not _radix_sort(column, column.view(np.uint64), values, order):
+    # numpy asks the system for huge pages, which numba's own arrays do not have.
+    words = np.empty((2, len(column)), dtype=np.uint64)
+    if len(column) > LOW or not _radix_sort(column, column.view(np.uint64), words[0], words[1], values, order):
         order = np.argsort(column, kind="stable")
         values = column[order]
     return values, order
@@ -50,7 +53,7 @@ def _key(bits: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _radix_sort(column: Floats, bits: NDArray[np.uint64], values: Floats, order: Ints) -> bool:
+def _radix_sort(column: Floats, bits: Words, words: Words, other: Words, values: Floats, order: Ints) -> bool:
     n = len(bits)
     if n == 0:
         return True
@@ -62,7 +65,6 @@ def _radix_sort(column: Floats, bits: NDArray[np.uint64], values: Floats, order:
     while (high - low) >> shift > LOW:
         shift += ONE
     counts = np.zeros((DIGITS, SIZE), dtype=np.int64)
-    words, other = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
     for i in range(n):
         word = ((_key(bits[i]) - low) >> shift) << HALF | np.uint64(i)
         words[i] = word
@@ -92,7 +94,7 @@ def _starts(counts: Ints, n: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _scatter(words: NDArray[np.uint64], other: NDArray[np.uint64], places: Ints, shift: np.uint64) -> None:
+def _scatter(words: Words, other: Words, places: Ints, shift: np.uint64) -> None:
     for i in range(len(words)):
         digit = (words[i] >> shift) & DIGIT
         other[places[digit]] = words[i]
@@ -100,7 +102,7 @@ def _scatter(words: NDArray[np.uint64], other: NDArray[np.uint64], places: Ints,
 
 
 @njit(cache=True, nogil=True)
-def _settle(words: NDArray[np.uint64], values: Floats, order: Ints) -> bool:
+def _settle(words: Words, values: Floats, order: Ints) -> bool:
     """Sort the runs whose leading bits are equal; False if one is long and not of a single value."""
     n = len(words)
     start = 0

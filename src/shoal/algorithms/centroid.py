@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
-from shoal.algorithms._pool import pool_farthest_from_centroid, pool_new
+from shoal.algorithms._pool import pool_farthest_from_centroid, pool_new, pool_tidy
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -33,6 +33,7 @@ def _centroid(X: Floats, k: int, state: State) -> Ints:
         farthest = pool_farthest_from_centroid(pool)
         gather(X, pool, farthest, k, group, labels)
         group += 1
+        pool_tidy(pool)
         state[DONE] += k
     place_leftovers(X, pool, group, labels)
     return labels

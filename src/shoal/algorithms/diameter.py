@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
-from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_new, squared_distance
+from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_new, pool_tidy, squared_distance
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -50,6 +50,7 @@ def _diameter(X: Floats, k: int, state: State) -> Ints:
         gather(X, pool, a, k, group, labels)
         gather(X, pool, b, k, group + 1, labels)
         group += 2
+        pool_tidy(pool)
         state[DONE] += 2 * k
     if pool.left[0] >= k:
         for i in range(n):

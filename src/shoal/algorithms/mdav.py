@@ -10,7 +10,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._pool import pool_farthest, pool_farthest_from_centroid, pool_nearest, pool_new, pool_take
+from shoal.algorithms._pool import (
+    Pool,
+    pool_farthest,
+    pool_farthest_from_centroid,
+    pool_nearest,
+    pool_new,
+    pool_take,
+    pool_tidy,
+    pool_untidy,
+)
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -19,15 +28,22 @@ __all__ = ["mdav"]
 
 def mdav(X: Floats, k: int, *, state: State) -> Ints:
     """Group the records by MDAV; ties go to the lowest record number."""
-    return _mdav(X, k, state)
+    pool = pool_new(X)
+    labels = np.zeros(len(X), dtype=np.int64)
+    group = 0
+    while pool.left[0] >= 2 * k and not state[STOP]:
+        group = _mdav(X, k, pool, group, labels, state)
+        if pool_untidy(pool):
+            pool_tidy(pool)
+    state[DONE] += pool.left[0]
+    labels[pool.place >= 0] = group
+    return labels
 
 
 @njit(cache=True, nogil=True)
-def _mdav(X: Floats, k: int, state: State) -> Ints:
-    pool = pool_new(X)
-    labels = np.zeros(len(X), dtype=np.int64)
+def _mdav(X: Floats, k: int, pool: Pool, group: int, labels: Ints, state: State) -> int:
+    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    group = 0
     while pool.left[0] >= 2 * k and not state[STOP]:
         left = pool.left[0]
         r = pool_farthest_from_centroid(pool)
@@ -41,8 +57,6 @@ def _mdav(X: Floats, k: int, state: State) -> Ints:
             pool_take(pool, near_ids, group, labels)
             group += 1
         state[DONE] += left - pool.left[0]
-    state[DONE] += pool.left[0]
-    for i in range(len(X)):
-        if pool.place[i] >= 0:
-            labels[i] = group
-    return labels
+        if pool_untidy(pool):
+            break
+    return group

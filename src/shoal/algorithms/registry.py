@@ -49,7 +49,7 @@ class Option:
         >>> Option("gamma", float, None, "gain factor", minimum=0).read("0.2", "v-mdav")
         0.2
         """
-        if value is None or value == self.default:
+        if value is None or value is self.default:
             return value
         if self.scalar:
             value = self._scalar(value, method)

@@ -29,17 +29,25 @@ LARGE_K = 16
 def univariate(X: Floats, k: int, *, state: State) -> Ints:
     """Group the values of one column with the least possible SSE."""
     values, order = sort_values(X[:, 0])
-    path = _plain_path if k < LARGE_K else _halving_path
-    return labels_of_path(path(values, k), order)
+    previous = np.empty(len(values) + 1, dtype=np.int64)
+    (_plain_path if k < LARGE_K else _halving_path)(values, k, previous)
+    return labels_of_path(previous, order)
+
+
+def labels_of_path(previous: Ints, order: Ints) -> Ints:
+    """Number the groups of a path, given the predecessor of every node, and return the group of each record."""
+    # numpy asks the system for huge pages, which numba's own arrays do not have; so for `previous`.
+    labels = np.empty(len(order), dtype=np.int64)
+    _walk(previous, order, labels)
+    return labels
 
 
 @njit(cache=True, nogil=True)
-def _plain_path(x: Floats, k: int) -> Ints:
-    """Return the predecessor of every node on its shortest path: the recurrence of the paper, in windows."""
+def _plain_path(x: Floats, k: int, previous: Ints) -> None:
+    """Write the predecessor of every node on its shortest path: the recurrence of the paper, in windows."""
     n = len(x)
     width = max(32, 6 * k)
-    previous = np.zeros(n + 1, dtype=np.int64)
-    length = _lengths(n, k)
+    length = _lengths(k)
     inverse = 1.0 / np.arange(1, 2 * k)
     total, squares, reduced = np.empty(width + 2 * k), np.empty(width + 2 * k), np.empty(width + 2 * k)
     for first in range(k, n + 1, width):
@@ -58,15 +66,13 @@ def _plain_path(x: Floats, k: int) -> Ints:
             reduced[j - origin] = best
             previous[j] = j - size
         _close_window(k, first, last, origin, length, squares, reduced)
-    return previous
 
 
 @njit(cache=True, nogil=True)
-def _halving_path(x: Floats, k: int) -> Ints:
-    """Return the same predecessors, block by block of k nodes, by halving the rows of a monotone matrix."""
+def _halving_path(x: Floats, k: int, previous: Ints) -> None:
+    """Write the same predecessors, block by block of k nodes, by halving the rows of a monotone matrix."""
     n = len(x)
-    previous = np.zeros(n + 1, dtype=np.int64)
-    length = _lengths(n, k)
+    length = _lengths(k)
     inverse = 1.0 / np.arange(1, 2 * k)
     total, squares, reduced = np.empty(3 * k), np.empty(3 * k), np.empty(3 * k)
     stack = np.empty((64, 4), dtype=np.int64)
@@ -96,16 +102,16 @@ def _halving_path(x: Floats, k: int) -> Ints:
                 top += 1
                 stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = j + 1, high, chosen, right
         _close_window(k, first, last, origin, length, squares, reduced)
-    return previous
 
 
 @njit(cache=True, nogil=True)
-def _lengths(n: int, k: int) -> Floats:
-    """Return path lengths with those of the first k nodes set: no path has fewer than k values."""
-    length = np.empty(n + 1)
+def _lengths(k: int) -> Floats:
+    """Return the path lengths of the last 2k nodes or so, node i at the place i mod 2k + 1.
+
+    Those of the first k nodes are set: no path has fewer than k values.
+    """
+    length = np.full(2 * k + 1, np.inf)
     length[0] = 0.0
-    for i in range(1, min(k, n + 1)):
-        length[i] = np.inf
     return length
 
 
@@ -121,14 +127,14 @@ def _open_window(
     """
     origin = max(0, first - 2 * k + 1)
     pivot = x[(origin + last) // 2]
-    base = length[first - k]
+    base = length[(first - k) % len(length)]
     total[0] = squares[0] = 0.0
     for i in range(origin, last):
         delta = x[i] - pivot
         total[i - origin + 1] = total[i - origin] + delta
         squares[i - origin + 1] = squares[i - origin] + delta * delta
     for i in range(origin, first):
-        reduced[i - origin] = length[i] - base - squares[i - origin]
+        reduced[i - origin] = length[i % len(length)] - base - squares[i - origin]
     return origin
 
 
@@ -136,13 +142,12 @@ def _open_window(
 def _close_window(k: int, first: int, last: int, origin: int, length: Floats, squares: Floats, reduced: Floats) -> None:
     """Write the lengths that the next window needs, counted from this window's node."""
     for j in range(max(origin, last - 2 * k), last + 1):
-        length[j] = reduced[j - origin] + squares[j - origin]
+        length[j % len(length)] = reduced[j - origin] + squares[j - origin]
 
 
 @njit(cache=True, nogil=True)
-def labels_of_path(previous: Ints, order: Ints) -> Ints:
+def _walk(previous: Ints, order: Ints, labels: Ints) -> None:
     """Walk the path back from the last node and number its groups."""
-    labels = np.empty(len(order), dtype=np.int64)
     node = len(order)
     group = 0
     while node > 0:
@@ -150,4 +155,3 @@ def labels_of_path(previous: Ints, order: Ints) -> Ints:
             labels[order[i]] = group
         node = previous[node]
         group += 1
-    return labels

@@ -13,7 +13,16 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import place_leftovers
-from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_nearest, pool_new, pool_remove, pool_take
+from shoal.algorithms._pool import (
+    Pool,
+    pool_centroid,
+    pool_farthest,
+    pool_nearest,
+    pool_new,
+    pool_remove,
+    pool_take,
+    pool_tidy,
+)
 from shoal.algorithms.registry import Outcome
 from shoal.measures import sse
 from shoal.progress import DONE, STOP
@@ -51,6 +60,7 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
         pool_take(pool, near_ids, group, labels)
         if gamma > 0:
             _extend(X, pool, near_ids, gamma, group, labels)
+        pool_tidy(pool)
         group += 1
     place_leftovers(X, pool, group, labels)
     return labels
