@@ -36,8 +36,8 @@ from shoal.types import Floats, Ints, State
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-# A block of so many records is grouped by MDAV in a moment: larger tables start from blocks.
-START_BLOCK = 5_000
+# A block of so many records is grouped by MDAV in a moment or two: larger tables start from blocks.
+START_BLOCK = 100_000
 
 
 @dataclass
@@ -115,8 +115,11 @@ class _Search:
         self.best = self._start()
         self.upper = sse(X, self.best)
         self.scale = self.upper / self.n
-        self.near = nearest(X, max(2 * k, 12)) if self.n >= 2 * k else np.zeros((self.n, 0), dtype=np.int64)
         self.alone = self.n <= REGION
+        self.near = np.zeros((self.n, 0), dtype=np.int64)
+        if self.n >= 2 * k:
+            # The lists of large tables need not be exact: the search should begin within seconds.
+            self.near = nearest(X, max(2 * k, 12), slack=0.0 if self.alone else 1.0)
         # As many places as a step or two for each record fill; none where the set partitioning would be hopeless.
         places = 1 << max(10, min(17, int(np.ceil(np.log2(128 * self.n))))) if self.alone else 0
         self.pool: ColumnPool = pool_open(self.n if self.alone else 1, 2 * k - 1, places, seed)
