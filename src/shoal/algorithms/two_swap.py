@@ -48,7 +48,8 @@ def start_labels(X: Floats, k: int, start: str, state: State) -> tuple[Ints, str
     for name in names:
         method = find(name)
         labels = method.run(X, k, method.read_options({}), state=state).labels
-        found.append((sse(X, canonical_labels(labels)), name, canonical_labels(labels)))
+        # Groups stay in the order in which they were made: the decomposition divides them by it.
+        found.append((sse(X, canonical_labels(labels)), name, labels))
     _, name, labels = min(found, key=lambda candidate: candidate[0])
     return labels, name
 

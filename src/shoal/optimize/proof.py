@@ -194,7 +194,7 @@ def _ladder(generation: ColumnGeneration, best: Bound, labels: Ints, until: floa
             return labels, True, listed
         if reach >= gap:
             break
-        reach *= 3
+        reach *= 1.5
     return labels, False, listed
 
 
