@@ -12,7 +12,7 @@ from test_search import best_partition
 import shoal
 from shoal.errors import InputError
 from shoal.grouping import find_groups
-from shoal.measures import information_loss, sse
+from shoal.measures import sse
 from shoal.optimize.bounds import lower_bound
 from shoal.optimize.columns import Columns
 from shoal.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
@@ -326,9 +326,10 @@ def test_steps_alone_decide_the_bound_too():
     assert a.bound == b.bound
 
 
-def test_census_root_bound(reference):
+def test_four_hundred_records_are_proven_optimal(reference):
     X = reference("census")[:400]
-    outcome = find_groups(X, 3, "search", time_limit=8, seed=0, bound=True)
-    assert outcome.bound <= sse(X, outcome.labels)
-    assert outcome.bound >= 0.97 * sse(X, outcome.labels)
-    assert 100 * outcome.bound <= information_loss(X, outcome.labels) * sse(X, np.zeros(len(X), dtype=np.int64)) + 1e-9
+    outcome = find_groups(X, 3, "search", steps=20_000, seed=0, bound=True)
+    assert outcome.status == "optimal"
+    assert (1 - 1e-7) * sse(X, outcome.labels) <= outcome.bound <= sse(X, outcome.labels)
+    assert shoal.verify_bound(X, 3, outcome.certificate)
+    assert sse(X, outcome.labels) < sse(X, shoal.partition(X, 3, "two-swap"))

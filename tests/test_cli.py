@@ -192,12 +192,15 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
 
 
 def test_an_interrupted_search_releases_its_best(folder, tmp_path):
+    search = ["mask", str(folder / "firms.csv"), "-k", "3", "-c", "sales", "-c", "wages", "-m", "search"]
+    began = time.monotonic()
+    assert shoal(*search, "-O", "steps=10", "-o", tmp_path / "short.csv").returncode == 0
     process = subprocess.Popen(
-        [*SHOAL, "mask", str(folder / "firms.csv"), "-k", "3", "-c", "sales", "-c", "wages", "-m", "search",
-         "--time", "300", "-o", "out.csv"],
+        [*SHOAL, *search, "--time", "300", "-o", "out.csv"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(5)
+    # After as long as a whole run took just now, this one is searching.
+    time.sleep(time.monotonic() - began)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     printed, errors = process.communicate(timeout=120)
