@@ -434,22 +434,18 @@ def _scores(quick: Singles, point: Singles, scores: Singles) -> None:
 
 
 @njit(fastmath=LOOSE, **INNER)
-def _quick_bound(
-    quick: Singles, point: Singles, scores: Singles, size: int, sign: float, offset: float, norm: float
-) -> float:
+def _quick_bound(scores: Singles, d: int, sign: float, offset: float, norm: float) -> float:
     """Bound `sign` times the squared distances to the records of a leaf from below, the point being at `offset`.
 
     With x and p counted from the origin, |x − p|² = |p|² + 2 (|x|²/2 − x·p). Rounding each number to float32, and each
     sum of d + 1 products, costs at most (d + 4) · UNIT · (|x| + |p|)², whatever the order of the sum.
     """
-    padded = _padded(size)
-    _scores(quick, point, scores[:padded])
     single = np.float32(sign)
     least = single * scores[0]
-    for i in range(padded):
+    for i in range(len(scores)):
         least = min(least, single * scores[i])
     width = offset + norm
-    bound: float = sign * offset * offset + 2.0 * least - ((len(point) + 8) * UNIT * width * width + TINY)
+    bound: float = sign * offset * offset + 2.0 * least - ((d + 8) * UNIT * width * width + TINY)
     return bound
 
 
@@ -572,7 +568,9 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
             continue
         leaf = node - leaves
         if offset < np.inf:
-            least = _quick_bound(pool.quick[leaf], pool.single, scores, size, 1.0, offset, pool.norm[leaf])
+            used = scores[: _padded(size)]
+            _scores(pool.quick[leaf], pool.single, used)
+            least = _quick_bound(used, len(point), 1.0, offset, pool.norm[leaf])
             if least > near[end]:
                 continue
         block_distances(pool.columns[leaf], 0, size, point, block)
@@ -615,7 +613,9 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
         leaf = node - leaves
         scanned += 1
         if offset < np.inf:
-            least = _quick_bound(pool.quick[leaf], pool.single, scores, size, -1.0, offset, pool.norm[leaf])
+            used = scores[: _padded(size)]
+            _scores(pool.quick[leaf], pool.single, used)
+            least = _quick_bound(used, len(point), -1.0, offset, pool.norm[leaf])
             if -least < reach:
                 continue
         block_distances(pool.columns[leaf], 0, size, point, block)
