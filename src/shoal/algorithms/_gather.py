@@ -9,45 +9,44 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._pool import Pool, pool_nearest, pool_remove, squared_distance
+from shoal.algorithms._pool import OUTER, PASTED, Pool, pool_nearest, pool_remove, squared_distance
 from shoal.types import Floats, Ints
 
 __all__ = ["gather", "place_leftovers"]
 
 
-@njit(cache=True, nogil=True)
+@njit(**PASTED)
 def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: Ints) -> Ints:
     """Grow a group from one record, k−1 times by the record nearest to the group's centroid; return its records."""
     d = X.shape[1]
     near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
-    total, centre = np.zeros(d), np.empty(d)
+    total, centre = np.empty(d), np.empty(d)
+    for j in range(d):
+        total[j], centre[j] = 0.0, X[seed_record, j]
     members = np.empty(k, dtype=np.int64)
     record = seed_record
-    if pool.place[record] < 0:
-        # Another group took the seed (duplicates): start from what is left beside it.
-        pool_nearest(pool, X[record], near, near_ids)
-        record = near_ids[0]
-    for size in range(1, k + 1):
+    for size in range(k):
+        # Where another group took the seed (duplicates): start from what is left beside it.
+        if size > 0 or pool.place[record] < 0:
+            pool_nearest(pool, centre, near, near_ids)
+            record = near_ids[0]
         labels[record] = group
-        members[size - 1] = record
+        members[size] = record
         pool_remove(pool, record)
         for j in range(d):
             total[j] += X[record, j]
-            centre[j] = total[j] / size
-        if size < k:
-            pool_nearest(pool, centre, near, near_ids)
-            record = near_ids[0]
+            centre[j] = total[j] / (size + 1)
     return members
 
 
-@njit(cache=True, nogil=True)
-def place_leftovers(X: Floats, pool: Pool, groups: int, labels: Ints) -> None:
-    """Add each record left to the group whose centroid (before any such addition) is nearest."""
+@njit(**OUTER)
+def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
+    """Add each record left in a pool (`place`) to the group whose centroid (before any such addition) is nearest."""
     d = X.shape[1]
     centres = np.zeros((groups, d))
     sizes = np.zeros(groups)
     for i in range(len(X)):
-        if pool.place[i] < 0:
+        if place[i] < 0:
             sizes[labels[i]] += 1
             for j in range(d):
                 centres[labels[i], j] += X[i, j]
@@ -55,7 +54,7 @@ def place_leftovers(X: Floats, pool: Pool, groups: int, labels: Ints) -> None:
         for j in range(d):
             centres[g, j] /= sizes[g]
     for record in range(len(X)):
-        if pool.place[record] < 0:
+        if place[record] < 0:
             continue
         best, reach = 0, np.inf
         for g in range(groups):

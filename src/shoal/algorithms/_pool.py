@@ -14,8 +14,8 @@ Bounds prune without changing results. A box bound adds up the same terms in the
 as large, and rounding keeps order: it is never above a computed distance. The other bounds are widened by more than
 their rounding. Ties go to the lowest record number, so what could hold an equal distance is looked at.
 
-Compiling costs more than most tables: so `mdav` calls `pool_new` and `pool_tidy` from Python, lest they be
-compiled into it once more.
+Compiling costs more than most tables. So the tree is built from Python, by kernels that are compiled on their own, and
+queries are pasted into the kernels that ask them: best from one place in each.
 
 Building costs O(d n log n), a removal O(d LEAF) and mostly much less; memory is O(n d).
 """
@@ -37,10 +37,10 @@ __all__ = [
     "pool_centroid",
     "pool_farthest",
     "pool_farthest_from_centroid",
+    "pool_mean",
     "pool_nearest",
     "pool_new",
     "pool_remove",
-    "pool_take",
     "pool_tidy",
     "pool_untidy",
     "squared_distance",
@@ -50,6 +50,7 @@ LEAF = 64
 FAN = 4  # halvings between two levels that are kept
 STEP = 16  # slots are looked at in float32 in multiples of this
 FLAT = 3  # up to so many columns float32 saves nothing, and building anew pays late
+PATIENCE = 50  # scans that are no cause yet to set the centre anew
 SAMPLE = 200  # records that decide which column spreads most
 NOBODY = np.iinfo(np.int64).max
 ROUNDING = 1e-9  # far more than the bound by box and ball is rounded, for any sensible number of columns
@@ -62,6 +63,8 @@ LOOSE = {"contract", "reassoc", "nnan", "ninf", "nsz"}  # for what is rounded an
 # numba's own types do not list the last two: kernels that take a pool compile twice as fast without these wrappers.
 OUTER: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True}  # for what only kernels call
+# Kernels that take the whole pool become part of their caller's source, and are compiled with it, once.
+PASTED: dict[str, Any] = {"cache": True, "nogil": True, "inline": "always"}
 
 Singles = NDArray[np.float32]
 LEVELS, TOP, BUILT, QUICK, SCANNED, LAST = range(6)
@@ -86,9 +89,17 @@ class Pool(NamedTuple):
     centre: Floats  # (d,): the centre that radius and reach refer to
     origin: Floats  # (d,): the centroid when the tree was built
     total: Floats  # (d,): sum of the records left
+    # What a query writes to, lest it ask for memory each time; so no two queries of one pool at once.
+    mean: Floats  # (d,): the centroid
+    ahead: Floats  # (d,): from the point to the centre
+    single: Singles  # (d or one more,): the point from the origin
+    scores: Singles  # (LEAF,): see `_scores`
+    block: Floats  # (LEAF,): distances
+    fan: Floats  # (children of a node,): bounds
+    bounds: Floats  # (STACK,): of the nodes still to look at
+    nodes: Ints
 
 
-@njit(**OUTER)
 def pool_new(X: Floats) -> Pool:
     """Put all records into the pool; the centre is their centroid."""
     n, d = X.shape
@@ -110,15 +121,19 @@ def pool_new(X: Floats) -> Pool:
         np.zeros(d),
         np.zeros(d),
         np.zeros(d),
+        np.empty(d),
+        np.empty(d),
+        np.zeros(d + d % 2, dtype=np.float32),
+        np.empty(LEAF, dtype=np.float32),
+        np.empty(LEAF),
+        np.empty(1 << FAN),
+        np.empty(STACK),
+        np.empty(STACK, dtype=np.int64),
     )
-    for i in range(n):
-        for j in range(d):
-            pool.total[j] += X[i, j]
     _build(X, np.arange(n), pool)
     return pool
 
 
-@njit(**INNER)
 def _halvings(n: int) -> int:
     bits = 0
     while LEAF << bits < n:
@@ -126,43 +141,28 @@ def _halvings(n: int) -> int:
     return bits
 
 
-@njit(**INNER)
 def _build(X: Floats, ids: Ints, pool: Pool) -> None:
     """Build the tree of some rows, the records with the numbers `ids`."""
     n = len(X)
     bits = _halvings(n)
     levels = (bits + FAN - 1) // FAN
     top = bits - FAN * (levels - 1) if levels > 0 else 0
-    pool.shape[LEVELS], pool.shape[TOP], pool.shape[BUILT] = levels, top, n
-    pool.start[0], pool.start[1] = 0, 1
+    pool.shape[:] = levels, top, n, 0, 0, 0
+    pool.start[:2] = 0, 1
     for level in range(1, levels + 1):
         pool.start[level + 1] = pool.start[level] + (1 << top + FAN * (level - 1))
-    for j in range(X.shape[1]):
-        pool.origin[j] = pool.total[j] / n
-    rows, begin = _halve(X, bits)
-    reach = 0.0
-    for leaf in range(1 << bits):
-        _fill(X, ids, rows[begin[leaf] : begin[leaf + 1]], leaf, pool)
-        reach = max(reach, pool.norm[leaf])
-    pool.shape[QUICK] = X.shape[1] > FLAT and 1 / GREAT < reach < GREAT
-    for level in range(levels - 1, -1, -1):
-        for node in range(pool.start[level], pool.start[level + 1]):
-            first, last = _children(pool, level, node)
-            pool.left[node] = 0
-            for child in range(first, last):
-                pool.left[node] += pool.left[child]
-            for j in range(X.shape[1]):
-                _enclose(pool.low[j], pool.high[j], node, first, last)
+    rows = np.arange(n)
+    begin = np.zeros((1 << bits) + 1, dtype=np.int64)
+    begin[1] = n
+    _halve(X, bits, np.empty((n, 1)), rows, begin)
+    _fill(X, ids, rows, begin, pool)
     _set_centre(pool)
 
 
-@njit(**INNER)
-def _halve(X: Floats, bits: int) -> tuple[Ints, Ints]:
-    """Halve the rows again and again by the column that spreads most in a sample; return them and the leaves' ends."""
-    n, d = X.shape
-    rows, keys = np.arange(n), np.empty((n, 1))
-    begin = np.zeros((1 << bits) + 1, dtype=np.int64)
-    begin[1] = n
+@njit(**OUTER)
+def _halve(X: Floats, bits: int, keys: Floats, rows: Ints, begin: Ints) -> None:
+    """Halve the rows again and again by the column that spreads most in a sample, and write where parts begin."""
+    d = X.shape[1]
     for bit in range(bits):
         for part in range((1 << bit) - 1, -1, -1):
             a, b = begin[part], begin[part + 1]
@@ -180,35 +180,52 @@ def _halve(X: Floats, bits: int) -> tuple[Ints, Ints]:
             middle = a + (b - a) // 2
             select_nth(keys, rows, 0, a, b - 1, middle)
             begin[2 * part], begin[2 * part + 1], begin[2 * part + 2] = a, middle, b
-    return rows, begin
 
 
-@njit(**INNER)
-def _fill(X: Floats, ids: Ints, rows: Ints, leaf: int, pool: Pool) -> None:
-    """Put rows into a leaf."""
-    node = pool.start[pool.shape[LEVELS]] + leaf
-    pool.left[node] = len(rows)
-    reach = 0.0
-    for slot in range(len(rows)):
-        record = ids[rows[slot]]
-        pool.ids[leaf, slot] = record
-        pool.place[record] = leaf * LEAF + slot
-        norm = 0.0
-        for j in range(X.shape[1]):
-            value = X[rows[slot], j]
-            delta = value - pool.origin[j]
-            norm += delta * delta
-            pool.columns[leaf, j, slot] = value
-            pool.quick[leaf, 1 + j, slot] = delta
-        pool.quick[leaf, 0, slot] = norm / 2
-        reach = max(reach, norm)
-    pool.norm[leaf] = np.sqrt(reach) * (1 + ROUNDING)
-    _pad(pool, leaf, len(rows))
-    for j in range(X.shape[1]):
-        low, high = np.inf, -np.inf
-        for slot in range(len(rows)):
-            low, high = min(low, pool.columns[leaf, j, slot]), max(high, pool.columns[leaf, j, slot])
-        pool.low[j, node], pool.high[j, node] = low, high
+@njit(**OUTER)
+def _fill(X: Floats, ids: Ints, rows: Ints, begin: Ints, pool: Pool) -> None:
+    """Put rows into the leaves, and boxes around them."""
+    n, d = X.shape
+    levels = pool.shape[LEVELS]
+    if pool.left[0] == 0:
+        for i in range(n):
+            for j in range(d):
+                pool.total[j] += X[i, j]
+    for j in range(d):
+        pool.origin[j] = pool.total[j] / n
+    farthest = 0.0
+    for leaf in range(len(begin) - 1):
+        node = pool.start[levels] + leaf
+        size = begin[leaf + 1] - begin[leaf]
+        pool.left[node] = size
+        reach = 0.0
+        for slot in range(size):
+            row = rows[begin[leaf] + slot]
+            record = ids[row]
+            pool.ids[leaf, slot] = record
+            pool.place[record] = leaf * LEAF + slot
+            norm = 0.0
+            for j in range(d):
+                delta = X[row, j] - pool.origin[j]
+                norm += delta * delta
+                pool.columns[leaf, j, slot] = X[row, j]
+                pool.quick[leaf, 1 + j, slot] = delta
+            pool.quick[leaf, 0, slot] = norm / 2
+            reach = max(reach, norm)
+        pool.norm[leaf] = np.sqrt(reach) * (1 + ROUNDING)
+        farthest = max(farthest, pool.norm[leaf])
+        _pad(pool.quick[leaf], size)
+        for j in range(d):
+            _enclose(pool.columns[leaf, j], pool.columns[leaf, j], 0, size, pool.low[j], pool.high[j], node)
+    pool.shape[QUICK] = d > FLAT and 1 / GREAT < farthest < GREAT
+    for level in range(levels - 1, -1, -1):
+        for node in range(pool.start[level], pool.start[level + 1]):
+            first, last = _children(pool.start, pool.shape[TOP], node)
+            pool.left[node] = 0
+            for child in range(first, last):
+                pool.left[node] += pool.left[child]
+            for j in range(d):
+                _enclose(pool.low[j], pool.high[j], first, last, pool.low[j], pool.high[j], node)
 
 
 @njit(**INNER)
@@ -217,161 +234,157 @@ def _padded(size: int) -> int:
 
 
 @njit(**INNER)
-def _pad(pool: Pool, leaf: int, size: int) -> None:
-    """Fill the slots after the last record with copies of the first: they change neither least nor greatest."""
-    for j in range(pool.quick.shape[1]):
+def _pad(quick: Singles, size: int) -> None:
+    """Fill the slots of a leaf after the last record with copies of the first: least and greatest stay the same."""
+    for j in range(len(quick)):
         for slot in range(size, _padded(size)):
-            pool.quick[leaf, j, slot] = pool.quick[leaf, j, 0]
+            quick[j, slot] = quick[j, 0]
 
 
 @njit(**INNER)
-def _children(pool: Pool, level: int, node: int) -> tuple[int, int]:
+def _children(start: Ints, top: int, node: int) -> tuple[int, int]:
     """Return the first child of a node and the one after the last."""
-    bits = FAN if level > 0 else pool.shape[TOP]
-    first = pool.start[level + 1] + ((node - pool.start[level]) << bits)
+    level = 0
+    while node >= start[level + 1]:
+        level += 1
+    bits = FAN if level > 0 else top
+    first = start[level + 1] + ((node - start[level]) << bits)
     return first, first + (1 << bits)
 
 
 @njit(fastmath=ORDER, **INNER)
-def _enclose(low: Floats, high: Floats, node: int, first: int, last: int) -> None:
-    """Make one side of a node's box hold those of its children."""
+def _enclose(lows: Floats, highs: Floats, first: int, last: int, low: Floats, high: Floats, node: int) -> None:
+    """Make one side of a node's box hold those of its children, or the values of its records."""
     least, greatest = np.inf, -np.inf
     for child in range(first, last):
-        least, greatest = min(least, low[child]), max(greatest, high[child])
+        least, greatest = min(least, lows[child]), max(greatest, highs[child])
     low[node], high[node] = least, greatest
 
 
 @njit(fastmath=ORDER, **INNER)
-def _reach_of(pool: Pool, first: int, last: int) -> float:
-    """Return the greatest reach of some nodes."""
+def _reach_of(reaches: Floats, first: int, last: int) -> float:
+    """Return the greatest reach of some nodes or records."""
     reach = 0.0
     for child in range(first, last):
-        reach = max(reach, pool.reach[child])
+        reach = max(reach, reaches[child])
     return reach
 
 
-@njit(**INNER)
+@njit(**OUTER)
 def _set_centre(pool: Pool) -> None:
     """Make the centroid of the records left the centre."""
-    centre = pool_centroid(pool)
-    for j in range(len(centre)):
-        pool.centre[j] = centre[j]
+    for j in range(len(pool.total)):
+        pool.centre[j] = pool.total[j] / pool.left[0]
     pool.shape[SCANNED] = 0
     levels = pool.shape[LEVELS]
-    block = np.empty(LEAF)
-    for node in range(pool.start[levels], pool.start[levels + 1]):
-        leaf = node - pool.start[levels]
-        block_distances(pool.columns[leaf], 0, pool.left[node], centre, block)
-        reach = 0.0
-        for slot in range(pool.left[node]):
-            pool.radius[leaf, slot] = np.sqrt(block[slot])
-            reach = max(reach, pool.radius[leaf, slot])
-        pool.reach[node] = reach
-    for level in range(levels - 1, -1, -1):
+    for level in range(levels, -1, -1):
         for node in range(pool.start[level], pool.start[level + 1]):
-            first, last = _children(pool, level, node)
-            pool.reach[node] = _reach_of(pool, first, last)
+            first, last = 0, 0
+            reaches = pool.reach
+            if level == levels:
+                leaf = node - pool.start[levels]
+                last = pool.left[node]
+                reaches = pool.radius[leaf]
+                block_distances(pool.columns[leaf], 0, last, pool.centre, reaches)
+                for slot in range(last):
+                    reaches[slot] = np.sqrt(reaches[slot])
+            else:
+                first, last = _children(pool.start, pool.shape[TOP], node)
+            pool.reach[node] = _reach_of(reaches, first, last)
 
 
-@njit(**OUTER)
 def pool_centroid(pool: Pool) -> Floats:
     """Return the mean of the records left."""
-    centre = np.empty(len(pool.total))
-    for j in range(len(centre)):
-        centre[j] = pool.total[j] / pool.left[0]
-    return centre
+    mean: Floats = pool.total / pool.left[0]
+    return mean
 
 
-@njit(**OUTER)
-def pool_take(pool: Pool, records: Ints, group: int, labels: Ints) -> None:
-    """Give records their group and remove them."""
-    for i in range(len(records)):
-        labels[records[i]] = group
-        pool_remove(pool, records[i])
+@njit(**PASTED)
+def pool_mean(pool: Pool) -> Floats:
+    """Return the mean of the records left, in an array of the pool."""
+    mean, total, left = pool.mean, pool.total, pool.left[0]
+    for j in range(len(mean)):
+        mean[j] = total[j] / left
+    return mean
 
 
-@njit(**OUTER)
+@njit(**PASTED)
 def pool_remove(pool: Pool, record: int) -> None:
     """Remove a record; the tree stays tight."""
-    leaf, slot = divmod(pool.place[record], LEAF)
+    place, ids, total, quick, radii = pool.place, pool.ids, pool.total, pool.quick, pool.radius
+    leaf, slot = place[record] // LEAF, place[record] % LEAF
+    left, start, reach, low, high, columns = pool.left, pool.start, pool.reach, pool.low, pool.high, pool.columns[leaf]
     levels = pool.shape[LEVELS]
-    last = pool.left[pool.start[levels] + leaf] - 1
-    d = len(pool.total)
-    gone = np.empty(d)
-    radius = pool.radius[leaf, slot]
-    mover = pool.ids[leaf, last]
-    for j in range(d):
-        gone[j] = pool.columns[leaf, j, slot]
-        pool.total[j] -= gone[j]
-        pool.columns[leaf, j, slot] = pool.columns[leaf, j, last]
-    pool.ids[leaf, slot], pool.radius[leaf, slot] = mover, pool.radius[leaf, last]
-    pool.place[mover] = pool.place[record]
-    pool.place[record] = -1
+    last = left[start[levels] + leaf] - 1
+    mover = ids[leaf, last]
+    # The two change places: what leaves can still be read behind the last.
+    for j in range(len(total)):
+        value = columns[j, slot]
+        total[j] -= value
+        columns[j, slot] = columns[j, last]
+        columns[j, last] = value
+    radius = radii[leaf, slot]
+    radii[leaf, slot] = radii[leaf, last]
+    ids[leaf, slot] = mover
+    place[mover] = place[record]
+    place[record] = -1
     if pool.shape[QUICK]:
-        for j in range(1 + d):
-            pool.quick[leaf, j, slot] = pool.quick[leaf, j, last]
-        _pad(pool, leaf, last)
-    _shrink(pool, leaf, gone, radius)
-
-
-@njit(**INNER)
-def _shrink(pool: Pool, leaf: int, gone: Floats, radius: float) -> None:
-    """Count a record off and make bounds tight again, from its leaf to the root, as far as it touched them."""
-    levels = pool.shape[LEVELS]
-    node = pool.start[levels] + leaf
-    pool.left[node] -= 1
-    touched = radius == pool.reach[node]
+        for j in range(1 + len(total)):
+            quick[leaf, j, slot] = quick[leaf, j, last]
+        _pad(quick[leaf], last)
+    # Make bounds that the record touched tight again, up to the root.
+    node = start[levels] + leaf
+    left[node] = last
+    touched = radius == reach[node]
     if touched:
-        reach = 0.0
-        for slot in range(pool.left[node]):
-            reach = max(reach, pool.radius[leaf, slot])
-        pool.reach[node] = reach
-    for j in range(len(gone)):
-        if gone[j] == pool.low[j, node] or gone[j] == pool.high[j, node]:
+        reach[node] = _reach_of(radii[leaf], 0, last)
+    for j in range(len(columns)):
+        gone = columns[j, last]
+        if gone == low[j, node] or gone == high[j, node]:
             touched = True
-            low, high = np.inf, -np.inf
-            for slot in range(pool.left[node]):
-                low, high = min(low, pool.columns[leaf, j, slot]), max(high, pool.columns[leaf, j, slot])
-            pool.low[j, node], pool.high[j, node] = low, high
+            _enclose(columns[j], columns[j], 0, last, low[j], high[j], node)
     for level in range(levels - 1, -1, -1):
-        node = pool.start[level] + ((node - pool.start[level + 1]) >> (FAN if level > 0 else pool.shape[TOP]))
-        pool.left[node] -= 1
-        if not touched:
-            continue
-        first, last = _children(pool, level, node)
-        touched = radius == pool.reach[node]
+        bits = FAN if level > 0 else pool.shape[TOP]
+        node = start[level] + ((node - start[level + 1]) >> bits)
+        left[node] -= 1
         if touched:
-            pool.reach[node] = _reach_of(pool, first, last)
-        for j in range(len(gone)):
-            if gone[j] == pool.low[j, node] or gone[j] == pool.high[j, node]:
-                touched = True
-                _enclose(pool.low[j], pool.high[j], node, first, last)
+            first = start[level + 1] + ((node - start[level]) << bits)
+            end = first + (1 << bits)
+            touched = radius == reach[node]
+            if touched:
+                reach[node] = _reach_of(reach, first, end)
+            for j in range(len(columns)):
+                gone = columns[j, last]
+                if gone == low[j, node] or gone == high[j, node]:
+                    touched = True
+                    _enclose(low[j], high[j], first, end, low[j], high[j], node)
 
 
-@njit(**OUTER)
-def pool_untidy(pool: Pool) -> bool:
-    """Tell whether half of the records have left since the tree was built; in few columns, most of them."""
-    n, times = pool.left[0], 2 if len(pool.total) > FLAT else 8
-    return bool(pool.shape[LEVELS] > 1 and n > 0 and times * n <= pool.shape[BUILT])
+@njit(**PASTED)
+def pool_untidy(pool: Pool) -> int:
+    """Tell whether `pool_tidy` has something to do: to set the centre anew (1) or the whole tree (2).
+
+    The tree, once half of the records have left, in few columns most of them. The centre, once the centroid's drift
+    away from it has cost as many scans as there are leaves, and a few.
+    """
+    start, shape = pool.start, pool.shape
+    n, levels, times = pool.left[0], shape[LEVELS], 2 if len(pool.total) > FLAT else 8
+    if levels > 1 and n > 0 and times * n <= shape[BUILT]:
+        return 2
+    return int(n > 0 and shape[SCANNED] > start[levels + 1] - start[levels] + PATIENCE)
 
 
-@njit(**OUTER)
 def pool_tidy(pool: Pool) -> None:
-    """Build the tree anew from the records left, in the same arrays, if that pays. Queries stay right without it."""
-    if not pool_untidy(pool):
-        return
-    n, d = pool.left[0], len(pool.total)
-    rows, ids = np.empty((n, d)), np.empty(n, dtype=np.int64)
-    levels = pool.shape[LEVELS]
-    row = 0
-    for node in range(pool.start[levels], pool.start[levels + 1]):
-        leaf = node - pool.start[levels]
-        for slot in range(pool.left[node]):
-            ids[row] = pool.ids[leaf, slot]
-            for j in range(d):
-                rows[row, j] = pool.columns[leaf, j, slot]
-            row += 1
-    _build(rows, ids, pool)
+    """Build the tree anew from the records left, or set its centre anew, if that pays. Queries stay right without."""
+    due = pool_untidy.py_func(pool)
+    if due == 2:
+        levels = pool.shape[LEVELS]
+        sizes = pool.left[pool.start[levels] : pool.start[levels + 1]]
+        held = np.arange(LEAF) < sizes[:, np.newaxis]
+        rows = pool.columns[: len(sizes)].transpose(0, 2, 1)[held]
+        _build(np.ascontiguousarray(rows), pool.ids[: len(sizes)][held], pool)
+    elif due == 1:
+        _set_centre(pool)
 
 
 @njit(**OUTER)
@@ -384,7 +397,7 @@ def squared_distance(a: Floats, b: Floats) -> float:
     return distance
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
 def block_distances(columns: Floats, start: int, size: int, point: Floats, out: Floats) -> None:
     """Write the squared distances from a point to a block of records in columns, as `squared_distance` adds them up."""
     for i in range(size):
@@ -421,45 +434,31 @@ def _scores(quick: Singles, point: Singles, scores: Singles) -> None:
 
 
 @njit(fastmath=LOOSE, **INNER)
-def _least(scores: Singles) -> float:
-    least = scores[0]
-    for i in range(len(scores)):
-        least = min(least, scores[i])
-    return float(least)
-
-
-@njit(fastmath=LOOSE, **INNER)
-def _greatest(scores: Singles) -> float:
-    greatest = scores[0]
-    for i in range(len(scores)):
-        greatest = max(greatest, scores[i])
-    return float(greatest)
-
-
-@njit(**INNER)
-def _quick_point(pool: Pool, point: Floats) -> tuple[Singles, float]:
-    """Return a point from the origin in float32, and its distance to the origin; inf if float32 is of no use."""
-    d = len(point)
-    quick = np.zeros(d + d % 2, dtype=np.float32)
-    square = 0.0
-    for j in range(d):
-        delta = point[j] - pool.origin[j]
-        quick[j] = delta
-        square += delta * delta
-    offset = np.sqrt(square)
-    return quick, offset if pool.shape[QUICK] and offset < GREAT else np.inf
-
-
-@njit(**INNER)
-def _doubt(pool: Pool, leaf: int, offset: float) -> float:
-    """Return how much a squared distance from float32 can be off, for a point at a distance `offset` to the origin.
+def _quick_bound(scores: Singles, d: int, sign: float, offset: float, norm: float) -> float:
+    """Bound `sign` times the squared distances to the records of a leaf from below, the point being at `offset`.
 
     With x and p counted from the origin, |x − p|² = |p|² + 2 (|x|²/2 − x·p). Rounding each number to float32, and each
     sum of d + 1 products, costs at most (d + 4) · UNIT · (|x| + |p|)², whatever the order of the sum.
     """
-    width = offset + pool.norm[leaf]
-    doubt: float = (pool.columns.shape[1] + 8) * UNIT * width * width + TINY
-    return doubt
+    single = np.float32(sign)
+    least = single * scores[0]
+    for i in range(len(scores)):
+        least = min(least, single * scores[i])
+    width = offset + norm
+    bound: float = sign * offset * offset + 2.0 * least - ((d + 8) * UNIT * width * width + TINY)
+    return bound
+
+
+@njit(**INNER)
+def _look_from(origin: Floats, point: Floats, single: Singles) -> float:
+    """Write a point from the origin in float32; return its distance to the origin, inf if float32 is of no use."""
+    square = 0.0
+    for j in range(len(point)):
+        delta = point[j] - origin[j]
+        single[j] = delta
+        square += delta * delta
+    offset = np.sqrt(square)
+    return float(offset if offset < GREAT else np.inf)
 
 
 @njit(**INNER)
@@ -475,14 +474,14 @@ def _insert(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
 
 
 @njit(**INNER)
-def _at_least(pool: Pool, first: int, last: int, point: Floats, out: Floats) -> None:
+def _at_least(low_sides: Floats, high_sides: Floats, first: int, last: int, point: Floats, out: Floats) -> None:
     """Bound the squared distances from a point to the records below some nodes from below."""
     bounds = out[: last - first]
     for i in range(last - first):
         bounds[i] = 0.0
     for j in range(len(point)):
         p = point[j]
-        low, high = pool.low[j, first:last], pool.high[j, first:last]
+        low, high = low_sides[j, first:last], high_sides[j, first:last]
         for i in range(last - first):
             below, above = low[i] - p, p - high[i]
             # Choices by hand become vector instructions, max() becomes branches; so below.
@@ -494,22 +493,32 @@ def _at_least(pool: Pool, first: int, last: int, point: Floats, out: Floats) -> 
 
 
 @njit(fastmath={"contract", "reassoc"}, **INNER)
-def _at_most(pool: Pool, first: int, last: int, ahead: Floats, offset: float, out: Floats) -> None:
+def _at_most(
+    low_sides: Floats,
+    high_sides: Floats,
+    reaches: Floats,
+    middle: Floats,
+    first: int,
+    last: int,
+    ahead: Floats,
+    offset: float,
+    out: Floats,
+) -> None:
     """Bound the same distances from above, `ahead` being the vector from the point to the centre, `offset` its length.
 
     With y = x − c, c the centre and a = c − p, |x − p|² = |a|² + |y|² + 2 a·y, where y lies in a box and |y| is at most
     the reach ρ. For any μ ≥ 0 that is at most |a|² + ρ² + μ ρ² + Σ max (2 a y − μ y²) over each side of the box: the
     best of box and ball in one (a Lagrangian bound). The μ taken suits the ball of all records.
     """
-    bounds, reach = out[: last - first], pool.reach[first:last]
-    mu = 0.6 * offset / pool.reach[0] if pool.reach[0] > 0.0 else 0.0
+    bounds, reach = out[: last - first], reaches[first:last]
+    mu = 0.6 * offset / reaches[0] if reaches[0] > 0.0 else 0.0
     for i in range(last - first):
         width = offset + reach[i]
         bounds[i] = offset * offset + (1.0 + mu) * (reach[i] * reach[i] + ROUNDING * width * width)
     for j in range(len(ahead)):
-        centre, a = pool.centre[j], ahead[j]
+        centre, a = middle[j], ahead[j]
         best = a / mu if mu > 0.0 else np.copysign(np.inf, a)
-        low, high = pool.low[j, first:last], pool.high[j, first:last]
+        low, high = low_sides[j, first:last], high_sides[j, first:last]
         for i in range(last - first):
             least, greatest = low[i] - centre, high[i] - centre
             above = best > least
@@ -520,109 +529,108 @@ def _at_most(pool: Pool, first: int, last: int, ahead: Floats, offset: float, ou
 
 
 @njit(**INNER)
-def _push(bounds: Floats, nodes: Ints, levels: Ints, base: int, top: int, bound: float, node: int, level: int) -> int:
-    """Push a node onto the stack, above `base` in ascending order of the bounds; return the stack's top."""
+def _push(bounds: Floats, nodes: Ints, base: int, top: int, bound: float, node: int) -> None:
+    """Put a node onto the stack, above `base` in ascending order of the bounds, below `top`."""
     t = top
     while t > base and bounds[t] > bound:
-        bounds[t + 1], nodes[t + 1], levels[t + 1] = bounds[t], nodes[t], levels[t]
+        bounds[t + 1], nodes[t + 1] = bounds[t], nodes[t]
         t -= 1
-    bounds[t + 1], nodes[t + 1], levels[t + 1] = bound, node, level
-    return top + 1
+    bounds[t + 1], nodes[t + 1] = bound, node
 
 
-@njit(**OUTER)
+@njit(**PASTED)
 def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> None:
     """Find the records nearest to a point, as many as `near` holds, ascending."""
-    wanted = len(near)
-    for i in range(wanted):
+    left, start, ids, block, scores, fan = pool.left, pool.start, pool.ids, pool.block, pool.scores, pool.fan
+    bounds, nodes = pool.bounds, pool.nodes
+    end = len(near) - 1
+    for i in range(end + 1):
         near[i] = np.inf
         near_ids[i] = NOBODY
-    quick, offset = _quick_point(pool, point)
-    bounds, nodes, levels = np.empty(STACK), np.empty(STACK, dtype=np.int64), np.empty(STACK, dtype=np.int64)
-    block, scores, fan = np.empty(LEAF), np.empty(LEAF, dtype=np.float32), np.empty(1 << FAN)
+    offset = _look_from(pool.origin, point, pool.single) if pool.shape[QUICK] else np.inf
+    leaves = start[pool.shape[LEVELS]]
     # The stack holds bounds with the sign turned: the nearest node is on top.
-    top = _push(bounds, nodes, levels, -1, -1, 0.0, 0, 0)
+    bounds[0], nodes[0], top = 0.0, 0, 0
     while top >= 0:
-        bound, node, level = -bounds[top], nodes[top], levels[top]
+        node = nodes[top]
+        size = left[node]
         top -= 1
-        size = pool.left[node]
-        if bound > near[wanted - 1] or size == 0:
+        if -bounds[top + 1] > near[end] or size == 0:
             continue
-        if level < pool.shape[LEVELS]:
-            first, last = _children(pool, level, node)
-            _at_least(pool, first, last, point, fan)
+        if node < leaves:
+            first, last = _children(start, pool.shape[TOP], node)
+            _at_least(pool.low, pool.high, first, last, point, fan)
             base = top
             for i in range(last - first):
-                if fan[i] <= near[wanted - 1]:
-                    top = _push(bounds, nodes, levels, base, top, -fan[i], first + i, level + 1)
+                if fan[i] <= near[end]:
+                    _push(bounds, nodes, base, top, -fan[i], first + i)
+                    top += 1
             continue
-        leaf = node - pool.start[level]
+        leaf = node - leaves
         if offset < np.inf:
-            _scores(pool.quick[leaf], quick, scores[: _padded(size)])
-            least = offset * offset + 2.0 * _least(scores[: _padded(size)])
-            if least - _doubt(pool, leaf, offset) > near[wanted - 1]:
+            used = scores[: _padded(size)]
+            _scores(pool.quick[leaf], pool.single, used)
+            least = _quick_bound(used, len(point), 1.0, offset, pool.norm[leaf])
+            if least > near[end]:
                 continue
         block_distances(pool.columns[leaf], 0, size, point, block)
         for i in range(size):
-            if block[i] <= near[wanted - 1]:
-                record = pool.ids[leaf, i]
-                if block[i] < near[wanted - 1] or record < near_ids[wanted - 1]:
+            if block[i] <= near[end]:
+                record = ids[leaf, i]
+                if block[i] < near[end] or record < near_ids[end]:
                     _insert(block[i], record, near, near_ids)
 
 
-@njit(**OUTER)
+@njit(**PASTED)
 def pool_farthest(pool: Pool, point: Floats) -> int:
     """Return the record farthest from a point."""
+    left, start, ids, block, scores, fan = pool.left, pool.start, pool.ids, pool.block, pool.scores, pool.fan
+    bounds, nodes, centre, ahead = pool.bounds, pool.nodes, pool.centre, pool.ahead
     farthest, reach, scanned = NOBODY, -1.0, 0
-    quick, offset = _quick_point(pool, point)
-    ahead = np.empty(len(point))
+    offset = _look_from(pool.origin, point, pool.single) if pool.shape[QUICK] else np.inf
+    square = 0.0
     for j in range(len(point)):
-        ahead[j] = pool.centre[j] - point[j]
-    away = np.sqrt(squared_distance(pool.centre, point))
-    bounds, nodes, levels = np.empty(STACK), np.empty(STACK, dtype=np.int64), np.empty(STACK, dtype=np.int64)
-    block, scores, fan = np.empty(LEAF), np.empty(LEAF, dtype=np.float32), np.empty(1 << FAN)
-    top = _push(bounds, nodes, levels, -1, -1, np.inf, 0, 0)
+        ahead[j] = centre[j] - point[j]
+        square += ahead[j] * ahead[j]
+    away = np.sqrt(square)
+    leaves = start[pool.shape[LEVELS]]
+    bounds[0], nodes[0], top = np.inf, 0, 0
     while top >= 0:
-        bound, node, level = bounds[top], nodes[top], levels[top]
+        node = nodes[top]
+        size = left[node]
         top -= 1
-        size = pool.left[node]
-        if bound < reach or size == 0:
+        if bounds[top + 1] < reach or size == 0:
             continue
-        if level < pool.shape[LEVELS]:
-            first, last = _children(pool, level, node)
-            _at_most(pool, first, last, ahead, away, fan)
+        if node < leaves:
+            first, last = _children(start, pool.shape[TOP], node)
+            _at_most(pool.low, pool.high, pool.reach, centre, first, last, ahead, away, fan)
             base = top
             for i in range(last - first):
                 if fan[i] >= reach:
-                    top = _push(bounds, nodes, levels, base, top, fan[i], first + i, level + 1)
+                    _push(bounds, nodes, base, top, fan[i], first + i)
+                    top += 1
             continue
-        leaf = node - pool.start[level]
+        leaf = node - leaves
         scanned += 1
         if offset < np.inf:
-            _scores(pool.quick[leaf], quick, scores[: _padded(size)])
-            greatest = offset * offset + 2.0 * _greatest(scores[: _padded(size)])
-            if greatest + _doubt(pool, leaf, offset) < reach:
+            used = scores[: _padded(size)]
+            _scores(pool.quick[leaf], pool.single, used)
+            least = _quick_bound(used, len(point), -1.0, offset, pool.norm[leaf])
+            if -least < reach:
                 continue
         block_distances(pool.columns[leaf], 0, size, point, block)
         for i in range(size):
             if block[i] >= reach:
-                record = pool.ids[leaf, i]
+                record = ids[leaf, i]
                 if block[i] > reach or record < farthest:
                     farthest, reach = record, block[i]
     pool.shape[LAST] = scanned
     return farthest
 
 
-@njit(**OUTER)
+@njit(**PASTED)
 def pool_farthest_from_centroid(pool: Pool) -> int:
-    """Return the record farthest from the mean of those left.
-
-    The centroid drifts away from the centre as records leave. Once that has cost as many scans as there are leaves, the
-    centre is set anew.
-    """
-    farthest: int = pool_farthest(pool, pool_centroid(pool))
+    """Return the record farthest from the mean of those left, and count what that cost, see `_off_centre`."""
+    farthest: int = pool_farthest(pool, pool_mean(pool))
     pool.shape[SCANNED] += pool.shape[LAST]
-    levels = pool.shape[LEVELS]
-    if pool.shape[SCANNED] > pool.start[levels + 1] - pool.start[levels]:
-        _set_centre(pool)
     return farthest

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
-from shoal.algorithms._pool import pool_farthest_from_centroid, pool_new, pool_tidy
+from shoal.algorithms._pool import OUTER, Pool, pool_farthest_from_centroid, pool_new, pool_tidy, pool_untidy
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -20,20 +20,24 @@ __all__ = ["centroid"]
 
 def centroid(X: Floats, k: int, *, state: State) -> Ints:
     """Group the records by method C; ties go to the lowest record number."""
-    labels: Ints = _centroid(X, k, state)
-    return labels
-
-
-@njit(cache=True, nogil=True)
-def _centroid(X: Floats, k: int, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
     group = 0
     while pool.left[0] >= k and not state[STOP]:
+        group = _centroid(X, k, pool, group, labels, state)
+        pool_tidy(pool)
+    place_leftovers(X, pool.place, group, labels)
+    return labels
+
+
+@njit(**OUTER)
+def _centroid(X: Floats, k: int, pool: Pool, group: int, labels: Ints, state: State) -> int:
+    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
+    while pool.left[0] >= k and not state[STOP]:
         farthest = pool_farthest_from_centroid(pool)
         gather(X, pool, farthest, k, group, labels)
         group += 1
-        pool_tidy(pool)
         state[DONE] += k
-    place_leftovers(X, pool, group, labels)
-    return labels
+        if pool_untidy(pool):
+            break
+    return group

@@ -17,7 +17,17 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._gather import gather, place_leftovers
-from shoal.algorithms._pool import Pool, pool_centroid, pool_farthest, pool_new, pool_tidy, squared_distance
+from shoal.algorithms._pool import (
+    OUTER,
+    PASTED,
+    Pool,
+    pool_centroid,
+    pool_farthest,
+    pool_new,
+    pool_tidy,
+    pool_untidy,
+    squared_distance,
+)
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -26,7 +36,18 @@ __all__ = ["Diameters", "diameter", "diameters_new", "most_distant"]
 
 def diameter(X: Floats, k: int, *, state: State) -> Ints:
     """Group the records by method D; ties go to the pair with the lowest record numbers."""
-    return _diameter(X, k, state)
+    pool = pool_new(X)
+    labels = np.zeros(len(X), dtype=np.int64)
+    diameters = diameters_new(X, pool)
+    group = 0
+    while pool.left[0] >= 2 * k and not state[STOP]:
+        group = _diameter(X, k, pool, diameters, group, labels, state)
+        pool_tidy(pool)
+    if pool.left[0] >= k:
+        labels[pool.place >= 0] = group
+    else:
+        place_leftovers(X, pool.place, group, labels)
+    return labels
 
 
 class Diameters(NamedTuple):
@@ -38,63 +59,55 @@ class Diameters(NamedTuple):
     waiting: Ints  # how many of them are in the heap, in one cell
 
 
-@njit(cache=True, nogil=True)
-def _diameter(X: Floats, k: int, state: State) -> Ints:
-    n = len(X)
-    pool = pool_new(X)
-    labels = np.zeros(n, dtype=np.int64)
-    diameters = diameters_new(X, pool)
-    group = 0
+@njit(**OUTER)
+def _diameter(X: Floats, k: int, pool: Pool, diameters: Diameters, group: int, labels: Ints, state: State) -> int:
+    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
     while pool.left[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
-        gather(X, pool, a, k, group, labels)
-        gather(X, pool, b, k, group + 1, labels)
-        group += 2
-        pool_tidy(pool)
+        for i in range(2):
+            gather(X, pool, b if i else a, k, group, labels)
+            group += 1
         state[DONE] += 2 * k
-    if pool.left[0] >= k:
-        for i in range(n):
-            if pool.place[i] >= 0:
-                labels[i] = group
-    else:
-        place_leftovers(X, pool, group, labels)
-    return labels
+        if pool_untidy(pool):
+            break
+    return group
 
 
-@njit(cache=True, nogil=True)
 def diameters_new(X: Floats, pool: Pool) -> Diameters:
     """Bound each record's farthest distance by the triangle through the centroid, rounded up."""
     n = len(X)
-    centre = pool_centroid(pool)
-    bound = np.empty(n)
-    reach = 0.0
+    diameters = Diameters(np.empty(n), np.full(n, -1), np.arange(n), np.full(1, n))
+    _bound_all(X, pool_centroid(pool), diameters.bound, diameters.heap)
+    return diameters
+
+
+@njit(**OUTER)
+def _bound_all(X: Floats, centre: Floats, bound: Floats, heap: Ints) -> None:
+    n, reach = len(X), 0.0
     for i in range(n):
         bound[i] = np.sqrt(squared_distance(X[i], centre))
         reach = max(reach, bound[i])
     for i in range(n):
         bound[i] = (bound[i] + reach) ** 2 * (1 + 1e-9)
-    heap = np.arange(n)
     for place in range(n // 2 - 1, -1, -1):
         _sink(heap, n, place, bound)
-    return Diameters(bound, np.full(n, -1, dtype=np.int64), heap, np.full(1, n, dtype=np.int64))
 
 
-@njit(cache=True, nogil=True)
+@njit(**PASTED)
 def most_distant(X: Floats, pool: Pool, diameters: Diameters) -> tuple[int, int]:
     """Return the two most distant records left."""
     bound, partner, heap, waiting = diameters
-    while True:
-        a = heap[0]
-        b = partner[a]
+    a, b = heap[0], partner[heap[0]]
+    while pool.place[a] < 0 or b < 0 or pool.place[b] < 0:
         if pool.place[a] < 0:
             waiting[0] -= 1
             heap[0] = heap[waiting[0]]
-        elif b >= 0 and pool.place[b] >= 0:
-            return a, b
         else:
             partner[a] = pool_farthest(pool, X[a])
             bound[a] = squared_distance(X[a], X[partner[a]])
         _sink(heap, waiting[0], 0, bound)
+        a, b = heap[0], partner[heap[0]]
+    return a, b
 
 
 @njit(cache=True, nogil=True)

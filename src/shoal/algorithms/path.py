@@ -16,6 +16,7 @@ from numba import njit
 from shoal.algorithms._gather import gather
 from shoal.algorithms._ordered import best_of_orders
 from shoal.algorithms._pool import (
+    OUTER,
     Pool,
     pool_farthest_from_centroid,
     pool_nearest,
@@ -24,7 +25,7 @@ from shoal.algorithms._pool import (
     squared_distance,
 )
 from shoal.algorithms._tour import tour
-from shoal.algorithms.diameter import diameters_new, most_distant
+from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
 from shoal.algorithms.registry import Outcome
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
@@ -52,11 +53,15 @@ def _orders(X: Floats, k: int, order: str, state: State) -> Iterator[tuple[str, 
             yield name, _maximum_distance(X, k, state)
 
 
-@njit(cache=True, nogil=True)
 def _nearest_point_next(X: Floats, state: State) -> Ints:
     """Start at the record farthest from the centroid and go on to the nearest one left."""
+    order: Ints = _follow(X, pool_new(X), state)
+    return order
+
+
+@njit(**OUTER)
+def _follow(X: Floats, pool: Pool, state: State) -> Ints:
     n = len(X)
-    pool = pool_new(X)
     order = np.arange(n)
     near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
     here = pool_farthest_from_centroid(pool)
@@ -69,41 +74,48 @@ def _nearest_point_next(X: Floats, state: State) -> Ints:
         state[DONE] += 1
         if state[STOP]:
             # What is left follows in any order: the caller is about to give up.
-            order[i + 1 :] = _records_left(pool)
+            order[i + 1 :] = np.flatnonzero(pool.place >= 0)
             break
     return order
 
 
-@njit(cache=True, nogil=True)
 def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
     """Take k records at a time around each of the two most distant ones: one lot from each end of the path inwards."""
-    n = len(X)
     pool = pool_new(X)
-    order, labels = np.arange(n), np.zeros(n, dtype=np.int64)
-    diameters = diameters_new(X, pool)
-    head, tail = 0, n
-    while pool.left[0] >= 2 * k and not state[STOP]:
-        a, b = most_distant(X, pool, diameters)
-        order[head : head + k] = _by_distance(X, X[a], np.sort(gather(X, pool, a, k, 0, labels)))
-        order[tail - k : tail] = _by_distance(X, X[b], np.sort(gather(X, pool, b, k, 0, labels)))[::-1]
-        head += k
-        tail -= k
-        state[DONE] += 2 * k
-    middle = _records_left(pool)
-    order[head:tail] = _by_distance(X, X[order[head - 1] if head > 0 else middle[0]], middle)
+    order, labels = np.arange(len(X)), np.zeros(len(X), dtype=np.int64)
+    head = _both_ends(X, k, pool, diameters_new(X, pool), order, labels, state)
+    middle = np.flatnonzero(pool.place >= 0)
+    if len(middle) < 2 * k:  # else the caller is about to give up
+        _by_distance(X, X[order[head - 1] if head > 0 else middle[0]], middle)
+    order[head : len(X) - head] = middle
     return order
 
 
-@njit(cache=True, nogil=True)
-def _records_left(pool: Pool) -> Ints:
-    return np.flatnonzero(pool.place >= 0)
+@njit(**OUTER)
+def _both_ends(X: Floats, k: int, pool: Pool, diameters: Diameters, order: Ints, labels: Ints, state: State) -> int:
+    """Write the lots into the order; return how many records stand at each end."""
+    head, last = 0, len(X) - 1
+    while pool.left[0] >= 2 * k and not state[STOP]:
+        a, b = most_distant(X, pool, diameters)
+        for end in range(2):
+            seed = b if end else a
+            lot = gather(X, pool, seed, k, 0, labels)
+            _by_distance(X, X[seed], lot)
+            for i in range(k):
+                order[last - head - i if end else head + i] = lot[i]
+        head += k
+        state[DONE] += 2 * k
+    return head
 
 
-@njit(cache=True, nogil=True)
-def _by_distance(X: Floats, point: Floats, records: Ints) -> Ints:
-    """Order records by their distance from a point; ties stay as they are."""
+@njit(**OUTER)
+def _by_distance(X: Floats, point: Floats, records: Ints) -> None:
+    """Order records by their distance from a point, and by number where that ties: few of them."""
     reach = np.empty(len(records))
     for i in range(len(records)):
-        reach[i] = squared_distance(point, X[records[i]])
-    ordered: Ints = records[np.argsort(reach, kind="mergesort")]
-    return ordered
+        record, distance = records[i], squared_distance(point, X[records[i]])
+        t = i
+        while t > 0 and (reach[t - 1] > distance or (reach[t - 1] == distance and records[t - 1] > record)):
+            reach[t], records[t] = reach[t - 1], records[t - 1]
+            t -= 1
+        reach[t], records[t] = distance, record

@@ -14,14 +14,15 @@ from numba import njit
 
 from shoal.algorithms._gather import place_leftovers
 from shoal.algorithms._pool import (
+    OUTER,
     Pool,
     pool_centroid,
     pool_farthest,
     pool_nearest,
     pool_new,
     pool_remove,
-    pool_take,
     pool_tidy,
+    pool_untidy,
 )
 from shoal.algorithms.registry import Outcome
 from shoal.measures import sse
@@ -47,7 +48,6 @@ def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
     return Outcome(labels, facts={"gamma": best})
 
 
-@njit(cache=True, nogil=True)
 def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
@@ -55,41 +55,68 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     centre = pool_centroid(pool)
     group = 0
     while pool.left[0] >= k and not state[STOP]:
-        farthest = pool_farthest(pool, centre)
-        pool_nearest(pool, X[farthest], near, near_ids)
-        pool_take(pool, near_ids, group, labels)
-        if gamma > 0:
-            _extend(X, pool, near_ids, gamma, group, labels)
+        group = _groups(X, pool, centre, gamma, near, near_ids, group, labels, state)
         pool_tidy(pool)
-        group += 1
-    place_leftovers(X, pool, group, labels)
+    place_leftovers(X, pool.place, group, labels)
     return labels
 
 
-@njit(cache=True, nogil=True)
+@njit(**OUTER)
+def _groups(
+    X: Floats,
+    pool: Pool,
+    centre: Floats,
+    gamma: float,
+    near: Floats,
+    near_ids: Ints,
+    group: int,
+    labels: Ints,
+    state: State,
+) -> int:
+    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
+    k = len(near)
+    while pool.left[0] >= k and not state[STOP]:
+        farthest = pool_farthest(pool, centre)
+        pool_nearest(pool, X[farthest], near, near_ids)
+        for i in range(k):
+            labels[near_ids[i]] = group
+            pool_remove(pool, near_ids[i])
+        if gamma > 0:
+            _extend(X, pool, near_ids, gamma, group, labels)
+        group += 1
+        if pool_untidy(pool):
+            break
+    return group
+
+
+@njit(**OUTER)
 def _extend(X: Floats, pool: Pool, records: Ints, gamma: float, group: int, labels: Ints) -> None:
     """Let the group grow to at most 2k−1 records."""
     k = len(records)
     members = np.empty(2 * k - 1, dtype=np.int64)
     neighbour = np.full(2 * k - 1, -1, dtype=np.int64)  # each member's nearest record without a group
     distance = np.empty(2 * k - 1)
-    one, one_id = np.empty(1), np.empty(1, dtype=np.int64)
-    two, two_ids = np.empty(2), np.empty(2, dtype=np.int64)
-    members[:k] = records
+    near, near_ids = np.empty(2), np.empty(2, dtype=np.int64)
+    for m in range(k):
+        members[m] = records[m]
     for size in range(k, 2 * k - 1):
         if pool.left[0] < 2:
             return
         best = 0
-        for m in range(size):
-            if neighbour[m] < 0 or pool.place[neighbour[m]] < 0:
-                pool_nearest(pool, X[members[m]], one, one_id)
-                neighbour[m], distance[m] = one_id[0], one[0]
-            if distance[m] < distance[best] or (distance[m] == distance[best] and neighbour[m] < neighbour[best]):
-                best = m
+        # After the members the candidate: it is itself the nearest, at distance 0; the second is the nearest other.
+        for m in range(size + 1):
+            asks = members[m] if m < size else neighbour[best]
+            if m == size or neighbour[m] < 0 or pool.place[neighbour[m]] < 0:
+                wanted = 1 if m < size else 2
+                pool_nearest(pool, X[asks], near[:wanted], near_ids[:wanted])
+            elif m < size:
+                near_ids[0], near[0] = neighbour[m], distance[m]
+            if m < size:
+                neighbour[m], distance[m] = near_ids[0], near[0]
+                if distance[m] < distance[best] or (distance[m] == distance[best] and neighbour[m] < neighbour[best]):
+                    best = m
         candidate = neighbour[best]
-        # The candidate itself is the nearest, at distance 0; the second is the nearest other.
-        pool_nearest(pool, X[candidate], two, two_ids)
-        if not distance[best] < gamma * gamma * two[1]:
+        if not distance[best] < gamma * gamma * near[1]:
             return
         members[size] = candidate
         labels[candidate] = group

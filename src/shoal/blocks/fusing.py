@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._pool import pool_nearest, pool_new
+from shoal.algorithms._pool import OUTER, Pool, pool_nearest, pool_new
 from shoal.blocks.quantising import Frame, quantise_record
 from shoal.types import Floats, Ints
 
@@ -89,16 +89,18 @@ def _join(block: Ints, one: int, other: int) -> None:
     block[max(one, other)] = min(one, other)
 
 
-@njit(cache=True, nogil=True)
 def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
     """Return the nearest other centroid of each small leaf, and the leaf itself for the others."""
     link = np.arange(len(sizes))
-    if len(sizes) < 2:
-        return link
-    pool = pool_new(centroid)
+    if len(sizes) > 1:
+        _link(centroid, sizes, k, pool_new(centroid), link)
+    return link
+
+
+@njit(**OUTER)
+def _link(centroid: Floats, sizes: Ints, k: int, pool: Pool, link: Ints) -> None:
     near, near_ids = np.empty(2), np.empty(2, dtype=np.int64)
     for leaf in range(len(sizes)):
         if sizes[leaf] < k:
             pool_nearest(pool, centroid[leaf], near, near_ids)
             link[leaf] = near_ids[1] if near_ids[0] == leaf else near_ids[0]
-    return link
