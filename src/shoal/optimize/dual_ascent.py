@@ -1,4 +1,4 @@
-"""Dual ascent: duals for large groups without a linear programme, whose degeneracy stalls it there.
+"""Dual ascent: a first set of duals, and with it a first bound, before any linear programme is solved.
 
 For duals π let f_i be the largest (Σ_G π − c_G)/k over the groups G of k records that hold i: a violation, or slack
 if negative. π − f is feasible, since Σ_{i∈G} f_i ≥ Σ_G π − c_G for every G, so by `shoal.optimize.bounds`

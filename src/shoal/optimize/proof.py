@@ -1,11 +1,12 @@
 """Proof: from a partition to a bound, and to the optimum where the gap lets all groups that matter be listed.
 
 Column generation with cuts gives multipliers and a bound (`shoal.optimize.column_generation`). Let π, μ be repaired,
-so that no reduced cost is negative, and B = Σπ − Σμ the bound they prove. A partition better than the incumbent's SSE U
-consists of groups whose reduced costs sum to less than U − B (sum c_G = Σ r(G) + Σπ − Σ_R μ_R·(groups that meet R),
-and each cut is met at most once): each of its groups has a reduced cost below U − B. If all such groups of k … 2k−1
-records can be listed, the best choice among them, or else the incumbent, is the optimum; the integer programme over
-them is solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
+so that no reduced cost is negative, and B = Σ π_i − Σ_R μ_R ⌊p(R)/q⌋ the bound they prove. A partition fulfils every
+cut, so its SSE is at least B plus the sum of the reduced costs of its groups: if it is at most B + reach, each of its
+groups has a reduced cost within reach. So when all groups of k … 2k−1 records within reach can be listed, and the best
+choice among them has an SSE of at most B + reach, that choice is the optimum, even if no good partition was known
+before. The reach grows step by step, until it finds one or covers the distance to the best partition known. The integer
+programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
 """
 
 from __future__ import annotations
