@@ -169,10 +169,13 @@ class _Search:
         until = None if time_limit is None else self.began + time_limit
         result = prove(self._attempt(), pool_groups(self.pool), until)
         self._take(result.labels)
+        if result.status != "optimal" and until is not None:
+            # A proof that gave up early leaves time to go on from what it found.
+            self.anneal(Budget(max(0.0, until - time.monotonic()), None), 0.1, 1.0, 1.0)
         self.state[DONE] = self.n
         return Outcome(
             self.best,
-            bound=result.bound,
+            bound=min(result.bound or 0.0, self.upper),
             status=result.status,
             facts={**self._facts(), **result.facts},
             certificate=result.certificate,
