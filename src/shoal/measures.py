@@ -75,25 +75,28 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
     [[2.0], [8.0]]
     """
     X = _plain(X)
-    pivot, means = _deviations(X, labels, np.ones(len(X)) if weights is None else _plain(weights))
+    pivot, means = _deviations(X, labels, _count(labels), np.ones(len(X)) if weights is None else _plain(weights))
     centres: Floats = X[pivot] + means
     return centres
 
 
+def _count(labels: Ints) -> int:
+    return int(labels.max()) + 1 if len(labels) else 0
+
+
 @njit(cache=True, nogil=True)
-def _deviations(X: Floats, labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
-    """Return the first record of each group and the (weighted) mean deviation from it.
+def _deviations(X: Floats, labels: Ints, groups: int, weights: Floats) -> tuple[Ints, Floats]:
+    """Return the first record of each of the groups and the (weighted) mean deviation from it.
 
     Such deviations cost no digits under a large offset, and are 0 where values are equal.
     """
     n, d = X.shape
-    groups = labels.max() + 1 if n else 0
-    pivot = np.full(groups, -1, dtype=np.int64)
+    pivot = np.zeros(groups, dtype=np.int64)
     means, total = np.zeros((groups, d)), np.zeros(groups)
     for i in range(n):
+        pivot[labels[n - 1 - i]] = n - 1 - i
+    for i in range(n):
         g = labels[i]
-        if pivot[g] < 0:
-            pivot[g] = i
         total[g] += weights[i]
         for j in range(d):
             means[g, j] += (X[i, j] - X[pivot[g], j]) * weights[i]
@@ -112,7 +115,7 @@ def sse(X: Floats, labels: Ints) -> float:
     2.0
     """
     X = _plain(X)
-    pivot, means = _deviations(X, labels, np.ones(len(X)))
+    pivot, means = _deviations(X, labels, _count(labels), np.ones(len(X)))
     return float(np.square(X - X[pivot[labels]] - means[labels]).sum())
 
 

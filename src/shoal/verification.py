@@ -74,25 +74,18 @@ def identical_records(values: Sequence[NDArray[Any]] | NDArray[Any], strata: NDA
 
 def _column_words(column: NDArray[Any]) -> Words:
     if column.dtype.kind == "f":
-        words: Words = words_of(column.astype(np.float64)[:, None])[:, 0]
-        return words
+        return words_of(column.astype(np.float64))
     if column.dtype.kind not in "iub":
         column = np.unique(column, return_inverse=True)[1]
     return column.astype(np.int64).view(np.uint64)
 
 
-@njit(cache=True, nogil=True)
 def words_of(X: Floats) -> Words:
     """Return the bits of all values: equal words for equal values, −0 and 0 too, and one word for all that is NaN."""
-    words = np.empty(X.shape, dtype=np.uint64)
-    word = np.empty(1)
-    bits = word.view(np.uint64)
-    for i in range(len(X)):
-        for j in range(X.shape[1]):
-            # Adding 0 makes −0 equal 0.
-            word[0] = np.nan if np.isnan(X[i, j]) else X[i, j] + 0.0
-            words[i, j] = bits[0]
-    return words
+    # Adding 0 makes −0 equal 0.
+    numbers = X + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers.view(np.uint64)
 
 
 @njit(cache=True, nogil=True)
@@ -112,7 +105,9 @@ def number_words(words: Words) -> Ints:
     room = 16
     while room < 2 * n:
         room *= 2
-    slots = np.full(room, -1, dtype=np.int64)
+    slots = np.empty(room, dtype=np.int64)
+    for empty in range(room):
+        slots[empty] = -1
     first = np.empty(n, dtype=np.int64)
     labels = np.empty(n, dtype=np.int64)
     groups = 0
