@@ -9,6 +9,8 @@ from shoal.errors import InputError
 
 __all__ = ["available_memory", "peak_bytes", "peak_memory", "read_memory"]
 
+# The most that was resident, and what of it now is pages of files.
+MARKS = {"VmHWM", "RssFile"}
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -38,13 +40,19 @@ def available_memory() -> int:
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has held at a time."""
+    """Return the most memory that this process has held at a time, without the pages of files.
+
+    Those of programs and libraries are shared by all processes and taken back by the system at need; how many of them
+    are counted depends on what it happens to have read before.
+    """
     try:
         # The kernel's mark of this process alone; getrusage's may be inherited from the process that started it.
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        kilobytes = {
+            name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if name in MARKS
+        }
+        return (kilobytes["VmHWM"] - kilobytes["RssFile"]) * 1024
+    except (OSError, KeyError):
         pass
     try:
         import resource
