@@ -1,4 +1,4 @@
-"""The kd-tree of records without a group: every answer against a look at all of them, ties included."""
+"""Records without a group, in a kd-tree or scanned: every answer against a look at all of them, ties included."""
 
 import numpy as np
 import plain
@@ -6,7 +6,8 @@ import pytest
 import slow
 
 import shoal
-from shoal.algorithms import _pool
+from shoal.algorithms import _pool, _scan
+from shoal.algorithms import mdav as mdav_module
 from shoal.measures import canonical_labels
 
 TABLES = {
@@ -70,6 +71,27 @@ def test_queries_in_a_tree_of_several_levels(kind):
     assert pool.shape[_pool.BUILT] < n
 
 
+@pytest.mark.parametrize("kind", [kind for kind in TABLES if kind != "beyond float32"])
+def test_scans_while_records_leave(kind):
+    rng = np.random.default_rng(2)
+    n = 3 * _scan.CHUNK + 17
+    X = TABLES[kind](rng, n)
+    scan = _scan.scan_new(X, 4)
+    left = set(range(n))
+    near, near_ids = np.empty(4), np.empty(4, dtype=np.int64)
+    for record in rng.permutation(n)[: n - 4].tolist():
+        for point in (X[record], X[rng.integers(n)] + rng.normal(size=X.shape[1])):
+            _scan.scan_look(scan, point)
+            _scan.scan_nearest(scan, point, near, near_ids)
+            assert near_ids.tolist() == slow.nearest(X, left, point, 4)
+            assert near.tolist() == [slow.distance(X[i], point) for i in near_ids]
+            assert _scan.scan_farthest(scan, point) == slow.farthest(X, left, point)
+        _scan.scan_remove(scan, record)
+        left.remove(record)
+        assert set(np.flatnonzero(scan.place >= 0).tolist()) == left
+        assert scan.total == pytest.approx(X[sorted(left)].sum(axis=0), rel=1e-9, abs=1e-9 * n * (1 + abs(X).max()))
+
+
 @pytest.mark.parametrize("name", ["mdav", "centroid"])
 def test_methods_over_several_leaves_follow_their_papers(name):
     X = np.random.default_rng(1).integers(-6, 7, (4 * _pool.LEAF + 3, 2)).astype(float)
@@ -77,8 +99,11 @@ def test_methods_over_several_leaves_follow_their_papers(name):
         assert np.array_equal(shoal.partition(X, k, name), canonical_labels(getattr(slow, name)(X.tolist(), k)))
 
 
+@pytest.mark.parametrize("few", [0, 100, mdav_module.FEW])
 @pytest.mark.parametrize("d", [1, 2, 5, 8, 12])
-def test_mdav_equals_the_plain_loop_at_size(d):
+def test_mdav_equals_the_plain_loop_at_size(monkeypatch, d, few):
+    # With a tree to the end, with a scan of the rest, and as it is.
+    monkeypatch.setattr(mdav_module, "FEW", few)
     rng = np.random.default_rng(d)
     for X in (
         rng.normal(size=(6000, d)),

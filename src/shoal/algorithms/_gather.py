@@ -6,26 +6,41 @@ on Knowledge and Data Engineering 17 (2005), Section 4.2.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._pool import OUTER, PASTED, Pool, pool_nearest, pool_remove, squared_distance
+from shoal.algorithms._pool import PASTED, Pool, pool_nearest, pool_remove, squared_distance
 from shoal.types import Floats, Ints
 
-__all__ = ["gather", "place_leftovers"]
+__all__ = ["Lot", "gather", "lot_new", "place_leftovers"]
+
+
+class Lot(NamedTuple):
+    """The group that is gathered, and what gathering writes to."""
+
+    members: Ints  # (k,)
+    total: Floats  # (d,)
+    centre: Floats  # (d,)
+    near: Floats  # (1,)
+    near_ids: Ints  # (1,)
+
+
+def lot_new(d: int, k: int) -> Lot:
+    """Return room for a group."""
+    return Lot(np.empty(k, dtype=np.int64), np.empty(d), np.empty(d), np.empty(1), np.empty(1, dtype=np.int64))
 
 
 @njit(**PASTED)
-def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: Ints) -> Ints:
-    """Grow a group from one record, k−1 times by the record nearest to the group's centroid; return its records."""
+def gather(X: Floats, pool: Pool, lot: Lot, seed_record: int, group: int, labels: Ints) -> None:
+    """Grow a group from one record, k−1 times by the record nearest to the group's centroid."""
+    members, total, centre, near, near_ids = lot
     d = X.shape[1]
-    near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
-    total, centre = np.empty(d), np.empty(d)
     for j in range(d):
         total[j], centre[j] = 0.0, X[seed_record, j]
-    members = np.empty(k, dtype=np.int64)
     record = seed_record
-    for size in range(k):
+    for size in range(len(members)):
         # Where another group took the seed (duplicates): start from what is left beside it.
         if size > 0 or pool.place[record] < 0:
             pool_nearest(pool, centre, near, near_ids)
@@ -36,10 +51,9 @@ def gather(X: Floats, pool: Pool, seed_record: int, k: int, group: int, labels: 
         for j in range(d):
             total[j] += X[record, j]
             centre[j] = total[j] / (size + 1)
-    return members
 
 
-@njit(**OUTER)
+@njit(cache=True, nogil=True)
 def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
     """Add each record left in a pool (`place`) to the group whose centroid (before any such addition) is nearest."""
     d = X.shape[1]

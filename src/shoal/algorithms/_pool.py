@@ -29,11 +29,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.algorithms._select import select_nth
+from shoal.algorithms._vector import greater, lesser
 from shoal.types import Floats, Ints
 
 __all__ = [
     "Pool",
     "block_distances",
+    "insert",
+    "look_from",
     "pool_centroid",
     "pool_farthest",
     "pool_farthest_from_centroid",
@@ -57,12 +60,13 @@ ROUNDING = 1e-9  # far more than the bound by box and ball is rounded, for any s
 UNIT = 2.0**-24  # of a float32
 GREAT, TINY = 1e15, 1e-35  # beyond the first squares leave float32; products below the second vanish in it
 STACK = 256  # levels × children, at most
-ORDER = {"nnan", "nsz", "reassoc"}  # least and greatest are the same in any order
 LOOSE = {"contract", "reassoc", "nnan", "ninf", "nsz"}  # for what is rounded anyhow
 
-# numba's own types do not list the last two: kernels that take a pool compile twice as fast without these wrappers.
-OUTER: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
-INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True}  # for what only kernels call
+# numba's own types do not list all of these. Kernels that take a pool compile twice as fast without wrappers for C and,
+# those that only kernels call, for Python; none asks for memory, so references to arrays need not be counted, which
+# would take longer than a query of a small pool.
+OUTER: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
+INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True}
 # Kernels that take the whole pool become part of their caller's source, and are compiled with it, once.
 PASTED: dict[str, Any] = {"cache": True, "nogil": True, "inline": "always"}
 
@@ -252,21 +256,21 @@ def _children(start: Ints, top: int, node: int) -> tuple[int, int]:
     return first, first + (1 << bits)
 
 
-@njit(fastmath=ORDER, **INNER)
+@njit(**INNER)
 def _enclose(lows: Floats, highs: Floats, first: int, last: int, low: Floats, high: Floats, node: int) -> None:
     """Make one side of a node's box hold those of its children, or the values of its records."""
     least, greatest = np.inf, -np.inf
     for child in range(first, last):
-        least, greatest = min(least, lows[child]), max(greatest, highs[child])
+        least, greatest = lesser(least, lows[child]), greater(greatest, highs[child])
     low[node], high[node] = least, greatest
 
 
-@njit(fastmath=ORDER, **INNER)
+@njit(**INNER)
 def _reach_of(reaches: Floats, first: int, last: int) -> float:
     """Return the greatest reach of some nodes or records."""
     reach = 0.0
     for child in range(first, last):
-        reach = max(reach, reaches[child])
+        reach = greater(reach, reaches[child])
     return reach
 
 
@@ -443,14 +447,14 @@ def _quick_bound(scores: Singles, d: int, sign: float, offset: float, norm: floa
     single = np.float32(sign)
     least = single * scores[0]
     for i in range(len(scores)):
-        least = min(least, single * scores[i])
+        least = lesser(least, single * scores[i])
     width = offset + norm
     bound: float = sign * offset * offset + 2.0 * least - ((d + 8) * UNIT * width * width + TINY)
     return bound
 
 
 @njit(**INNER)
-def _look_from(origin: Floats, point: Floats, single: Singles) -> float:
+def look_from(origin: Floats, point: Floats, single: Singles) -> float:
     """Write a point from the origin in float32; return its distance to the origin, inf if float32 is of no use."""
     square = 0.0
     for j in range(len(point)):
@@ -462,7 +466,7 @@ def _look_from(origin: Floats, point: Floats, single: Singles) -> float:
 
 
 @njit(**INNER)
-def _insert(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
+def insert(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
     """Put a record into the ascending list of the nearest, dropping the last."""
     t = len(near) - 1
     while t > 0 and (near[t - 1] > distance or (near[t - 1] == distance and near_ids[t - 1] > record)):
@@ -547,7 +551,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
     for i in range(end + 1):
         near[i] = np.inf
         near_ids[i] = NOBODY
-    offset = _look_from(pool.origin, point, pool.single) if pool.shape[QUICK] else np.inf
+    offset = look_from(pool.origin, point, pool.single) if pool.shape[QUICK] else np.inf
     leaves = start[pool.shape[LEVELS]]
     # The stack holds bounds with the sign turned: the nearest node is on top.
     bounds[0], nodes[0], top = 0.0, 0, 0
@@ -578,7 +582,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
             if block[i] <= near[end]:
                 record = ids[leaf, i]
                 if block[i] < near[end] or record < near_ids[end]:
-                    _insert(block[i], record, near, near_ids)
+                    insert(block[i], record, near, near_ids)
 
 
 @njit(**PASTED)
@@ -587,7 +591,7 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
     left, start, ids, block, scores, fan = pool.left, pool.start, pool.ids, pool.block, pool.scores, pool.fan
     bounds, nodes, centre, ahead = pool.bounds, pool.nodes, pool.centre, pool.ahead
     farthest, reach, scanned = NOBODY, -1.0, 0
-    offset = _look_from(pool.origin, point, pool.single) if pool.shape[QUICK] else np.inf
+    offset = look_from(pool.origin, point, pool.single) if pool.shape[QUICK] else np.inf
     square = 0.0
     for j in range(len(point)):
         ahead[j] = centre[j] - point[j]

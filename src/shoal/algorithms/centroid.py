@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._gather import gather, place_leftovers
+from shoal.algorithms._gather import Lot, gather, lot_new, place_leftovers
 from shoal.algorithms._pool import OUTER, Pool, pool_farthest_from_centroid, pool_new, pool_tidy, pool_untidy
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
@@ -22,20 +22,21 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
     """Group the records by method C; ties go to the lowest record number."""
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
-    group = 0
+    group, lot = 0, lot_new(X.shape[1], k)
     while pool.left[0] >= k and not state[STOP]:
-        group = _centroid(X, k, pool, group, labels, state)
+        group = _centroid(X, pool, lot, group, labels, state)
         pool_tidy(pool)
     place_leftovers(X, pool.place, group, labels)
     return labels
 
 
 @njit(**OUTER)
-def _centroid(X: Floats, k: int, pool: Pool, group: int, labels: Ints, state: State) -> int:
+def _centroid(X: Floats, pool: Pool, lot: Lot, group: int, labels: Ints, state: State) -> int:
     """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
+    k = len(lot.members)
     while pool.left[0] >= k and not state[STOP]:
         farthest = pool_farthest_from_centroid(pool)
-        gather(X, pool, farthest, k, group, labels)
+        gather(X, pool, lot, farthest, group, labels)
         group += 1
         state[DONE] += k
         if pool_untidy(pool):

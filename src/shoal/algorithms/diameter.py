@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._gather import gather, place_leftovers
+from shoal.algorithms._gather import Lot, gather, lot_new, place_leftovers
 from shoal.algorithms._pool import (
     OUTER,
     PASTED,
@@ -39,9 +39,9 @@ def diameter(X: Floats, k: int, *, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
     diameters = diameters_new(X, pool)
-    group = 0
+    group, lot = 0, lot_new(X.shape[1], k)
     while pool.left[0] >= 2 * k and not state[STOP]:
-        group = _diameter(X, k, pool, diameters, group, labels, state)
+        group = _diameter(X, pool, diameters, lot, group, labels, state)
         pool_tidy(pool)
     if pool.left[0] >= k:
         labels[pool.place >= 0] = group
@@ -60,12 +60,13 @@ class Diameters(NamedTuple):
 
 
 @njit(**OUTER)
-def _diameter(X: Floats, k: int, pool: Pool, diameters: Diameters, group: int, labels: Ints, state: State) -> int:
+def _diameter(X: Floats, pool: Pool, diameters: Diameters, lot: Lot, group: int, labels: Ints, state: State) -> int:
     """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
+    k = len(lot.members)
     while pool.left[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
         for i in range(2):
-            gather(X, pool, b if i else a, k, group, labels)
+            gather(X, pool, lot, b if i else a, group, labels)
             group += 1
         state[DONE] += 2 * k
         if pool_untidy(pool):

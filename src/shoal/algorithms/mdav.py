@@ -1,8 +1,9 @@
 """MDAV, maximum distance to average vector: groups of k around the two extremes, from the outside in.
 
 J. Domingo-Ferrer and V. Torra, Ordinal, continuous and heterogeneous k-anonymity through microaggregation,
-Data Mining and Knowledge Discovery 11 (2005). Four queries of the records left for every two groups, each of
-which a kd-tree cuts short: O(d n²/k) time at worst, near O(n log n) for few columns; O(n d) memory.
+Data Mining and Knowledge Discovery 11 (2005). Four queries of the records left for every two groups. A kd-tree cuts
+them short while there are many records, three scans answer them once there are few. O(d n²/k) time at worst, near
+O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from shoal.algorithms._pool import (
+    GREAT,
     LAST,
     OUTER,
     SCANNED,
@@ -23,31 +25,47 @@ from shoal.algorithms._pool import (
     pool_tidy,
     pool_untidy,
 )
+from shoal.algorithms._scan import Scan, scan_farthest, scan_look, scan_nearest, scan_new, scan_remove
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
 __all__ = ["mdav"]
 
+FEW = 1500  # records and as many more for each column: fewer are scanned
+
 
 def mdav(X: Floats, k: int, *, state: State) -> Ints:
     """Group the records by MDAV; ties go to the lowest record number."""
-    pool = pool_new(X)
-    labels = np.zeros(len(X), dtype=np.int64)
+    n, d = X.shape
+    labels = np.zeros(n, dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    group = 0
-    while pool.left[0] >= 2 * k and not state[STOP]:
-        group = _mdav(X, pool, near, near_ids, group, labels, state)
-        pool_tidy(pool)
-    state[DONE] += pool.left[0]
-    labels[pool.place >= 0] = group
+    few = FEW * (1 + d) if np.ptp(X) < GREAT / d else 0
+    total, left, group = None, np.arange(n), 0
+    if n > few:
+        pool = pool_new(X)
+        while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
+            group = _by_tree(X, pool, few, near, near_ids, group, labels, state)
+            pool_tidy(pool)
+        total, left = pool.total, np.flatnonzero(pool.place >= 0)
+    if few > 0 and not state[STOP]:
+        scan = scan_new(X[left], k, total)
+        found = np.zeros(len(left), dtype=np.int64)
+        last = _by_scan(scan, np.empty(d), near, near_ids, found, state)
+        found[scan.place >= 0] = last
+        labels[left] = found + group
+    else:
+        labels[left] = group
+    state[DONE] = n
     return labels
 
 
 @njit(**OUTER)
-def _mdav(X: Floats, pool: Pool, near: Floats, near_ids: Ints, group: int, labels: Ints, state: State) -> int:
-    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
+def _by_tree(
+    X: Floats, pool: Pool, few: int, near: Floats, near_ids: Ints, group: int, labels: Ints, state: State
+) -> int:
+    """Form groups until few records are left or the pool is to be tidied; return the number of the next group."""
     k = len(near)
-    while pool.left[0] >= 2 * k and not state[STOP]:
+    while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
         left = pool.left[0]
         # r is the farthest from the centroid, s the farthest from r while r's group is still there.
         r, s, point = 0, 0, pool_mean(pool)
@@ -64,4 +82,26 @@ def _mdav(X: Floats, pool: Pool, near: Floats, near_ids: Ints, group: int, label
         state[DONE] += left - pool.left[0]
         if pool_untidy(pool):
             break
+    return group
+
+
+@njit(**OUTER)
+def _by_scan(scan: Scan, point: Floats, near: Floats, near_ids: Ints, labels: Ints, state: State) -> int:
+    """Form groups until less than two are left; return the number of the last one."""
+    k, group, look, extreme = len(near), 0, 0, 0
+    while scan.left[0] >= 2 * k and not state[STOP]:
+        # Looks are from the centroid, from r and from s, by turns; the third only if three groups were left.
+        for j in range(len(point)):
+            point[j] = scan.total[j] / scan.left[0] if look == 0 else scan.X[extreme, j]
+        scan_look(scan, point)
+        if look < 2:
+            extreme = scan_farthest(scan, point)
+        if look > 0:
+            scan_nearest(scan, point, near, near_ids)
+            for j in range(k):
+                labels[near_ids[j]] = group
+                scan_remove(scan, near_ids[j])
+            group += 1
+            state[DONE] += k
+        look = (look + 1) % 3
     return group

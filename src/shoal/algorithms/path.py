@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._gather import gather
+from shoal.algorithms._gather import Lot, gather, lot_new
 from shoal.algorithms._ordered import best_of_orders
 from shoal.algorithms._pool import (
     OUTER,
@@ -55,15 +55,17 @@ def _orders(X: Floats, k: int, order: str, state: State) -> Iterator[tuple[str, 
 
 def _nearest_point_next(X: Floats, state: State) -> Ints:
     """Start at the record farthest from the centroid and go on to the nearest one left."""
-    order: Ints = _follow(X, pool_new(X), state)
+    pool, order = pool_new(X), np.arange(len(X))
+    found = _follow(X, pool, np.empty(1), np.empty(1, dtype=np.int64), order, state)
+    # What is left follows in any order: the caller is about to give up.
+    order[found:] = np.flatnonzero(pool.place >= 0)
     return order
 
 
 @njit(**OUTER)
-def _follow(X: Floats, pool: Pool, state: State) -> Ints:
+def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, state: State) -> int:
+    """Write the order; return how many records stand in it."""
     n = len(X)
-    order = np.arange(n)
-    near, near_ids = np.empty(1), np.empty(1, dtype=np.int64)
     here = pool_farthest_from_centroid(pool)
     for i in range(n):
         order[i] = here
@@ -73,45 +75,46 @@ def _follow(X: Floats, pool: Pool, state: State) -> Ints:
             here = near_ids[0]
         state[DONE] += 1
         if state[STOP]:
-            # What is left follows in any order: the caller is about to give up.
-            order[i + 1 :] = np.flatnonzero(pool.place >= 0)
-            break
-    return order
+            return i + 1
+    return n
 
 
 def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
     """Take k records at a time around each of the two most distant ones: one lot from each end of the path inwards."""
     pool = pool_new(X)
     order, labels = np.arange(len(X)), np.zeros(len(X), dtype=np.int64)
-    head = _both_ends(X, k, pool, diameters_new(X, pool), order, labels, state)
+    lot, reach = lot_new(X.shape[1], k), np.empty(2 * k)
+    head = _both_ends(X, pool, diameters_new(X, pool), lot, reach, order, labels, state)
     middle = np.flatnonzero(pool.place >= 0)
     if len(middle) < 2 * k:  # else the caller is about to give up
-        _by_distance(X, X[order[head - 1] if head > 0 else middle[0]], middle)
+        _by_distance(X, X[order[head - 1] if head > 0 else middle[0]], middle, reach)
     order[head : len(X) - head] = middle
     return order
 
 
 @njit(**OUTER)
-def _both_ends(X: Floats, k: int, pool: Pool, diameters: Diameters, order: Ints, labels: Ints, state: State) -> int:
+def _both_ends(
+    X: Floats, pool: Pool, diameters: Diameters, lot: Lot, reach: Floats, order: Ints, labels: Ints, state: State
+) -> int:
     """Write the lots into the order; return how many records stand at each end."""
+    k = len(lot.members)
     head, last = 0, len(X) - 1
     while pool.left[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
         for end in range(2):
             seed = b if end else a
-            lot = gather(X, pool, seed, k, 0, labels)
-            _by_distance(X, X[seed], lot)
+            gather(X, pool, lot, seed, 0, labels)
+            _by_distance(X, X[seed], lot.members, reach)
             for i in range(k):
-                order[last - head - i if end else head + i] = lot[i]
+                order[last - head - i if end else head + i] = lot.members[i]
         head += k
         state[DONE] += 2 * k
     return head
 
 
 @njit(**OUTER)
-def _by_distance(X: Floats, point: Floats, records: Ints) -> None:
-    """Order records by their distance from a point, and by number where that ties: few of them."""
-    reach = np.empty(len(records))
+def _by_distance(X: Floats, point: Floats, records: Ints, reach: Floats) -> None:
+    """Order records by their distance from a point (`reach`), and by number where that ties: few of them."""
     for i in range(len(records)):
         record, distance = records[i], squared_distance(point, X[records[i]])
         t = i

@@ -9,6 +9,8 @@ each γ: O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -48,14 +50,31 @@ def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
     return Outcome(labels, facts={"gamma": best})
 
 
+class _Growth(NamedTuple):
+    """What a growing group writes to."""
+
+    members: Ints  # (2k−1,)
+    neighbour: Ints  # (2k−1,): each member's nearest record without a group
+    distance: Floats  # (2k−1,): to it, squared
+    near: Floats  # (2,)
+    near_ids: Ints
+
+
 def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
+    growth = _Growth(
+        np.empty(2 * k - 1, dtype=np.int64),
+        np.empty(2 * k - 1, dtype=np.int64),
+        np.empty(2 * k - 1),
+        np.empty(2),
+        np.empty(2, dtype=np.int64),
+    )
     centre = pool_centroid(pool)
     group = 0
     while pool.left[0] >= k and not state[STOP]:
-        group = _groups(X, pool, centre, gamma, near, near_ids, group, labels, state)
+        group = _groups(X, pool, centre, gamma, growth, near, near_ids, group, labels, state)
         pool_tidy(pool)
     place_leftovers(X, pool.place, group, labels)
     return labels
@@ -67,6 +86,7 @@ def _groups(
     pool: Pool,
     centre: Floats,
     gamma: float,
+    growth: _Growth,
     near: Floats,
     near_ids: Ints,
     group: int,
@@ -82,7 +102,7 @@ def _groups(
             labels[near_ids[i]] = group
             pool_remove(pool, near_ids[i])
         if gamma > 0:
-            _extend(X, pool, near_ids, gamma, group, labels)
+            _extend(X, pool, growth, near_ids, gamma, group, labels)
         group += 1
         if pool_untidy(pool):
             break
@@ -90,13 +110,12 @@ def _groups(
 
 
 @njit(**OUTER)
-def _extend(X: Floats, pool: Pool, records: Ints, gamma: float, group: int, labels: Ints) -> None:
+def _extend(X: Floats, pool: Pool, growth: _Growth, records: Ints, gamma: float, group: int, labels: Ints) -> None:
     """Let the group grow to at most 2k−1 records."""
     k = len(records)
-    members = np.empty(2 * k - 1, dtype=np.int64)
-    neighbour = np.full(2 * k - 1, -1, dtype=np.int64)  # each member's nearest record without a group
-    distance = np.empty(2 * k - 1)
-    near, near_ids = np.empty(2), np.empty(2, dtype=np.int64)
+    members, neighbour, distance, near, near_ids = growth
+    for m in range(2 * k - 1):
+        neighbour[m] = -1
     for m in range(k):
         members[m] = records[m]
     for size in range(k, 2 * k - 1):

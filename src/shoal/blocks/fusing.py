@@ -93,13 +93,12 @@ def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
     """Return the nearest other centroid of each small leaf, and the leaf itself for the others."""
     link = np.arange(len(sizes))
     if len(sizes) > 1:
-        _link(centroid, sizes, k, pool_new(centroid), link)
+        _link(centroid, sizes, k, pool_new(centroid), np.empty(2), np.empty(2, dtype=np.int64), link)
     return link
 
 
 @njit(**OUTER)
-def _link(centroid: Floats, sizes: Ints, k: int, pool: Pool, link: Ints) -> None:
-    near, near_ids = np.empty(2), np.empty(2, dtype=np.int64)
+def _link(centroid: Floats, sizes: Ints, k: int, pool: Pool, near: Floats, near_ids: Ints, link: Ints) -> None:
     for leaf in range(len(sizes)):
         if sizes[leaf] < k:
             pool_nearest(pool, centroid[leaf], near, near_ids)
