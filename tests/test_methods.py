@@ -144,7 +144,7 @@ def test_seed_001_v_mdav_figures(reference):
         ({"method": "v-mdav", "gamma": -1}, "'gamma' of method 'v-mdav' must be at least 0, got -1"),
         ({"method": "v-mdav", "gamma": "much"}, "must be of type float, got 'much'"),
         ({"method": "individual-ranking", "ranking": "best"}, "must be one of univariate, fixed, got 'best'"),
-        ({"method": "mdav", "gamma": 1}, "it has none"),
+        ({"method": "centroid", "gamma": 1}, "it has none"),
         ({"method": "univariate"}, "groups one column, got 2"),
         ({"k": 1}, "'k' must be at least 2, got 1"),
         ({"k": 9}, "k=9, but the table has 8 records"),

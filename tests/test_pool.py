@@ -6,9 +6,10 @@ import pytest
 import slow
 
 import shoal
-from shoal.algorithms import _pool, _scan
+from shoal.algorithms import _foresight, _pool, _scan
 from shoal.algorithms import mdav as mdav_module
 from shoal.measures import canonical_labels
+from shoal.progress import fresh_state
 
 TABLES = {
     "smooth": lambda rng, n: rng.normal(size=(n, 3)),
@@ -111,3 +112,31 @@ def test_mdav_equals_the_plain_loop_at_size(monkeypatch, d, few):
         rng.lognormal(0, 2, (6000, d)) + 1e9,
     ):
         assert np.array_equal(shoal.partition(X, 4, "mdav"), canonical_labels(plain.mdav(X, 4)))
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("d", [2, 6, 10])
+def test_threads_do_not_change_the_groups_of_mdav(monkeypatch, d, threads):
+    monkeypatch.setattr(mdav_module, "MANY", 0)
+    monkeypatch.setattr(mdav_module, "FEW", 20)
+    rng = np.random.default_rng(d)
+    for X in (
+        rng.normal(size=(8000, d)),
+        rng.integers(0, 9, (8000, d)).astype(float),
+        np.repeat(rng.lognormal(0, 2, (2000, d)), 4, axis=0),
+    ):
+        for k in (3, 10):
+            labels = shoal.partition(X, k, "mdav", threads=threads)
+            assert np.array_equal(labels, shoal.partition(X, k, "mdav", threads=1))
+
+
+def test_most_of_what_is_foreseen_is_of_use():
+    X = np.random.default_rng(0).normal(size=(8000, 10))
+    pool = _pool.pool_new(X)
+    labels, state = np.zeros(len(X), dtype=np.int64), fresh_state()
+    near, near_ids = np.empty(5), np.empty(5, dtype=np.int64)
+    with _foresight.Seer(X, pool, 5, 2) as seer:
+        seer.look()
+        assert seer.ahead.known[_foresight.ROWS] == _foresight.LEAST
+        mdav_module._by_tree(X, pool, seer.ahead, 10, near, near_ids, 0, labels, state)
+        assert seer.ahead.known[_foresight.USED] > _foresight.LEAST / 2

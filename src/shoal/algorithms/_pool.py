@@ -45,6 +45,7 @@ __all__ = [
     "pool_new",
     "pool_remove",
     "pool_tidy",
+    "pool_twin",
     "pool_untidy",
     "squared_distance",
 ]
@@ -295,6 +296,12 @@ def _set_centre(pool: Pool) -> None:
             else:
                 first, last = _children(pool.start, pool.shape[TOP], node)
             pool.reach[node] = _reach_of(reaches, first, last)
+
+
+def pool_twin(pool: Pool) -> Pool:
+    """Return the same pool with arrays of its own for queries to write to; what `shape` holds must be kept the same."""
+    own = ("shape", "mean", "ahead", "single", "scores", "block", "fan", "bounds", "nodes")
+    return pool._replace(**{name: getattr(pool, name).copy() for name in own})
 
 
 def pool_centroid(pool: Pool) -> Floats:

@@ -8,9 +8,12 @@ O(n log n) for few columns; O(n d) memory.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from numba import njit
 
+from shoal.algorithms._foresight import ROWS, TURNS, USED, Foresight, Seer, take_listed
 from shoal.algorithms._pool import (
     GREAT,
     LAST,
@@ -31,55 +34,73 @@ from shoal.types import Floats, Ints, State
 
 __all__ = ["mdav"]
 
+MANY = 5_000_000  # records times the square of the columns, from which on a query is worth a second thread
 FEW = 1500  # records and as many more for each column: fewer are scanned
 
 
-def mdav(X: Floats, k: int, *, state: State) -> Ints:
-    """Group the records by MDAV; ties go to the lowest record number."""
+def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints:
+    """Group the records by MDAV; ties go to the lowest record number. Threads do not change the groups."""
     n, d = X.shape
     labels = np.zeros(n, dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    few = FEW * (1 + d) if np.ptp(X) < GREAT / d else 0
+    # Squares of larger numbers leave float32.
+    few = FEW * (1 + d) if np.ptp(X) < GREAT / d else 2 * k
     total, left, group = None, np.arange(n), 0
     if n > few:
         pool = pool_new(X)
-        while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
-            group = _by_tree(X, pool, few, near, near_ids, group, labels, state)
-            pool_tidy(pool)
+        with Seer(X, pool, k, threads or os.cpu_count() or 1 if n * d * d >= MANY else 1) as seer:
+            while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
+                seer.look()
+                group = _by_tree(X, pool, seer.ahead, few, near, near_ids, group, labels, state)
+                pool_tidy(pool)
         total, left = pool.total, np.flatnonzero(pool.place >= 0)
-    if few > 0 and not state[STOP]:
+    found = np.zeros(len(left), dtype=np.int64)
+    if len(left) >= 2 * k and not state[STOP]:
         scan = scan_new(X[left], k, total)
-        found = np.zeros(len(left), dtype=np.int64)
         last = _by_scan(scan, np.empty(d), near, near_ids, found, state)
         found[scan.place >= 0] = last
-        labels[left] = found + group
-    else:
-        labels[left] = group
-    state[DONE] = n
+    labels[left] = group + found
+    state[DONE] += np.count_nonzero(found == found.max())
     return labels
 
 
 @njit(**OUTER)
 def _by_tree(
-    X: Floats, pool: Pool, few: int, near: Floats, near_ids: Ints, group: int, labels: Ints, state: State
+    X: Floats,
+    pool: Pool,
+    ahead: Foresight,
+    few: int,
+    near: Floats,
+    near_ids: Ints,
+    group: int,
+    labels: Ints,
+    state: State,
 ) -> int:
-    """Form groups until few records are left or the pool is to be tidied; return the number of the next group."""
+    """Form groups until few records are left, the pool is to be tidied or to be looked ahead; return the next group."""
     k = len(near)
-    while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
-        left = pool.left[0]
+    while pool.left[0] >= max(few, 2 * k) and ahead.known[TURNS] and not state[STOP]:
+        left, row, known = pool.left[0], -1, False
         # r is the farthest from the centroid, s the farthest from r while r's group is still there.
         r, s, point = 0, 0, pool_mean(pool)
         for i in range(2):
-            r, s = s, pool_farthest(pool, point)
+            if i == 1:
+                row = ahead.row[s]
+                known = row >= 0 and pool.place[ahead.farthest[row]] >= 0
+            r, s = s, ahead.farthest[row] if known else pool_farthest(pool, point)
             point = X[s]
             pool.shape[SCANNED] += pool.shape[LAST] * (1 - i)
         for i in range(2 if left >= 3 * k else 1):
-            pool_nearest(pool, X[s if i else r], near, near_ids)
+            listed = known if i else row >= 0
+            if not listed or not take_listed(ahead.near[row, i], pool.place, near_ids):
+                pool_nearest(pool, X[s if i else r], near, near_ids)
             for j in range(k):
                 labels[near_ids[j]] = group
                 pool_remove(pool, near_ids[j])
             group += 1
         state[DONE] += left - pool.left[0]
+        # What was foreseen has been used up once an extreme is not among it.
+        ahead.known[USED] += row >= 0
+        ahead.known[TURNS] -= ahead.known[TURNS] if ahead.known[ROWS] and row < 0 else 1
         if pool_untidy(pool):
             break
     return group

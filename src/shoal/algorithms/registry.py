@@ -214,6 +214,7 @@ _ENTRIES = (
         cost="O(d n²/k)",
         function="mdav:mdav",
         sizes="fixed",
+        options=(Option("threads", int, None, "threads for large tables; all cores if not given", minimum=1),),
     ),
     Method(
         name="v-mdav",

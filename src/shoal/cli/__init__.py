@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
@@ -42,8 +43,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             typer.secho(f"shoal: {error}", err=True, fg=typer.colors.RED)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            typer.secho("shoal: interrupted; nothing was released", err=True, fg=typer.colors.RED)
-            raise typer.Exit(130) from None
+            raise typer.Exit(_tell_interrupt()) from None
 
     return run
 
@@ -65,7 +65,15 @@ def main() -> None:
     """Run a command: exit code 0 done, 1 refused for a reason that is printed, 2 wrong usage, 130 interrupted."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     signal.signal(signal.SIGTERM, _interrupt)
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # before a command has begun
+        sys.exit(_tell_interrupt())
+
+
+def _tell_interrupt() -> int:
+    typer.secho("shoal: interrupted; nothing was released", err=True, fg=typer.colors.RED)
+    return 130
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
