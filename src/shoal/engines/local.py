@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -275,15 +274,20 @@ class _Run:
         shuffle.remove("order", "released", *({"group"} & set(shuffle.shapes)))
 
     def _write_parquet(self, path: Path, pieces: Iterator[Path], dictionary: list[str]) -> None:
-        from pyarrow import feather
+        import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
 
-        first = next(pieces)
-        with ParquetWriter(path, feather.read_table(str(first)).schema, use_dictionary=dictionary) as writer:
-            for piece in chain([first], pieces):
-                table = feather.read_table(str(piece), memory_map=True)
-                writer.write_table(table, row_group_size=max(1, len(table)))
+        writer: Any = None
+        try:
+            for piece in pieces:
+                with pa.memory_map(str(piece)) as file:
+                    table = pa.ipc.open_file(file).read_all()
+                    writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
+                    writer.write_table(table, row_group_size=max(1, len(table)))
                 piece.unlink()
+        finally:
+            if writer is not None:
+                writer.close()
 
     def _write_labels(self, path: Path, parts: int) -> None:
         """Write the group of each record and its size, in the order of the input; groups count from block to block."""

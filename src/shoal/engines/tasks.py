@@ -21,7 +21,7 @@ from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target, write_array
-from shoal.engines.sources import Source, read_schema
+from shoal.engines.sources import Source, column_types, read_schema
 from shoal.errors import InputError
 from shoal.measures import Scaling, group_sizes, squared_errors
 from shoal.progress import fresh_state
@@ -298,7 +298,7 @@ def finish(
     values = shuffle.answers(part, "released")
     source = job.source
     schema = read_schema(source.parts[part].path)
-    types = pl.DataFrame(schema.empty_table()).schema
+    types = column_types(schema)
     table = source.parts[part].read([name for name in source.names if name not in complete])
     frame = pl.DataFrame(table)
     kept = released_records(job, frame) if job.drop else np.arange(len(values))
@@ -309,7 +309,6 @@ def finish(
     if csv:
         return _finish_csv(job, part, given.with_columns(new).select(source.names), given)
     import pyarrow as pa
-    from pyarrow import feather
 
     released = {series.name: series.to_arrow() for series in new}
     if job.drop:
@@ -319,7 +318,8 @@ def finish(
     fields = [schema.field(name).with_type(column.type) for name, column in zip(source.names, columns, strict=True)]
     path = job.folder / f"output-{part}.arrow"
     whole = pa.table(columns, schema=pa.schema(fields, metadata=schema.metadata))
-    feather.write_feather(whole, str(path), compression="uncompressed")
+    with pa.ipc.new_file(str(path), whole.schema) as file:
+        file.write_table(whole)
     return path
 
 

@@ -24,7 +24,8 @@ from shoal.types import State
 __all__ = ["Workers", "WorkersError"]
 
 TRIES = 3
-# One thread a process, in every library; memory goes back to the system when it is freed.
+# One thread a process, in every library. Arrays of a part are kept for the next one when they are freed: the system
+# takes longer to hand out new pages than a task to fill them. Larger ones go back at once.
 QUIET = {
     "POLARS_MAX_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -32,7 +33,8 @@ QUIET = {
     "ARROW_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": "1000000",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
 }
 
 
