@@ -195,7 +195,7 @@ class _Run:
                 self._verify(temporary, int(starts[-1]))
             if self.labels is not None:
                 self._write_labels(self.labels, len(staged))
-        processes, peaks = workers.processes, [peak_bytes(), *workers.peaks]
+        processes, peaks = workers.processes, [peak_bytes(), *workers.peaks()]
         facts = {
             **blocks.facts,
             "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
