@@ -163,6 +163,11 @@ class _Run:
         tasks = ((*held, function, arguments) for held in self._held())
         return self.workers.reduce(look, tasks, combine)
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function in a worker."""
+        (result,) = self.workers.map(function, [arguments])
+        return result
+
     def release(self, target: Path) -> Release:
         """Do it all."""
         job, workers = self.job, self.workers
