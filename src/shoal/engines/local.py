@@ -53,7 +53,7 @@ from shoal.engines.tasks import (
     stage,
     warm,
 )
-from shoal.engines.workers import Workers
+from shoal.engines.workers import Nursery, Workers
 from shoal.errors import FileError, InputError
 from shoal.grouping import check_k
 from shoal.progress import watch
@@ -101,8 +101,9 @@ def mask_files(
     encoding: str | None,
     decimal: str | None,
     progress: bool,
+    nursery: Nursery | None = None,
 ) -> Release:
-    """Mask a table on disk; see `shoal.mask`."""
+    """Mask a table on disk; see `shoal.mask`. `nursery`: where worker processes come from, if it is there already."""
     if output is None:
         raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
     target = Path(output)
@@ -118,7 +119,7 @@ def mask_files(
     with folder_beside(target) as folder:
 
         def run(state: State) -> Release:
-            with Workers(processes, state) as workers:
+            with Workers(processes, state, nursery) as workers:
                 source = open_source(
                     paths,
                     folder,

@@ -34,6 +34,7 @@ __all__ = [
     "Masked",
     "Numbers",
     "Staged",
+    "begin",
     "bucket_of_words",
     "count_bucket",
     "finish",
@@ -87,6 +88,13 @@ class Bucket(NamedTuple):
     totals: Floats
     rounding: Floats  # what rounding to integers added to the errors
     sizes: Ints  # how many groups there are of each size
+
+
+def begin() -> None:
+    """Load what all tasks and kernels need, whatever the table."""
+    import pyarrow.parquet  # noqa: F401
+
+    bounds(np.zeros((1, 1)))
 
 
 def warm(asked: Request, d: int) -> bool:

@@ -22,6 +22,10 @@ def serve() -> None:
     _output = os.dup(1)
     os.dup2(2, 1)
     answers = os.fdopen(_output, "wb")
+    # Before anything is asked: whoever started this process is busy importing too.
+    from shoal.engines.tasks import begin
+
+    begin()
     tasks = sys.stdin.buffer
     while True:
         try:

@@ -18,17 +18,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from shoal.engines.memory import peak_bytes
 from shoal.engines.worker import fork
 from shoal.errors import ShoalError
 from shoal.progress import DONE, STOP
-from shoal.types import State
 
-__all__ = ["Workers", "WorkersError"]
+if TYPE_CHECKING:
+    from shoal.types import State
+
+__all__ = ["Nursery", "Workers", "WorkersError", "hatch"]
 
 TRIES = 3
 FORKS = sys.platform == "linux"
@@ -134,6 +136,20 @@ class Nursery:
         self._socket.close()
 
 
+@contextmanager
+def hatch(data: object, engine: str | None, memory: object) -> Iterator[Nursery | None]:
+    """Start a nursery if a table will be masked by processes for certain; it imports what they need meanwhile."""
+    asked = engine == "local" or (engine is None and memory is not None)
+    if not (FORKS and asked and isinstance(data, (str, os.PathLike))):
+        yield None
+        return
+    nursery = Nursery()
+    try:
+        yield nursery
+    finally:
+        nursery.close()
+
+
 class Forked:
     """A worker process that is a fork of another."""
 
@@ -170,13 +186,13 @@ class Forked:
 class Workers:
     """Processes that run tasks: functions at module level with arguments that can be pickled."""
 
-    def __init__(self, processes: int, state: State) -> None:
+    def __init__(self, processes: int, state: State, nursery: Nursery | None = None) -> None:
         self._state = state
         self._all: list[Spawned | Forked] = []
         self._lock = threading.Lock()
         self._closed = False
         self._first: tuple[Callable[..., bool], Sequence[Any]] | None = None  # what a nursery does before it is forked
-        self._nursery = Nursery() if FORKS else None
+        self._nursery = nursery or (Nursery() if FORKS else None)
         self.processes = processes
         # None is a process that is still to be started.
         self._idle: queue.SimpleQueue[Spawned | Forked | None] = queue.SimpleQueue()
