@@ -64,6 +64,7 @@ from shoal.types import Ints, State
 __all__ = ["is_beyond_memory", "mask_files"]
 
 RECORDS = 250_000  # of a part and of a bucket, where memory allows
+COUNTED = 60_000  # of a bucket that is counted: most of it stays in the processor's cache
 PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
 LEAST = 60_000_000  # bytes that it needs to work with
 
@@ -324,7 +325,7 @@ class _Run:
         shapes = {"words": ("uint64", len(job.columns))}
         if job.asked.by:
             shapes["codes"] = ("int64", 1)
-        shuffle = Shuffle(folder, "count", starts, -(-n // self._rows()), shapes)
+        shuffle = Shuffle(folder, "count", starts, -(-n // min(COUNTED, self._rows())), shapes)
         shuffle.create()
         dealt = list(self.workers.map(spill_for_counting, ((*part, shuffle) for part in self._parts(job))))
         strata, _ = number_cells([cells for _, cells in dealt])
