@@ -35,6 +35,9 @@ class Parts:
             total = combine(total, result)
         return total
 
+    def call(self, function, *arguments):
+        return function(*arguments)
+
     def assign(self, blocks):
         return np.concatenate([assign(i, X, roots, blocks) for i, (X, roots) in enumerate(self.parts)])
 

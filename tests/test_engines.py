@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import shoal
 from shoal.cli import app
 from shoal.demo import firms
-from shoal.engines import local
+from shoal.engines import local, workers
 from shoal.engines.local import is_beyond_memory
 from shoal.engines.memory import read_memory
 from shoal.engines.shuffle import Shuffle
@@ -147,7 +147,7 @@ def kill_workers(pids, delays):
     """Kill a worker process some time after one has come up, whatever it is doing then; once for each delay."""
 
     def alive():
-        return [process for process in pids["workers"] if process.poll() is None]
+        return [process for process in pids["workers"] if process.pid not in pids["killed"]]
 
     pids["killed"] = set()
     for delay in delays:
@@ -159,6 +159,15 @@ def kill_workers(pids, delays):
             pids["killed"].add(process.pid)
 
 
+@pytest.fixture(params=["forked", "spawned"])
+def kind(request, monkeypatch):
+    """How workers come to be; spawned is the way of all systems but Linux."""
+    if request.param == "forked" and not workers.FORKS:
+        pytest.skip("no forks")
+    monkeypatch.setattr(workers, "FORKS", request.param == "forked")
+
+
+@pytest.mark.usefixtures("kind")
 def test_a_killed_worker_is_replaced(table, tmp_path, monkeypatch):
     table.write_parquet(tmp_path / "in.parquet", row_group_size=500)
     pids = {"workers": [], "stop": False}
@@ -180,16 +189,30 @@ def test_a_killed_worker_is_replaced(table, tmp_path, monkeypatch):
     assert_frame_equal(pl.read_parquet(tmp_path / "out.parquet"), expected.data, check_exact=True)
 
 
+@pytest.mark.usefixtures("kind")
 def test_workers_that_keep_dying_are_an_error():
-    with Workers(1, fresh_state()) as workers, pytest.raises(WorkersError, match="died 3 times"):
-        list(workers.map(os._exit, [(1,)]))
+    with Workers(1, fresh_state()) as pool, pytest.raises(WorkersError, match=r"died 3 times .* exit code 7"):
+        list(pool.map(os._exit, [(7,)]))
 
 
+@pytest.mark.usefixtures("kind")
 def test_errors_of_a_worker_arrive():
-    with Workers(1, fresh_state()) as workers:
+    with Workers(1, fresh_state()) as pool:
         with pytest.raises(InputError, match="'memory' must be a size"):
-            list(workers.map(read_memory, [("much",)]))
-        assert list(workers.map(read_memory, [("1KB",), ("2KB",)])) == [1000, 2000]
+            list(pool.map(read_memory, [("much",)]))
+        assert list(pool.map(read_memory, [("1KB",), ("2KB",)])) == [1000, 2000]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no forks")
+def test_a_killed_nursery_is_replaced():
+    with Workers(1, fresh_state()) as pool:
+        pool.prepare(bool, (0,))
+        first = list(pool.map(os.getpid, [()]))
+        pool._nursery.process.kill()
+        assert list(pool.map(os.getpid, [()])) == first
+        with pytest.raises(WorkersError, match="died 3 times"):
+            list(pool.map(os._exit, [(1,)]))
+        assert list(pool.map(os.getpid, [()])) != first
 
 
 def test_nothing_is_released_unverified(table, tmp_path, monkeypatch):
@@ -320,13 +343,15 @@ def test_the_memory_limit_is_kept_by_all_processes_together(tmp_path):
     assert parquet.read_metadata(tmp_path / "out.parquet").num_rows == n
 
 
+@pytest.mark.usefixtures("kind")
 def test_processes_that_compiled_are_replaced():
-    with Workers(1, fresh_state()) as workers:
-        first = list(workers.map(os.getpid, [()]))
-        workers.prepare(bool, (0,))
-        assert list(workers.map(os.getpid, [()])) == first
-        workers.prepare(bool, (1,))
-        assert list(workers.map(os.getpid, [()])) != first
+    with Workers(1, fresh_state()) as pool:
+        origin = os.getpid if pool._nursery is None else os.getppid
+        first = list(pool.map(origin, [()]))
+        pool.prepare(bool, (0,))
+        assert list(pool.map(origin, [()])) == first
+        pool.prepare(bool, (1,))
+        assert list(pool.map(origin, [()])) != first
 
 
 def test_the_engine_is_chosen_by_size(table, tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
     """
     X = _plain(X)
     pivot, means = _deviations(X, labels, _count(labels), np.ones(len(X)) if weights is None else _plain(weights))
-    centres: Floats = X[pivot] + means
+    centres: Floats = np.take(X, pivot, axis=0) + means
     return centres
 
 

@@ -1,8 +1,8 @@
 """From records to blocks, in a few passes that only count: moments, rounds of the tree, sums of its leaves.
 
-Whoever holds the records offers one operation, `reduce`: run a function on every part of them and combine the
-results. All results here are exact counts and sums, so parts may be of any size and order. The functions are plain
-ones at module level: they travel to other processes as they are.
+Whoever holds the records offers `reduce`: run a function on every part of them and combine the results. All results
+are exact counts and sums, so parts may be of any size and order. The functions are plain ones at module level: they
+travel to other processes as they are.
 """
 
 from __future__ import annotations
@@ -118,6 +118,9 @@ class Records(Protocol):
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Combine ``function(part number, X, roots, *arguments)`` of all parts."""
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, run where kernels are loaded already."""
+
 
 @dataclass(frozen=True)
 class InMemory:
@@ -129,6 +132,10 @@ class InMemory:
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Run the function on all records."""
         return function(0, self.X, self.roots, *arguments)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run the function here."""
+        return function(*arguments)
 
 
 class Extent(NamedTuple):
@@ -192,14 +199,15 @@ def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
             if sample is None:
                 sample = records.reduce(_sample, _combine_samples, max(1, int(extent.sizes.sum()) // SAMPLE))
             share = len(sample[0]) / int(extent.sizes.sum())
-            tree = deepen(tree, sample[0], sample[1], frame, share, rule.L, rule.split)
+            tree = records.call(deepen, tree, sample[0], sample[1], frame, share, rule.L, rule.split)
             cells = records.reduce(_count, combine_counts, frame, tree)
-        tree = grow(tree, cells, d, rule.L, rule.split)
+        tree = records.call(grow, tree, cells, d, rule.L, rule.split)
         rounds += 1
     tree, owner = _in_order(tree, len(extent.sizes))
     block = np.arange(len(tree.sizes))
     if (tree.sizes < rule.k).any():
-        block = fuse(tree.sizes, records.reduce(_sums, operator.add, frame, tree), owner, scale.spread, rule.k)
+        sums = records.reduce(_sums, operator.add, frame, tree)
+        block = records.call(fuse, tree.sizes, sums, owner, scale.spread, rule.k)
     # Records of one cell cannot be told apart: a leaf full of them is chopped. A small leaf never links two large ones,
     # so a block has at most one such leaf; the others of the block go with its first piece.
     chopped = (tree.same > 0) & (tree.sizes > rule.L)

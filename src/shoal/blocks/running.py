@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -84,18 +85,21 @@ def group_blocks(
     labels = np.empty(len(Z), dtype=np.int64)
 
     def run(members: Ints) -> Ints:
-        present = np.flatnonzero(~np.isnan(Z[members[0]]))
-        if state[STOP] or not len(present):
+        missing = np.isnan(Z[members[0]])
+        if state[STOP] or missing.all():
             return np.zeros(len(members), dtype=np.int64)
         share = share_options(entry, options, len(members) / records, parallel or workers)
-        X = np.ascontiguousarray(Z[np.ix_(members, present)])
+        X = np.take(Z, members, axis=0)
+        if missing.any():
+            X = np.ascontiguousarray(X[:, ~missing])
         found: Ints = entry.run(X, k, share, seed=seed, state=state).labels
         return found
 
     members = [order[a:b] for a, b in pairwise(starts)]
     offset = 0
-    with ThreadPoolExecutor(workers) as pool:
-        for rows, found in zip(members, pool.map(run, members), strict=True):
+    # One thread needs no pool: handing over a block takes as long as a small one.
+    with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
+        for rows, found in zip(members, map(run, members) if pool is None else pool.map(run, members), strict=True):
             labels[rows] = found + offset
             offset += int(found.max()) + 1
     return labels

@@ -111,7 +111,8 @@ def count_cells(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
         np.empty((room, d), dtype=np.uint64),
         np.empty((room, d), dtype=np.uint64),
     )
-    cells = _count(X, roots, frame, tree, slots, found)
+    nodes = _descend(X, roots, frame, tree) if tree.children.any() else roots
+    cells = _count(X, nodes, frame, tree, slots, found)
     order = np.argsort(found.keys[:cells])
     return Counts(found.keys[order], found.counts[order], found.low[order], found.high[order])
 
@@ -257,56 +258,35 @@ def _code(q: Cells, bit: int, width: int) -> np.uint64:
     return code
 
 
-# Handing over the arrays of a tree would take longer than finding the child.
-@njit(cache=True, nogil=True, inline="always")
-def _descend(q: Cells, root: int, tree: Tree) -> int:
-    """Return the open node that a record falls in, or −1 − leaf."""
-    node = root
-    while node >= 0 and tree.children[node]:
-        low, high = tree.first[node], tree.first[node] + tree.children[node] - 1
-        if low < high:
-            code = _code(q, tree.bit[node], tree.width[node])
-            # Where most cells are occupied, a child stands where its code says.
-            guess = low + np.int64(code) if tree.width[node] >= 0 and code <= np.uint64(high - low) else low
-            if tree.start[guess] == code:
-                low = high = guess
-            while low < high:
-                middle = (low + high + 1) // 2
-                if tree.start[middle] <= code:
-                    low = middle
-                else:
-                    high = middle - 1
-        node = tree.target[low]
-    return node
-
-
 @njit(cache=True, nogil=True)
-def _count(X: Floats, roots: Ints, frame: Frame, tree: Tree, slots: Ints, found: Counts) -> int:
+def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, found: Counts) -> int:
     """Fill the counts by a hash table of open addresses; return how many cells there are."""
     n, d = X.shape
+    bit, width = tree.bit, tree.width
+    keys, counts, lowest, highest = found
     last = len(slots) - 1
     q = np.empty(d, dtype=np.uint64)
     cells = 0
     for i in range(n):
-        quantise_record(X[i], frame, q)
-        node = _descend(q, roots[i], tree)
+        node = nodes[i]
         if node < 0:
             continue
-        key = np.uint64(node) << CODE | _code(q, tree.bit[node], tree.width[node])
+        quantise_record(X[i], frame, q)
+        key = np.uint64(node) << CODE | _code(q, bit[node], width[node])
         slot = np.int64((key * HASH) >> HASH_SHIFT) & last
-        while slots[slot] >= 0 and found.keys[slots[slot]] != key:
+        while slots[slot] >= 0 and keys[slots[slot]] != key:
             slot = (slot + 1) & last
         cell = slots[slot]
         if cell < 0:
             cell = slots[slot] = cells
-            found.keys[cell] = key
+            keys[cell] = key
             for j in range(d):
-                found.low[cell, j] = found.high[cell, j] = q[j]
+                lowest[cell, j] = highest[cell, j] = q[j]
             cells += 1
-        found.counts[cell] += 1
+        counts[cell] += 1
         for j in range(d):
-            found.low[cell, j] = min(found.low[cell, j], q[j])
-            found.high[cell, j] = max(found.high[cell, j], q[j])
+            lowest[cell, j] = min(lowest[cell, j], q[j])
+            highest[cell, j] = max(highest[cell, j], q[j])
     return cells
 
 
@@ -370,12 +350,36 @@ def _cuts(nodes: Ints, codes: Cells, before: Ints, width: Ints, step: int, L: in
     return cuts[:found]
 
 
-@njit(cache=True, nogil=True)
 def locate(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
     """Return the leaf of each record."""
-    leaves = np.empty(len(X), dtype=np.int64)
+    leaves: Ints = -1 - _descend(X, roots, frame, tree)
+    return leaves
+
+
+# Finding a child takes less time than handing over arrays, or taking them out of a tuple: all of it is one loop.
+@njit(cache=True, nogil=True)
+def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
+    """Return the open node that each record falls in, or −1 − leaf."""
+    bit, width, first, children, start, target, _, _ = tree
+    nodes = np.empty(len(X), dtype=np.int64)
     q = np.empty(X.shape[1], dtype=np.uint64)
     for i in range(len(X)):
         quantise_record(X[i], frame, q)
-        leaves[i] = -1 - _descend(q, roots[i], tree)
-    return leaves
+        node = roots[i]
+        while node >= 0 and children[node]:
+            low, high = first[node], first[node] + children[node] - 1
+            if low < high:
+                code = _code(q, bit[node], width[node])
+                # Where most cells are occupied, a child stands where its code says.
+                guess = low + np.int64(code) if width[node] >= 0 and code <= np.uint64(high - low) else low
+                if start[guess] == code:
+                    low = high = guess
+                while low < high:
+                    middle = (low + high + 1) // 2
+                    if start[middle] <= code:
+                        low = middle
+                    else:
+                        high = middle - 1
+            node = target[low]
+        nodes[i] = node
+    return nodes

@@ -179,6 +179,10 @@ class _Run:
             held = [delayed(combine)(a, b) for a, b in zip(held[0::2], held[1::2], strict=False)] + odd
         return self._dask.compute(held[0])[0]
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function here."""
+        return function(*arguments)
+
     def verify(self, released: Sequence[Any], buckets: int) -> None:
         """Count every group in the partitions that are about to be handed out."""
         delayed = self._dask.delayed

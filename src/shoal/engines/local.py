@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,7 @@ from shoal.engines.tasks import (
     stage,
     warm,
 )
-from shoal.engines.workers import Workers
+from shoal.engines.workers import Nursery, Workers
 from shoal.errors import FileError, InputError
 from shoal.grouping import check_k
 from shoal.progress import watch
@@ -65,6 +64,7 @@ from shoal.types import Ints, State
 __all__ = ["is_beyond_memory", "mask_files"]
 
 RECORDS = 250_000  # of a part and of a bucket, where memory allows
+COUNTED = 60_000  # of a bucket that is counted: most of it stays in the processor's cache
 PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
 LEAST = 60_000_000  # bytes that it needs to work with
 
@@ -102,8 +102,9 @@ def mask_files(
     encoding: str | None,
     decimal: str | None,
     progress: bool,
+    nursery: Nursery | None = None,
 ) -> Release:
-    """Mask a table on disk; see `shoal.mask`."""
+    """Mask a table on disk; see `shoal.mask`. `nursery`: where worker processes come from, if it is there already."""
     if output is None:
         raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
     target = Path(output)
@@ -119,7 +120,7 @@ def mask_files(
     with folder_beside(target) as folder:
 
         def run(state: State) -> Release:
-            with Workers(processes, state) as workers:
+            with Workers(processes, state, nursery) as workers:
                 source = open_source(
                     paths,
                     folder,
@@ -164,6 +165,11 @@ class _Run:
         tasks = ((*held, function, arguments) for held in self._held())
         return self.workers.reduce(look, tasks, combine)
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function in a worker."""
+        (result,) = self.workers.map(function, [arguments])
+        return result
+
     def release(self, target: Path) -> Release:
         """Do it all."""
         job, workers = self.job, self.workers
@@ -196,7 +202,7 @@ class _Run:
                 self._verify(temporary, int(starts[-1]))
             if self.labels is not None:
                 self._write_labels(self.labels, len(staged))
-        processes, peaks = workers.processes, [peak_bytes(), *workers.peaks]
+        processes, peaks = workers.processes, [peak_bytes(), *workers.peaks()]
         facts = {
             **blocks.facts,
             "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
@@ -275,15 +281,20 @@ class _Run:
         shuffle.remove("order", "released", *({"group"} & set(shuffle.shapes)))
 
     def _write_parquet(self, path: Path, pieces: Iterator[Path], dictionary: list[str]) -> None:
-        from pyarrow import feather
+        import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
 
-        first = next(pieces)
-        with ParquetWriter(path, feather.read_table(str(first)).schema, use_dictionary=dictionary) as writer:
-            for piece in chain([first], pieces):
-                table = feather.read_table(str(piece), memory_map=True)
-                writer.write_table(table, row_group_size=max(1, len(table)))
+        writer: Any = None
+        try:
+            for piece in pieces:
+                with pa.memory_map(str(piece)) as file:
+                    table = pa.ipc.open_file(file).read_all()
+                    writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
+                    writer.write_table(table, row_group_size=max(1, len(table)))
                 piece.unlink()
+        finally:
+            if writer is not None:
+                writer.close()
 
     def _write_labels(self, path: Path, parts: int) -> None:
         """Write the group of each record and its size, in the order of the input; groups count from block to block."""
@@ -314,7 +325,7 @@ class _Run:
         shapes = {"words": ("uint64", len(job.columns))}
         if job.asked.by:
             shapes["codes"] = ("int64", 1)
-        shuffle = Shuffle(folder, "count", starts, -(-n // self._rows()), shapes)
+        shuffle = Shuffle(folder, "count", starts, -(-n // min(COUNTED, self._rows())), shapes)
         shuffle.create()
         dealt = list(self.workers.map(spill_for_counting, ((*part, shuffle) for part in self._parts(job))))
         strata, _ = number_cells([cells for _, cells in dealt])

@@ -18,7 +18,16 @@ from shoal.tables.files import CSV, PARQUET
 
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
-__all__ = ["Part", "Source", "find_paths", "open_source", "read_schema", "record_bytes", "stored_bytes"]
+__all__ = [
+    "Part",
+    "Source",
+    "column_types",
+    "find_paths",
+    "open_source",
+    "read_schema",
+    "record_bytes",
+    "stored_bytes",
+]
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,7 @@ def open_source(
         if not read_schema(path).equals(schema):
             raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
     parts = _parquet_parts(paths, folder, rows, run)
-    kinds = pl.DataFrame(schema.empty_table()).schema
+    kinds = column_types(schema)
     numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
     return Source(parts, tuple(schema.names), numeric, None)
 
@@ -172,6 +181,14 @@ def read_schema(path: Path) -> Any:
         raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
     except PermissionError as error:
         raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
+
+
+def column_types(schema: Any) -> pl.Schema:
+    """Return the types of the columns of an Arrow schema."""
+    import pyarrow as pa
+
+    # Not schema.empty_table(): it imports pandas, which takes as long as everything else that a process imports.
+    return pl.DataFrame(pa.Table.from_batches([], schema=schema)).schema
 
 
 def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:

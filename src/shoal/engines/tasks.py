@@ -21,7 +21,7 @@ from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target, write_array
-from shoal.engines.sources import Source, read_schema
+from shoal.engines.sources import Source, column_types, read_schema
 from shoal.errors import InputError
 from shoal.measures import Scaling, group_sizes, squared_errors
 from shoal.progress import fresh_state
@@ -34,6 +34,7 @@ __all__ = [
     "Masked",
     "Numbers",
     "Staged",
+    "begin",
     "bucket_of_words",
     "count_bucket",
     "finish",
@@ -87,6 +88,13 @@ class Bucket(NamedTuple):
     totals: Floats
     rounding: Floats  # what rounding to integers added to the errors
     sizes: Ints  # how many groups there are of each size
+
+
+def begin() -> None:
+    """Load what all tasks and kernels need, whatever the table."""
+    import pyarrow.parquet  # noqa: F401
+
+    bounds(np.zeros((1, 1)))
 
 
 def warm(asked: Request, d: int) -> bool:
@@ -298,7 +306,7 @@ def finish(
     values = shuffle.answers(part, "released")
     source = job.source
     schema = read_schema(source.parts[part].path)
-    types = pl.DataFrame(schema.empty_table()).schema
+    types = column_types(schema)
     table = source.parts[part].read([name for name in source.names if name not in complete])
     frame = pl.DataFrame(table)
     kept = released_records(job, frame) if job.drop else np.arange(len(values))
@@ -309,7 +317,6 @@ def finish(
     if csv:
         return _finish_csv(job, part, given.with_columns(new).select(source.names), given)
     import pyarrow as pa
-    from pyarrow import feather
 
     released = {series.name: series.to_arrow() for series in new}
     if job.drop:
@@ -319,7 +326,8 @@ def finish(
     fields = [schema.field(name).with_type(column.type) for name, column in zip(source.names, columns, strict=True)]
     path = job.folder / f"output-{part}.arrow"
     whole = pa.table(columns, schema=pa.schema(fields, metadata=schema.metadata))
-    feather.write_feather(whole, str(path), compression="uncompressed")
+    with pa.ipc.new_file(str(path), whole.schema) as file:
+        file.write_table(whole)
     return path
 
 

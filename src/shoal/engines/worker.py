@@ -1,7 +1,7 @@
 """A worker process: reads tasks from its input, answers each on its output, and ends when the input does.
 
-A process of its own rather than a fork: nothing of the caller's program is run again or copied, and it may be killed
-at any time.
+A process of its own rather than a fork of the caller: nothing of the caller's program is run again or copied, and it
+may be killed at any time. A worker can be asked to fork itself, which takes no time once it has imported everything.
 """
 
 from __future__ import annotations
@@ -10,16 +10,22 @@ import os
 import pickle
 import sys
 
-from shoal.engines.memory import peak_bytes
+__all__ = ["fork", "serve"]
 
-__all__ = ["serve"]
+_output = 1  # where answers go
 
 
 def serve() -> None:
     """Answer tasks until there are no more."""
+    global _output  # noqa: PLW0603  (a fork redirects it)
     # What a library prints must not get between the answers.
-    answers = os.fdopen(os.dup(1), "wb")
+    _output = os.dup(1)
     os.dup2(2, 1)
+    answers = os.fdopen(_output, "wb")
+    # Before anything is asked: whoever started this process is busy importing too.
+    from shoal.engines.tasks import begin
+
+    begin()
     tasks = sys.stdin.buffer
     while True:
         try:
@@ -27,12 +33,28 @@ def serve() -> None:
         except EOFError:
             return
         try:
-            answer = True, function(*arguments), peak_bytes()
+            answer = True, function(*arguments)
         except Exception as error:  # noqa: BLE001  (raised again in the caller's process)
-            answer = False, error, peak_bytes()
+            answer = False, error
         pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
         answers.flush()
 
 
+def fork(nursery: int) -> int:
+    """Become two processes: the new one serves the socket that came through another; return its number, in both."""
+    import socket
+
+    with socket.socket(fileno=os.dup(nursery)) as channel:
+        _, (end,), _, _ = socket.recv_fds(channel, 1, 1)
+    number = os.fork()
+    if not number:
+        os.dup2(end, 0)
+        os.dup2(end, _output)
+    os.close(end)
+    return number or os.getpid()
+
+
 if __name__ == "__main__":
+    # Under its own name too, for tasks of this module.
+    sys.modules["shoal.engines.worker"] = sys.modules["__main__"]
     serve()

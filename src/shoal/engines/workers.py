@@ -2,6 +2,9 @@
 
 Each process is driven by a thread that sends it one task after the other. A process that dies is replaced and its task
 is run again; tasks write whole files under fixed names, so that running one twice does no harm.
+
+On Linux, workers are forks of a nursery: one process that is started as a program, imports everything and loads the
+kernels, and does nothing else, so that there is one thread to fork. Elsewhere each worker is a program of its own.
 """
 
 from __future__ import annotations
@@ -9,22 +12,31 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
+from shoal.engines.memory import peak_bytes
+from shoal.engines.worker import fork
 from shoal.errors import ShoalError
 from shoal.progress import DONE, STOP
-from shoal.types import State
 
-__all__ = ["Workers", "WorkersError"]
+if TYPE_CHECKING:
+    from shoal.types import State
+
+__all__ = ["Nursery", "Workers", "WorkersError", "hatch"]
 
 TRIES = 3
-# One thread a process, in every library; memory goes back to the system when it is freed.
+FORKS = sys.platform == "linux"
+GONE = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # what talking to a dead process raises
+# One thread a process, in every library. Arrays of a part are kept for the next one when they are freed: the system
+# takes longer to hand out new pages than a task to fill them. Larger ones go back at once.
 QUIET = {
     "POLARS_MAX_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -32,7 +44,8 @@ QUIET = {
     "ARROW_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": "1000000",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
 }
 
 
@@ -40,19 +53,151 @@ class WorkersError(ShoalError):
     """A task could not be finished because its processes kept dying."""
 
 
+class Spawned:
+    """A worker process that was started as a program."""
+
+    def __init__(self, *, inherit: Sequence[int] = ()) -> None:
+        # A session of its own: Ctrl-C reaches the caller, which ends the workers.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "shoal.engines.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **QUIET},
+            start_new_session=True,
+            pass_fds=inherit,
+        )
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
+        """Run a task; return whether it was done, and its result or the error."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise EOFError
+        return _ask(self._process.stdin, self._process.stdout, function, task)
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+
+    def wait(self) -> int:
+        """Return the exit code once the process is gone."""
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Close what connects the process."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError, ValueError):
+                if pipe is not None:
+                    pipe.close()
+
+
+class Nursery:
+    """A process that has imported everything and loaded the kernels once; workers are forks of it."""
+
+    def __init__(self) -> None:
+        self._socket, end = socket.socketpair()
+        self._lock = threading.Lock()
+        self._number = end.fileno()
+        with end:
+            self.process = Spawned(inherit=[end.fileno()])
+
+    def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
+        """Run a task; return whether it was done, and its result or the error."""
+        with self._lock:
+            return self.process.ask(function, task)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns in the process that is forked."""
+        done, value = self.ask(function, arguments)
+        if not done:
+            raise value
+        return value
+
+    def fork(self) -> Forked:
+        """Return a new worker."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                socket.send_fds(self._socket, [b" "], [theirs.fileno()])
+                self.run(fork, self._number)
+            return Forked(self, ours)
+        except GONE:
+            ours.close()
+            raise
+
+    def close(self) -> None:
+        """End it; its workers have ended before."""
+        self.process.kill()
+        self.process.wait()
+        self.process.close()
+        self._socket.close()
+
+
+@contextmanager
+def hatch(data: object, engine: str | None, memory: object) -> Iterator[Nursery | None]:
+    """Start a nursery if a table will be masked by processes for certain; it imports what they need meanwhile."""
+    asked = engine == "local" or (engine is None and memory is not None)
+    if not (FORKS and asked and isinstance(data, (str, os.PathLike))):
+        yield None
+        return
+    nursery = Nursery()
+    try:
+        yield nursery
+    finally:
+        nursery.close()
+
+
+class Forked:
+    """A worker process that is a fork of another."""
+
+    def __init__(self, nursery: Nursery, channel: socket.socket) -> None:
+        self._nursery, self._socket = nursery, channel
+        self._tasks, self._answers = channel.makefile("wb"), channel.makefile("rb")
+        # A fork returns in both processes.
+        self.pid: int = pickle.load(self._answers)[1]  # noqa: S301  (from a process that we started)
+
+    def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
+        """Run a task; return whether it was done, and its result or the error."""
+        return _ask(self._tasks, self._answers, function, task)
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        # Its number is not given to another before the nursery has waited for it.
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Return the exit code once the process is gone."""
+        try:
+            return os.waitstatus_to_exitcode(self._nursery.run(os.waitpid, self.pid, 0)[1])
+        except GONE:
+            return -signal.SIGKILL
+
+    def close(self) -> None:
+        """Close what connects the process."""
+        for file in (self._tasks, self._answers, self._socket):
+            with suppress(OSError, ValueError):
+                file.close()
+
+
 class Workers:
     """Processes that run tasks: functions at module level with arguments that can be pickled."""
 
-    def __init__(self, processes: int, state: State) -> None:
+    def __init__(self, processes: int, state: State, nursery: Nursery | None = None) -> None:
         self._state = state
-        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
-        self._all: list[subprocess.Popen[bytes]] = []
+        self._all: list[Spawned | Forked] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._first: tuple[Callable[..., bool], Sequence[Any]] | None = None  # what a nursery does before it is forked
+        self._nursery = nursery or (Nursery() if FORKS else None)
         self.processes = processes
-        self._peaks: dict[int, int] = {}  # bytes, by process
+        # None is a process that is still to be started.
+        self._idle: queue.SimpleQueue[Spawned | Forked | None] = queue.SimpleQueue()
         for _ in range(processes):
-            self._idle.put(self._start())
+            self._idle.put(None if FORKS else self._start())
 
     def map(self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]]) -> Iterator[Any]:
         """Yield ``function(*task)`` of all tasks, in their order; a few run ahead of what was asked for."""
@@ -81,19 +226,30 @@ class Workers:
             yield value
 
     def prepare(self, function: Callable[..., bool], task: Sequence[Any]) -> None:
-        """Run a task in every process; those that return True are replaced by fresh ones."""
-        spoiled = list(self.map(function, [task] * self.processes))
-        for _ in spoiled if any(spoiled) else ():
-            process = self._idle.get()
-            process.kill()
-            process.wait()
-            self._idle.put(self._start())
-        self._peaks.clear()
+        """Run a task once for all processes to come; what returned True is replaced by a fresh process."""
+        if self._nursery is None:
+            if any(list(self.map(function, [task] * self.processes))):
+                self._renew()
+            return
+        self._first = function, task
+        # Apart, because it may take long and Ctrl-C must be answered.
+        box: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+        threading.Thread(target=_answer, args=(box, self._ready), daemon=True).start()
+        done, value = self._wait(box)
+        if not done:
+            raise value
+        self._renew()
 
-    @property
     def peaks(self) -> list[int]:
-        """The most memory that each process has held, in bytes, greatest first."""
-        return sorted(self._peaks.values(), reverse=True)[: self.processes]
+        """Return the most memory that each process has held, in bytes."""
+        idle = [self._idle.get() for _ in range(self.processes)]
+        found = []
+        for process in (*idle, self._nursery):
+            with suppress(*GONE):
+                found += [process.ask(peak_bytes, ())[1]] if process is not None else []
+        for process in idle:
+            self._idle.put(process)
+        return found
 
     def reduce(
         self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]], combine: Callable[[Any, Any], Any]
@@ -114,11 +270,9 @@ class Workers:
         # Gone for good before anybody removes the files that they were writing.
         for process in self._all:
             process.wait()
-        for process in self._all:
-            for pipe in (process.stdin, process.stdout):
-                with suppress(OSError, ValueError):
-                    if pipe is not None:
-                        pipe.close()
+            process.close()
+        if self._nursery is not None:
+            self._nursery.close()
 
     def __enter__(self) -> Self:
         return self
@@ -137,50 +291,78 @@ class Workers:
             except queue.Empty:
                 continue
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _ready(self) -> None:
+        """Let the nursery do what comes first. One that had to compile holds memory for good: another takes over."""
+        if self._nursery is None or self._first is None:
+            return
+        function, task = self._first
+        if self._nursery.run(function, *task):
+            self._nursery.close()
+            self._nursery = Nursery()
+            self._nursery.run(function, *task)
+
+    def _renew(self) -> None:
+        """Replace all processes; they are idle."""
+        for _ in range(self.processes):
+            process = self._idle.get()
+            if process is not None:
+                process.kill()
+                process.wait()
+            self._idle.put(None)
+
+    def _start(self) -> Spawned | Forked:
         with self._lock:
             if self._closed:
                 raise KeyboardInterrupt
-            # A session of its own: Ctrl-C reaches the caller, which ends the workers.
-            process = subprocess.Popen(
-                [sys.executable, "-m", "shoal.engines.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, **QUIET},
-                start_new_session=True,
-            )
+            process: Spawned | Forked
+            if self._nursery is None:
+                process = Spawned()
+            else:
+                try:
+                    process = self._nursery.fork()
+                except GONE:  # killed too
+                    self._nursery.close()
+                    self._nursery = Nursery()
+                    self._ready()
+                    process = self._nursery.fork()
             self._all.append(process)
             return process
 
     def _run(
         self, function: Callable[..., Any], task: tuple[Any, ...], box: queue.SimpleQueue[tuple[bool, Any]]
     ) -> None:
-        for attempt in range(1, TRIES + 1):
+        code = 0
+        for _ in range(TRIES):
             process = self._idle.get()
             try:
-                done, value, peak = _ask(process, function, task)
-            except (OSError, EOFError, pickle.UnpicklingError, ValueError):
+                process = process or self._start()
+                answer = process.ask(function, task)
+            except GONE:
                 if self._closed:
                     return
-                process.kill()
-                process.wait()
-                self._idle.put(self._start())
-                if attempt == TRIES:
-                    reason = f"Worker processes died {TRIES} times on one task (last exit code {process.returncode})."
-                    box.put((False, WorkersError(f"{reason} Give them more memory, or run fewer: processes=1.")))
+                self._idle.put(None)
+                if process is not None:
+                    process.kill()
+                    code = process.wait()
                 continue
-            self._peaks[process.pid] = peak
+            except KeyboardInterrupt:
+                return
             self._idle.put(process)
-            box.put((done, value))
+            box.put(answer)
             return
+        reason = f"Worker processes died {TRIES} times on one task (last exit code {code})."
+        box.put((False, WorkersError(f"{reason} Give them more memory, or run fewer: processes=1.")))
 
 
-def _ask(
-    process: subprocess.Popen[bytes], function: Callable[..., Any], task: tuple[Any, ...]
-) -> tuple[bool, Any, int]:
-    if process.stdin is None or process.stdout is None:
-        raise EOFError
-    pickle.dump((function, task), process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-    process.stdin.flush()
-    answer: tuple[bool, Any, int] = pickle.load(process.stdout)  # noqa: S301  (from a process that we started)
+def _ask(tasks: IO[bytes], answers: IO[bytes], function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
+    pickle.dump((function, tuple(task)), tasks, protocol=pickle.HIGHEST_PROTOCOL)
+    tasks.flush()
+    answer: tuple[bool, Any] = pickle.load(answers)  # noqa: S301  (from a process that we started)
     return answer
+
+
+def _answer(box: queue.SimpleQueue[tuple[bool, Any]], function: Callable[[], Any]) -> None:
+    try:
+        box.put((True, function()))
+    except Exception as error:  # noqa: BLE001  (raised again in the caller's thread)
+        box.put((False, error))
