@@ -143,18 +143,30 @@ def pipeline() -> None:
 
     import shoal
 
-    print("mask() of 1,000,000 records with 10 columns, Parquet to Parquet: wall seconds of each step\n")
+    print("mask() of 1,000,000 records with 10 columns, Parquet to Parquet, two threads: wall seconds of each step\n")
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "in.parquet"
+        source, small, target = (Path(folder) / name for name in ("in.parquet", "small.parquet", "out.parquet"))
         X = np.random.default_rng(0).normal(size=(10**6, 10))
-        pl.DataFrame({f"c{j}": X[:, j] for j in range(10)}).write_parquet(source)
+        table = pl.DataFrame({f"c{j}": X[:, j] for j in range(10)})
+        table.write_parquet(source)
+        table.head(1000).write_parquet(small)
         for method in ("mdav", "individual-ranking"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                shoal.mask(X[:100], 5, method=method)
-                release = shoal.mask(source, 5, method=method, output=Path(folder) / "out.parquet")
-            steps = ", ".join(f"{step} {t:.2f}" for step, t in release.timings.items())
-            print(f"- {method}, {len(release.columns)} columns masked: {steps}", flush=True)
+                # Libraries and kernels are loaded before the clock runs.
+                shoal.mask(small, 5, method=method, output=target, block=100 if method == "mdav" else None)
+                release = min(
+                    (shoal.mask(source, 5, method=method, output=target) for _ in range(3)),
+                    key=lambda release: sum(release.timings.values()),
+                )
+            seconds = release.timings
+            partition = seconds.get("block", 0.0) + seconds["partition"]
+            around = sum(seconds[step] for step in ("read", "encode", "standardise", "decode", "write"))
+            print(f"- {method}: {', '.join(f'{step} {t:.2f}' for step, t in seconds.items())}.", end=" ")
+            print(
+                f"Blocks and partition {partition:.2f}; reading, standardising, decoding, writing {around:.2f}",
+                flush=True,
+            )
 
 
 def start() -> None:

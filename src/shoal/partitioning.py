@@ -131,4 +131,4 @@ def aggregate_groups(Z: Floats, plan: Plan, labels: Ints, how: Aggregate) -> Flo
         ]
         return np.column_stack(released)
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
-    return group_values(plan.X, Z, labels, how, plan.weights)[labels]
+    return np.take(group_values(plan.X, Z, labels, how, plan.weights), labels, axis=0)

@@ -62,12 +62,13 @@ def identical_records(values: Sequence[NDArray[Any]] | NDArray[Any], strata: NDA
     >>> identical_records(np.array([[1.5], [4.0], [1.5]])).tolist()
     [0, 1, 0]
     """
-    columns = list(values.T) if isinstance(values, np.ndarray) else list(values)
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        words = words_of(np.ascontiguousarray(values))
+    else:
+        columns = values.T if isinstance(values, np.ndarray) else values
+        words = np.column_stack([_column_words(np.asarray(column)) for column in columns])
     if strata is not None:
-        columns.append(strata)
-    words = np.empty((len(columns[0]), len(columns)), dtype=np.uint64)
-    for j, column in enumerate(columns):
-        words[:, j] = _column_words(np.asarray(column))
+        words = np.column_stack([words, _column_words(np.asarray(strata))])
     labels: Ints = number_words(words)
     return labels
 
