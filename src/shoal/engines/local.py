@@ -43,6 +43,7 @@ from shoal.engines.shuffle import Places, Shuffle
 from shoal.engines.sources import find_paths, open_source, record_bytes, stored_bytes
 from shoal.engines.tasks import (
     Bucket,
+    Numbers,
     Staged,
     count_bucket,
     finish,
@@ -65,6 +66,7 @@ __all__ = ["is_beyond_memory", "mask_files"]
 
 RECORDS = 250_000  # of a part and of a bucket, where memory allows
 COUNTED = 60_000  # of a bucket that is counted: most of it stays in the processor's cache
+MANY = 2_000  # buckets, above which they grow instead: each reads from every part
 PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
 LEAST = 60_000_000  # bytes that it needs to work with
 
@@ -241,8 +243,8 @@ class _Run:
             self.workers.map(spill, ((*held, blocks, bucket, firsts, shuffle) for held in self._held()))
         ):
             begins.append(found)
-            for path in job.folder.glob(f"part-{part}-*"):
-                path.unlink()
+            for what in Numbers._fields:
+                job.path(part, what).unlink(missing_ok=True)
         return shuffle, shuffle.places(begins)
 
     def _groups_before(self, places: Sequence[Places], found: Sequence[Bucket]) -> Iterator[tuple[int, Ints] | None]:
@@ -312,11 +314,11 @@ class _Run:
         dialect = self.job.source.dialect
         given = {} if dialect is None else {"delimiter": dialect.delimiter, "encoding": dialect.encoding}
         decimal = None if dialect is None else dialect.decimal
-        rows = max(part.rows for part in self.job.source.parts)
+        most = max(part.rows for part in self.job.source.parts)
         folder = self.job.folder / "check"
         folder.mkdir()
         source = open_source(
-            [path], folder, rows, decimal=decimal, wanted=self.job.columns, run=self.workers.map, **given
+            [path], folder, most, decimal=decimal, wanted=self.job.columns, run=self.workers.map, **given
         )
         if source.rows != n:
             raise FileError(f"Output {path} has {source.rows} records instead of {n}. Nothing was released.")
@@ -325,7 +327,8 @@ class _Run:
         shapes = {"words": ("uint64", len(job.columns))}
         if job.asked.by:
             shapes["codes"] = ("int64", 1)
-        shuffle = Shuffle(folder, "count", starts, -(-n // min(COUNTED, self._rows())), shapes)
+        rows = min(self._rows(), max(COUNTED, n // MANY))
+        shuffle = Shuffle(folder, "count", starts, -(-n // rows), shapes)
         shuffle.create()
         dealt = list(self.workers.map(spill_for_counting, ((*part, shuffle) for part in self._parts(job))))
         strata, _ = number_cells([cells for _, cells in dealt])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import warnings
 
 __all__ = ["fork", "serve"]
 
@@ -36,8 +37,11 @@ def serve() -> None:
             answer = True, function(*arguments)
         except Exception as error:  # noqa: BLE001  (raised again in the caller's process)
             answer = False, error
-        pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
-        answers.flush()
+        try:
+            pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
+            answers.flush()
+        except BrokenPipeError:  # the caller is gone
+            os._exit(1)
 
 
 def fork(nursery: int) -> int:
@@ -46,7 +50,10 @@ def fork(nursery: int) -> int:
 
     with socket.socket(fileno=os.dup(nursery)) as channel:
         _, (end,), _, _ = socket.recv_fds(channel, 1, 1)
-    number = os.fork()
+    with warnings.catch_warnings():
+        # Python warns of other threads. They are those of an allocator, which is prepared for forks.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        number = os.fork()
     if not number:
         os.dup2(end, 0)
         os.dup2(end, _output)
