@@ -35,6 +35,7 @@ from shoal.types import Floats, Ints
 __all__ = ["Scan", "scan_farthest", "scan_look", "scan_nearest", "scan_new", "scan_remove"]
 
 CHUNK = 128
+LANES = CHUNK // 4  # records of a chunk with such a distance are looked at together
 NORM, OFFSET, SLACK = range(3)
 
 
@@ -53,6 +54,7 @@ class Scan(NamedTuple):
     scores: Singles  # (chunks, CHUNK)
     least: Singles  # (chunks,)
     greatest: Singles
+    lanes: Singles  # (LANES,): the ends of four scores each; loops over it must not be unrolled to be vectors
     lows: Singles  # (k,): the least of the least
 
 
@@ -73,6 +75,7 @@ def scan_new(X: Floats, k: int, total: Floats | None = None) -> Scan:
         np.empty((chunks, CHUNK), dtype=np.float32),
         np.empty(chunks, dtype=np.float32),
         np.empty(chunks, dtype=np.float32),
+        np.empty(LANES, dtype=np.float32),
         np.empty(k, dtype=np.float32),
     )
     _fill(X, total is None, scan.total, scan.origin, scan.quick, scan.known)
@@ -117,10 +120,11 @@ def _score(quick: Singles, left: int, single: Singles, scores: Singles, least: S
     """Write |x|²/2 − x·p for all slots, four columns at a time, and the ends of each chunk."""
     for chunk in range((left + CHUNK - 1) // CHUNK):
         columns, row = quick[chunk], scores[chunk]
-        norms = columns[0]
+        norms, a, b, c, d = columns[0], columns[1], columns[2], columns[3], columns[4]
+        p, q, r, s = single[0], single[1], single[2], single[3]
         for i in range(CHUNK):
-            row[i] = norms[i]
-        for j in range(0, len(single), 4):
+            row[i] = norms[i] - ((a[i] * p + b[i] * q) + (c[i] * r + d[i] * s))
+        for j in range(4, len(single), 4):
             a, b, c, d = columns[j + 1], columns[j + 2], columns[j + 3], columns[j + 4]
             p, q, r, s = single[j], single[j + 1], single[j + 2], single[j + 3]
             for i in range(CHUNK):
@@ -134,27 +138,44 @@ def _score(quick: Singles, left: int, single: Singles, scores: Singles, least: S
 @njit(**PASTED)
 def scan_farthest(scan: Scan, point: Floats) -> int:
     """Return the record farthest from the point that was looked from."""
-    farthest: int = _farthest(scan.X, scan.ids, scan.left[0], point, scan.known[SLACK], scan.scores, scan.greatest)
+    farthest: int = _farthest(
+        scan.X, scan.ids, scan.left[0], point, scan.known[SLACK], scan.scores, scan.greatest, scan.lanes
+    )
     return farthest
 
 
 @njit(**INNER)
-def _farthest(X: Floats, ids: Ints, left: int, point: Floats, slack: float, scores: Singles, greatest: Singles) -> int:
+def _farthest(
+    X: Floats,
+    ids: Ints,
+    left: int,
+    point: Floats,
+    slack: float,
+    scores: Singles,
+    greatest: Singles,
+    lanes: Singles,
+) -> int:
     chunks = (left + CHUNK - 1) // CHUNK
     high = greatest[0]
     for chunk in range(1, chunks):
         high = greater(high, greatest[chunk])
-    limit = high - slack
+    limit = np.float32(high - slack)
     farthest, reach = NOBODY, -1.0
     for chunk in range(chunks):
         if greatest[chunk] < limit:
             continue
-        for i in range(min(CHUNK, left - chunk * CHUNK)):
-            if scores[chunk, i] >= limit:
-                record = ids[chunk * CHUNK + i]
-                distance = squared_distance(X[record], point)
-                if distance > reach or (distance == reach and record < farthest):
-                    farthest, reach = record, distance
+        row = scores[chunk]
+        for i in range(len(lanes)):
+            lanes[i] = greater(greater(row[i], row[i + LANES]), greater(row[i + 2 * LANES], row[i + 3 * LANES]))
+        for lane in range(LANES):
+            if lanes[lane] < limit:
+                continue
+            for i in range(lane, min(CHUNK, left - chunk * CHUNK), LANES):
+                if row[i] >= limit:
+                    record = ids[chunk * CHUNK + i]
+                    distance = squared_distance(X[record], point)
+                    if distance > reach or (distance == reach and record < farthest):
+                        farthest, reach = record, distance
     return farthest
 
 
@@ -162,7 +183,9 @@ def _farthest(X: Floats, ids: Ints, left: int, point: Floats, slack: float, scor
 def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> None:
     """Find the records nearest to the point that was looked from, as many as `near` holds, ascending."""
     limit = _limit(scan.least, (scan.left[0] + CHUNK - 1) // CHUNK, scan.lows) + scan.known[SLACK]
-    _nearest(scan.X, scan.ids, scan.left[0], point, limit, scan.known, scan.scores, scan.least, near, near_ids)
+    _nearest(
+        scan.X, scan.ids, scan.left[0], point, limit, scan.known, scan.scores, scan.least, scan.lanes, near, near_ids
+    )
 
 
 @njit(**INNER)
@@ -191,6 +214,7 @@ def _nearest(
     known: Floats,
     scores: Singles,
     least: Singles,
+    lanes: Singles,
     near: Floats,
     near_ids: Ints,
 ) -> None:
@@ -198,16 +222,25 @@ def _nearest(
     for i in range(last + 1):
         near[i] = np.inf
         near_ids[i] = NOBODY
+    square, slack = known[OFFSET] * known[OFFSET], known[SLACK]
+    cut = np.float32(limit)
     for chunk in range((left + CHUNK - 1) // CHUNK):
-        if least[chunk] > limit:
+        if least[chunk] > cut:
             continue
-        for i in range(min(CHUNK, left - chunk * CHUNK)):
-            if scores[chunk, i] <= limit:
-                record = ids[chunk * CHUNK + i]
-                distance = squared_distance(X[record], point)
-                if distance < near[last] or (distance == near[last] and record < near_ids[last]):
-                    insert(distance, record, near, near_ids)
-                    limit = min(limit, (near[last] - known[OFFSET] * known[OFFSET]) / 2 + known[SLACK])
+        row = scores[chunk]
+        for i in range(len(lanes)):
+            lanes[i] = lesser(lesser(row[i], row[i + LANES]), lesser(row[i + 2 * LANES], row[i + 3 * LANES]))
+        for lane in range(LANES):
+            if lanes[lane] > cut:
+                continue
+            for i in range(lane, min(CHUNK, left - chunk * CHUNK), LANES):
+                if row[i] <= cut:
+                    record = ids[chunk * CHUNK + i]
+                    distance = squared_distance(X[record], point)
+                    if distance < near[last] or (distance == near[last] and record < near_ids[last]):
+                        insert(distance, record, near, near_ids)
+                        limit = min(limit, (near[last] - square) / 2 + slack)
+                        cut = np.float32(limit)
 
 
 @njit(**PASTED)
