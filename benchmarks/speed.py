@@ -79,7 +79,7 @@ def mdav() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for n, d in ((100_000, 2), (100_000, 5), (100_000, 10), (1_000_000, 2)):
         X = np.random.default_rng(0).normal(size=(n, d))
-        ours = seconds(run("mdav", X, 5), 3 if n < 10**6 else 1)
+        ours = seconds(run("mdav", X, 5, threads=1), 3 if n < 10**6 else 1)
         theirs: list[float | None] = [None, None, None]
         if n < 10**6:
             labels = METHODS["mdav"].run(X, 5).labels
@@ -96,14 +96,20 @@ def mdav() -> None:
 
 
 def large() -> None:
-    print("MDAV of 1,000,000 records without blocks, normal columns, k = 5: CPU seconds on one thread, one run\n")
-    work = METHODS["mdav"]
-    for d in (2, 5, 10):
-        X = np.random.default_rng(0).normal(size=(10**6, d))
-        work.run(X[:100], 5)
-        start = time.process_time()
-        work.run(X, 5)
-        print(f"- d = {d}: {time.process_time() - start:.1f}", flush=True)
+    print("MDAV without blocks, normal columns, k = 5: wall seconds on one thread and on two, by turns, best of each\n")
+    print("| n | d | one thread | two threads | ratio |\n|---|---|---|---|---|")
+    for n, d, repeat in ((100_000, 10, 5), (100_000, 20, 3), (1_000_000, 2, 1), (1_000_000, 5, 1), (1_000_000, 10, 1)):
+        X = np.random.default_rng(0).normal(size=(n, d))
+        times: dict[int, list[float]] = {1: [], 2: []}
+        for threads in times:
+            run("mdav", X[:50_000], 5, threads=threads)()
+        for _ in range(repeat):
+            for threads, found in times.items():
+                start = time.perf_counter()
+                run("mdav", X, 5, threads=threads)()
+                found.append(time.perf_counter() - start)
+        one, two = min(times[1]), min(times[2])
+        print(f"| {n:,} | {d} | {one:.2f} | {two:.2f} | {one / two:.2f} |", flush=True)
 
 
 def has_sdcmicro() -> bool:

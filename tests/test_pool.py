@@ -114,10 +114,11 @@ def test_mdav_equals_the_plain_loop_at_size(monkeypatch, d, few):
         assert np.array_equal(shoal.partition(X, 4, "mdav"), canonical_labels(plain.mdav(X, 4)))
 
 
-@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("threads", [2, 9])
 @pytest.mark.parametrize("d", [2, 6, 10])
 def test_threads_do_not_change_the_groups_of_mdav(monkeypatch, d, threads):
     monkeypatch.setattr(mdav_module, "MANY", 0)
+    monkeypatch.setattr(mdav_module, "WIDE", 0)
     monkeypatch.setattr(mdav_module, "FEW", 20)
     rng = np.random.default_rng(d)
     for X in (

@@ -32,8 +32,8 @@ from shoal.types import Floats, Ints
 __all__ = ["ROWS", "TURNS", "USED", "Foresight", "Seer", "take_listed"]
 
 MOST, LEAST = 64, 16  # extremes foreseen at a time
-SPARE = 2  # neighbours more than a group needs
-SHARES = 4  # of a thread: what is foreseen does not take the same time
+SPARE = 1  # neighbour more than a group needs
+SHARES = 8  # of a thread: what is foreseen does not take the same time
 PAUSE = 500  # extremes that are not foreseen once it was of little use
 ROWS, TURNS, USED = range(3)
 
@@ -93,7 +93,7 @@ class Seer:
         self.ahead.row[self._records] = np.arange(rows)
         known[:] = rows, rows or PAUSE, 0
         # Each thread takes the next share there is.
-        shares = iter(np.array_split(np.arange(rows), SHARES * len(self._pools)) if rows else [])
+        shares = iter(np.array_split(np.arange(rows), min(rows, SHARES * len(self._pools))) if rows else [])
         others = [self._workers.submit(self._foresee, pool, shares) for pool in self._pools[1:] if rows]
         self._foresee(self._pools[0], shares)
         for other in others:

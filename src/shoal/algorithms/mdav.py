@@ -34,7 +34,7 @@ from shoal.types import Floats, Ints, State
 
 __all__ = ["mdav"]
 
-MANY = 5_000_000  # records times the square of the columns, from which on a query is worth a second thread
+MANY, WIDE = 50_000, 6  # records and columns from which on a query is worth a second thread
 FEW = 1500  # records and as many more for each column: fewer are scanned
 
 
@@ -48,7 +48,7 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     total, left, group = None, np.arange(n), 0
     if n > few:
         pool = pool_new(X)
-        with Seer(X, pool, k, threads or os.cpu_count() or 1 if n * d * d >= MANY else 1) as seer:
+        with Seer(X, pool, k, threads or os.cpu_count() or 1 if n >= MANY and d >= WIDE else 1) as seer:
             while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
                 seer.look()
                 group = _by_tree(X, pool, seer.ahead, few, near, near_ids, group, labels, state)

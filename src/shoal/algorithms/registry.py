@@ -214,7 +214,15 @@ _ENTRIES = (
         cost="O(d n²/k)",
         function="mdav:mdav",
         sizes="fixed",
-        options=(Option("threads", int, None, "threads for large tables; all cores if not given", minimum=1),),
+        options=(
+            Option(
+                "threads",
+                int,
+                None,
+                "threads for 50,000 records of 6 columns and more; all cores if not given",
+                minimum=1,
+            ),
+        ),
     ),
     Method(
         name="v-mdav",
