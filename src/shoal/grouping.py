@@ -15,6 +15,8 @@ from shoal.types import Floats, Ints
 
 __all__ = ["as_records", "check_k", "find_groups", "partition"]
 
+GREAT = 400  # powers of two
+
 
 def partition(
     X: ArrayLike,
@@ -77,12 +79,20 @@ def find_groups(
             f"Method {method!r} groups one column, got {array.shape[1]}. "
             "Take 'individual-ranking' for each column on its own, or a multivariate method."
         )
+    # Squares of very large numbers are not finite; the same groups are found for all of them times a power of two.
+    exponent = int(np.frexp(np.abs(array).max())[1])
+    great = exponent > GREAT
+    if great:
+        array = np.ldexp(array, -exponent)
     outcome = watch(
         lambda state: entry.run(array, k, chosen, seed=seed, state=state),
         len(array),
         title=method,
         show=progress,
     )
+    if great:
+        # Nothing can be said of their squares.
+        outcome = replace(outcome, bound=None, status="heuristic", certificate=None)
     return replace(outcome, labels=canonical_labels(outcome.labels))
 
 
