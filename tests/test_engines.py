@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -201,6 +202,36 @@ def test_errors_of_a_worker_arrive():
         with pytest.raises(InputError, match="'memory' must be a size"):
             list(pool.map(read_memory, [("much",)]))
         assert list(pool.map(read_memory, [("1KB",), ("2KB",)])) == [1000, 2000]
+
+
+@pytest.mark.usefixtures("kind")
+def test_a_task_that_cannot_be_sent_is_an_error_and_no_end():
+    with Workers(1, fresh_state()) as pool:
+        with pytest.raises((pickle.PicklingError, AttributeError)):
+            list(pool.map(len, [(lambda: None,)]))
+        assert list(pool.map(abs, [(-2,)])) == [2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no forks")
+def test_a_number_that_may_be_another_process_is_not_killed(monkeypatch):
+    with Workers(1, fresh_state()) as pool:
+        (gone,) = pool.map(os.getpid, [()])
+        pool._renew()
+        killed, kill = [], os.kill
+        monkeypatch.setattr(os, "kill", lambda pid, sign: (killed.append(pid), kill(pid, sign)))
+    assert killed
+    assert gone not in killed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no forks")
+def test_a_nursery_that_is_killed_at_work_is_replaced(tmp_path):
+    with Workers(1, fresh_state()) as pool:
+        mark = str(tmp_path / "died")
+        die_once = f"import os\nif not os.path.exists({mark!r}): os.mkdir({mark!r}); os._exit(1)"
+        pool.prepare(exec, (die_once,))
+        assert list(pool.map(abs, [(-2,)])) == [2]
+        with pytest.raises(WorkersError, match="died 3 times"):
+            pool.prepare(os._exit, (1,))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no forks")

@@ -114,6 +114,21 @@ def test_mdav_equals_the_plain_loop_at_size(monkeypatch, d, few):
         assert np.array_equal(shoal.partition(X, 4, "mdav"), canonical_labels(plain.mdav(X, 4)))
 
 
+@pytest.mark.parametrize(
+    ("X", "k"),
+    [
+        (np.full((1000, 2), 1.23456789e33), 3),  # the centroid is rounded by more than float32 can square
+        (1e40 * np.random.default_rng(0).normal(size=(6, 2)), 3),
+        (1e22 * np.random.default_rng(1).normal(size=(590, 4)), 295),
+        (1e-161 * np.random.default_rng(2).normal(size=(5000, 2)), 3),  # squares are hardly there
+    ],
+)
+def test_mdav_of_numbers_on_the_edge_equals_the_plain_loop(monkeypatch, X, k):
+    for few in (1, mdav_module.FEW):
+        monkeypatch.setattr(mdav_module, "FEW", few)
+        assert np.array_equal(shoal.partition(X, k, "mdav"), canonical_labels(plain.mdav(X, k)))
+
+
 @pytest.mark.parametrize("threads", [2, 9])
 @pytest.mark.parametrize("d", [2, 6, 10])
 def test_threads_do_not_change_the_groups_of_mdav(monkeypatch, d, threads):

@@ -65,7 +65,7 @@ class Seer:
         n, rows = len(X), MOST if threads > 1 else 0
         near = np.empty((rows, 2, k + SPARE), dtype=np.int64)
         self.ahead = Foresight(np.full(n, -1), np.empty(rows, dtype=np.int64), near, np.zeros(3, dtype=np.int64))
-        self._X = X
+        self._X, self._k = X, k
         self._pools = [pool, *(pool_twin(pool) for _ in range(threads - 1))]
         self._workers = ThreadPoolExecutor(max(1, threads - 1))
         self._records = np.empty(0, dtype=np.int64)
@@ -86,7 +86,9 @@ class Seer:
             self._many = min(MOST, 2 * self._many) if 4 * known[USED] > 3 * known[ROWS] else self._many // 2
         else:
             self._many = LEAST
-        many = self._many if self._many >= LEAST and len(self._pools) > 1 else 0
+        # Not more than there are still to come.
+        many = min(self._many, int(self._pools[0].left[0]) // (2 * self._k)) if len(self._pools) > 1 else 0
+        many = many if many >= LEAST else 0
         self.ahead.row[self._records] = -1
         self._records = _outermost(self._pools[0], many)
         rows = len(self._records)

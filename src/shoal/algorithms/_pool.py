@@ -60,6 +60,7 @@ NOBODY = np.iinfo(np.int64).max
 ROUNDING = 1e-9  # far more than the bound by box and ball is rounded, for any sensible number of columns
 UNIT = 2.0**-24  # of a float32
 GREAT, TINY = 1e15, 1e-35  # beyond the first squares leave float32; products below the second vanish in it
+LEAST = 1e-300  # more than squares lose that are too small to be exact
 STACK = 256  # levels × children, at most
 LOOSE = {"contract", "reassoc", "nnan", "ninf", "nsz"}  # for what is rounded anyhow
 
@@ -525,7 +526,7 @@ def _at_most(
     mu = 0.6 * offset / reaches[0] if reaches[0] > 0.0 else 0.0
     for i in range(last - first):
         width = offset + reach[i]
-        bounds[i] = offset * offset + (1.0 + mu) * (reach[i] * reach[i] + ROUNDING * width * width)
+        bounds[i] = offset * offset + (1.0 + mu) * (reach[i] * reach[i] + ROUNDING * width * width) + LEAST
     for j in range(len(ahead)):
         centre, a = middle[j], ahead[j]
         best = a / mu if mu > 0.0 else np.copysign(np.inf, a)

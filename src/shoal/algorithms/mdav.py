@@ -43,10 +43,10 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     n, d = X.shape
     labels = np.zeros(n, dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    # Squares of larger numbers leave float32. Halves, because the difference of two finite numbers need not be finite.
-    few = FEW * (1 + d) if X.max() / 2 - X.min() / 2 < GREAT / (2 * d) else 2 * k
+    # Squares of larger numbers leave float32, and so may those of their distances to a centroid that is rounded.
+    few = FEW * (1 + d) if max(X.max(), -X.min()) < GREAT / (2 * d) else 2 * k
     total, left, group = None, np.arange(n), 0
-    if n > few:
+    if n >= few:
         pool = pool_new(X)
         with Seer(X, pool, k, threads or os.cpu_count() or 1 if n >= MANY and d >= WIDE else 1) as seer:
             while pool.left[0] >= max(few, 2 * k) and not state[STOP]:

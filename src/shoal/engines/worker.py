@@ -31,7 +31,7 @@ def serve() -> None:
     while True:
         try:
             function, arguments = pickle.load(tasks)  # noqa: S301  (from the process that started this one)
-        except EOFError:
+        except (EOFError, OSError, pickle.UnpicklingError):  # the caller is gone
             return
         try:
             answer = True, function(*arguments)
@@ -40,7 +40,7 @@ def serve() -> None:
         try:
             pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
             answers.flush()
-        except BrokenPipeError:  # the caller is gone
+        except OSError:  # the caller is gone
             os._exit(1)
 
 
@@ -51,7 +51,7 @@ def fork(nursery: int) -> int:
     with socket.socket(fileno=os.dup(nursery)) as channel:
         _, (end,), _, _ = socket.recv_fds(channel, 1, 1)
     with warnings.catch_warnings():
-        # Python warns of other threads. They are those of an allocator, which is prepared for forks.
+        # Python warns of other threads. They belong to allocators and to what cleans up after polars; forks need none.
         warnings.simplefilter("ignore", DeprecationWarning)
         number = os.fork()
     if not number:

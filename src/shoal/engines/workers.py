@@ -156,6 +156,7 @@ class Forked:
     def __init__(self, nursery: Nursery, channel: socket.socket) -> None:
         self._nursery, self._socket = nursery, channel
         self._tasks, self._answers = channel.makefile("wb"), channel.makefile("rb")
+        self._code: int | None = None  # once it has ended
         # A fork returns in both processes.
         self.pid: int = pickle.load(self._answers)[1]  # noqa: S301  (from a process that we started)
 
@@ -165,16 +166,19 @@ class Forked:
 
     def kill(self) -> None:
         """End the process, whatever it is doing."""
-        # Its number is not given to another before the nursery has waited for it.
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        # Its number may be another's once the nursery has waited for it, but not before.
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
         """Return the exit code once the process is gone."""
-        try:
-            return os.waitstatus_to_exitcode(self._nursery.run(os.waitpid, self.pid, 0)[1])
-        except GONE:
-            return -signal.SIGKILL
+        if self._code is None:
+            try:
+                self._code = os.waitstatus_to_exitcode(self._nursery.run(os.waitpid, self.pid, 0)[1])
+            except GONE:
+                self._code = -signal.SIGKILL
+        return self._code
 
     def close(self) -> None:
         """Close what connects the process."""
@@ -296,10 +300,19 @@ class Workers:
         if self._nursery is None or self._first is None:
             return
         function, task = self._first
-        if self._nursery.run(function, *task):
+        renewed = False
+        for _ in range(TRIES):
+            try:
+                if not self._nursery.run(function, *task) or renewed:
+                    return
+                renewed = True
+            except GONE:  # killed
+                pass
             self._nursery.close()
+            if self._closed:
+                raise KeyboardInterrupt
             self._nursery = Nursery()
-            self._nursery.run(function, *task)
+        raise WorkersError(f"The process that workers are forks of died {TRIES} times. Give it more memory.")
 
     def _renew(self) -> None:
         """Replace all processes; they are idle."""
@@ -346,6 +359,14 @@ class Workers:
                     code = process.wait()
                 continue
             except KeyboardInterrupt:
+                return
+            except Exception as error:  # noqa: BLE001  (raised again in the caller's thread)
+                # Half a message may be on its way: the process is of no use any more.
+                if process is not None:
+                    process.kill()
+                    process.wait()
+                self._idle.put(None)
+                box.put((False, error))
                 return
             self._idle.put(process)
             box.put(answer)
