@@ -165,8 +165,8 @@ def test_partition_refuses_by_name(call, words):
 def test_numbers_whose_squares_are_not_finite(name):
     X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
     options = {"steps": 50} if name == "search" else {}
-    great = shoal.partition(np.ldexp(X, 1023), 3, name, **options)
-    assert np.array_equal(great, shoal.partition(X, 3, name, **options))
+    great = shoal.partition(np.ldexp(X, 1023), 3, name, seed=0, **options)
+    assert np.array_equal(great, shoal.partition(X, 3, name, seed=0, **options))
 
 
 def test_an_option_may_be_an_array():
