@@ -53,7 +53,7 @@ def test_mask_does_the_whole_job(folder):
         "v-mdav (gamma=0.2)",
         "sales, wages",
         "information loss",
-        "every released record",
+        "every combination of sales, wages within region is shared by at least 5 records",
         str(out),
         "seconds",
     ):

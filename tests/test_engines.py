@@ -437,7 +437,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ({"weights": [1.0]}, "'weights' must name a column"),
         ({"labels": "out.parquet"}, "'labels' must not name the output"),
         ({"labels": "labels.html"}, "must end in"),
-        ({"method": "individual-ranking"}, "does not go with method"),
+        ({"method": "individual-ranking"}, "'individual-ranking' groups every column on its own, which needs"),
     ],
 )
 def test_refusals(tmp_path, keywords, message, monkeypatch):

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -216,3 +217,90 @@ def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyreadstat", None)
     with pytest.raises(FileError, match=r"pip install 'shoal\[stat\]'"):
         read_file(tmp_path / "in.sav")
+
+
+# Statistical packages: whatever is not masked comes back cell by cell
+
+
+@pytest.fixture
+def spss(tmp_path):
+    library = pytest.importorskip("pyreadstat")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "income": rng.integers(1000, 9000, 40).astype(float),
+            "age": rng.integers(18, 90, 40).astype(float),
+            "answer": np.tile([1.0, 2.0, 98.0, 99.0], 10),
+            "note": np.tile(["a", "b", "x", ""], 10),
+        }
+    )
+    frame.loc[:5, "income"] = [97396.0, 97396.0, 97396.0, 98.0, 99.0, np.nan]
+    library.write_sav(
+        frame,
+        tmp_path / "in.sav",
+        missing_ranges={"answer": [98, 99], "income": [{"lo": 98, "hi": 99}], "note": ["x"]},
+        variable_value_labels={"income": {97396.0: "CEO of ACME"}, "answer": {98.0: "refused"}},
+        column_labels={"income": "yearly income"},
+        variable_format={"answer": "F3.0"},
+    )
+    return tmp_path
+
+
+def test_spss_user_missing_cells_stay_where_nothing_is_masked(spss):
+    import pyreadstat
+
+    shoal.mask(spss / "in.sav", 3, columns=["income", "age"], missing="group", output=spss / "out.sav")
+    before, known = pyreadstat.read_sav(spss / "in.sav", user_missing=True)
+    after, kept = pyreadstat.read_sav(spss / "out.sav", user_missing=True)
+    for name in ("answer", "note"):
+        pd.testing.assert_series_equal(after[name], before[name])
+        assert kept.missing_ranges[name] == known.missing_ranges[name]
+    assert kept.original_variable_types["answer"] == "F3.0"
+    assert kept.variable_value_labels == {"answer": {98.0: "refused"}}
+    assert kept.column_names_to_labels["income"] == "yearly income"
+    # In masked columns all that is missing looks alike, and no code of the original is defined.
+    assert after["income"].isna().sum() == 3
+    assert "income" not in kept.missing_ranges
+    assert b"CEO of ACME" not in (spss / "out.sav").read_bytes()
+
+
+def test_spss_whole_numbers_are_rounded(spss):
+    import pyreadstat
+
+    shoal.mask(spss / "in.sav", 3, columns=["income", "age"], missing="drop", integers="round", output=spss / "out.sav")
+    after, _ = pyreadstat.read_sav(spss / "out.sav")
+    assert (after["income"] % 1 == 0).all()
+    assert len(after) == 37
+
+
+def test_strata_of_spss_are_written_as_they_were_counted(spss):
+    import pyreadstat
+
+    release = shoal.mask(spss / "in.sav", 3, columns=["age"], by="answer", output=spss / "out.sav")
+    after, _ = pyreadstat.read_sav(spss / "out.sav", user_missing=True)
+    assert after.groupby(["answer", "age"], dropna=False).size().min() >= 3
+    assert release.records == 40
+
+
+def test_stata_integers_and_tagged_missing_values_stay(tmp_path):
+    library = pytest.importorskip("pyreadstat")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "income": rng.integers(1000, 9000, 20).astype(np.int32),
+            "size": np.arange(20, dtype=np.int16),
+            "answer": ["a", "b", *range(18)],
+            "share": rng.normal(size=20),
+        }
+    )
+    library.write_dta(frame, tmp_path / "in.dta", missing_user_values={"answer": ["a", "b"]})
+    for integers in ("float", "round"):
+        out = tmp_path / f"{integers}.dta"
+        shoal.mask(tmp_path / "in.dta", 3, columns=["income"], integers=integers, output=out)
+        before, known = library.read_dta(tmp_path / "in.dta", user_missing=True)
+        after, kept = library.read_dta(out, user_missing=True)
+        for name in ("size", "answer", "share"):
+            assert after[name].tolist() == before[name].tolist()
+            assert kept.readstat_variable_types[name] == known.readstat_variable_types[name]
+        assert kept.missing_user_values == {"answer": ["a", "b"]}
+        assert kept.readstat_variable_types["income"] == ("int32" if integers == "round" else "double")

@@ -65,7 +65,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(
         self,
         k: int = 3,
-        method: str = "mdav",
+        method: str = "auto",
         *,
         standardize: bool = True,
         options: dict[str, Any] | None = None,
@@ -87,11 +87,11 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y
             Not used.
         """
-        from shoal.algorithms.registry import find
+        from shoal.algorithms.registry import choose, find
         from shoal.errors import InputError
 
         records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        if not find(self.method).whole_records:
+        if not find(choose(self.method, records.shape[1])).whole_records:
             raise InputError(
                 f"Parameter 'method' must group whole records, got {self.method!r}; use shoal.mask for it."
             )

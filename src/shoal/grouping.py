@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms.registry import Outcome, find
+from shoal.algorithms.registry import Outcome, choose, find
 from shoal.errors import InputError
 from shoal.measures import canonical_labels
 from shoal.progress import watch
@@ -21,7 +21,7 @@ GREAT = 400  # powers of two
 def partition(
     X: ArrayLike,
     k: int,
-    method: str = "mdav",
+    method: str = "auto",
     *,
     seed: int | None = None,
     progress: bool = False,
@@ -38,7 +38,7 @@ def partition(
     k
         The least number of records in a group.
     method
-        A name listed by `shoal.methods`.
+        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several.
     seed
         Decides the result of a random method.
     progress
@@ -63,16 +63,17 @@ def partition(
 def find_groups(
     X: ArrayLike,
     k: int,
-    method: str = "mdav",
+    method: str = "auto",
     *,
     seed: int | None = None,
     progress: bool = False,
     **options: object,
 ) -> Outcome:
     """Do what `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
+    array = as_records(X)
+    method = choose(method, array.shape[1])
     entry = find(method)
     chosen = entry.read_options(options)
-    array = as_records(X)
     k = check_k(k, len(array))
     if entry.univariate and array.shape[1] != 1:
         raise InputError(

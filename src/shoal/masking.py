@@ -29,7 +29,7 @@ def mask(
     k: int,
     *,
     columns: Sequence[Name] | Name | None = None,
-    method: str = "mdav",
+    method: str = "auto",
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: Missing = "error",
@@ -62,7 +62,7 @@ def mask(
     columns
         The columns to mask; all numeric ones but those in `by` and `weights` if not given.
     method
-        A name listed by `shoal.methods`.
+        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several.
     by
         Columns that split the table into strata: groups never cross them.
     weights

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
+import polars as pl
 
 from shoal.aggregation import AGGREGATES, Aggregate
-from shoal.algorithms.registry import Outcome, find
+from shoal.algorithms.registry import AUTO, Outcome, find
 from shoal.blocks.blocking import Blocks, choose_blocking
 from shoal.engines.dask import is_dask, mask_dask, mask_paths
 from shoal.engines.local import is_beyond_memory, mask_files
@@ -33,15 +35,16 @@ from shoal.planning import MISSING, Missing, Plan, check_choice, choose_masked, 
 from shoal.progress import watch
 from shoal.release import Release
 from shoal.tables.choosing import as_names, check_output, open_data
-from shoal.tables.files import check_target, write_file
-from shoal.tables.frames import Name, Table, codes_of, strata_of
-from shoal.types import Floats, Ints, State
-from shoal.verification import verify
+from shoal.tables.files import CSV, check_target, write_file
+from shoal.tables.frames import Name, open_table
+from shoal.types import Ints, State
+from shoal.verification import count_unique, recount, row_hashes
 
 __all__ = ["mask_table"]
 
 Integers = Literal["float", "round"]
 INTEGERS: tuple[Integers, ...] = ("float", "round")
+ENGINES = ("memory", "local", "dask")
 
 
 def mask_table(
@@ -73,17 +76,18 @@ def mask_table(
 ) -> Release:
     """Mask a table; see `shoal.mask`. `nursery`: where worker processes come from, if it has been started already."""
     watchmaker = _Stopwatch()
-    entry = find(method)
-    chosen = entry.read_options(dict(options))
+    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    _check_places(data, engine=engine, memory=memory, processes=processes, scheduler=scheduler, output=output, csv=csv)
+    by_names, wanted = as_names(by), None if columns is None else as_names(columns)
     check_choice("missing", missing, MISSING)
     check_choice("integers", integers, INTEGERS)
     check_choice("aggregate", aggregate, AGGREGATES)
     if weights is not None and aggregate != "mean":
         raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={aggregate!r}.")
     check_output(data, output)
-    by_names, wanted = as_names(by), None if columns is None else as_names(columns)
-
-    asked = Request(k, wanted, method, chosen, by_names, weights, missing, integers, aggregate, block, split, seed)
+    if method != AUTO:
+        find(method).read_options(options)
+    asked = Request(k, wanted, method, options, by_names, weights, missing, integers, aggregate, block, split, seed)
     if labels is not None:
         check_target(labels)
         for what, path in (("input", data), ("output", output)):
@@ -93,7 +97,6 @@ def mask_table(
             raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
     if is_dask(data):
         return mask_dask(data, asked)
-    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
     if engine == "dask":
         return mask_paths(data, asked, output=output, scheduler=scheduler, **csv)
     if is_beyond_memory(data, engine, memory):
@@ -108,6 +111,11 @@ def mask_table(
             nursery=nursery,
             **csv,
         )
+    if processes is not None:
+        raise InputError(
+            f"Parameter 'processes' goes with engine='local' only, got {processes!r} for a table that is masked in "
+            "memory. Leave it out, or take engine='local'."
+        )
 
     with watchmaker("read"):
         numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
@@ -115,11 +123,8 @@ def mask_table(
 
     with watchmaker("encode"):
         names = choose_masked(table, wanted, by_names, weights)
-        if entry.univariate and len(names) != 1:
-            raise InputError(
-                f"Method {method!r} masks one column, got {len(names)}: {', '.join(map(str, names))}. Name one column, "
-                "or take 'individual-ranking' (each column on its own) or a multivariate method."
-            )
+        asked = asked.settled(names)
+        method, chosen, entry = asked.method, asked.options, find(asked.method)
         check_k(k, table.rows)
         plan = plan_records(table, names, by_names, weights, missing, k)
 
@@ -162,11 +167,12 @@ def mask_table(
     with watchmaker("decode"):
         whole = integers == "round"
         values = {name: released[:, j] for j, name in enumerate(names)}
-        masked = plan.table.replaced(values, whole=whole)
-
-    with watchmaker("verify"):
+        masked = plan.table.replaced(values, whole=whole).bare()
         back = np.column_stack([masked.column(name).values for name in names])
-        _verify(masked, back, by_names, k, whole_records=entry.whole_records)
+        data_out = masked.native
+        rows = plan.kept if len(plan.kept) < table.rows else None
+        if source is not None:
+            data_out = source.restored(data_out, [*names, *by_names], rows)
 
     loss, column_loss = released_loss(Z, scale.apply(back))
     notes = list(plan.notes)
@@ -181,14 +187,27 @@ def mask_table(
         warnings.warn(warning, NotKAnonymousWarning, stacklevel=3)
         notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
 
-    with watchmaker("write"):
-        if output is not None:
-            rows = plan.kept if len(plan.kept) < table.rows else None
-            write_file(masked.native, output, like=source, changed=[str(name) for name in names], rows=rows)
+    recounted = _Recount(names, by_names, k, plan.table.names, whole_records=entry.whole_records)
+    if output is None:
+        with watchmaker("verify"):
+            recounted(open_table(data_out).keys(plan.table.names))
+    else:
+        with watchmaker("write"):
+            notes += _index_notes(data_out)
+            texts = [str(name) for name in names]
+            write_file(
+                data_out,
+                output,
+                like=source,
+                changed=texts,
+                strata=[str(name) for name in by_names],
+                rows=rows,
+                check=recounted,
+            )
 
     total = float(np.nansum(np.square(Z)))
     release = Release(
-        data=masked.native,
+        data=data_out,
         labels=grouped.labels,
         sizes=_sizes(grouped.labels),
         loss=loss,
@@ -200,6 +219,8 @@ def mask_table(
         facts=grouped.facts,
         notes=tuple(notes),
         timings=watchmaker.seconds,
+        left=tuple(name for name in plan.table.names if name not in {*names, *by_names}),
+        uniques=recounted.uniques,
         certificate=grouped.certificate,
         _origin=plan,
     )
@@ -221,10 +242,84 @@ class _Stopwatch:
         self.seconds[step] = time.perf_counter() - start
 
 
-def _verify(masked: Table, values: Floats, by: list[Name], k: int, *, whole_records: bool) -> None:
-    strata = codes_of(strata_of(masked, by), masked.rows)
-    for released in [values] if whole_records else [values[:, [j]] for j in range(values.shape[1])]:
-        verify(released, k, strata)
+@dataclass
+class _Recount:
+    """Counts the groups of a released table, by its cells alone, and the records that are unique in it."""
+
+    columns: Sequence[Name]
+    by: Sequence[Name]
+    k: int
+    names: Sequence[Name]
+    whole_records: bool
+    uniques: int = 0
+
+    def __call__(self, released: pl.DataFrame) -> None:
+        # By place: names may be of any type, and a file may spell them otherwise.
+        released = released.rename(dict(zip(released.columns, map(str, range(released.width)), strict=True)))
+        place = {name: str(i) for i, name in enumerate(self.names)}
+        masked, strata = [place[name] for name in self.columns], [place[name] for name in self.by]
+        recount(released, masked, strata, self.k, whole_records=self.whole_records)
+        if not self.whole_records or len({*masked, *strata}) < released.width:
+            self.uniques = count_unique(row_hashes(released))
+
+
+def _check_places(
+    data: object,
+    *,
+    engine: str | None,
+    memory: object,
+    processes: object,
+    scheduler: str | None,
+    output: object,
+    csv: Mapping[str, str | None],
+) -> None:
+    """Refuse what says where and how to work if it would not be heeded."""
+    if engine is not None:
+        check_choice("engine", engine, ENGINES)
+    if processes is not None and (isinstance(processes, bool) or not isinstance(processes, int) or processes < 1):
+        raise InputError(f"Parameter 'processes' must be a whole number of at least 1, got {processes!r}.")
+    for name, value, only in (
+        ("memory", memory, ("local", None)),
+        ("processes", processes, ("local", None)),
+        ("scheduler", scheduler, ("dask",)),
+    ):
+        if value is not None and (engine not in only or is_dask(data)):
+            raise InputError(
+                f"Parameter {name!r} goes with engine={only[0]!r} and a path only, got {name}={value!r} with "
+                f"{'a Dask DataFrame' if is_dask(data) else f'engine={engine!r}'}. Leave it out."
+            )
+    if is_dask(data):
+        if engine not in (None, "dask"):
+            raise InputError(
+                f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {engine!r}. Compute the table first to "
+                "mask it in memory."
+            )
+        if output is not None:
+            raise InputError(
+                f"Parameter 'output' does not go with a Dask DataFrame, got {output}: the masked table stays on the "
+                "cluster. Write it from there: release.data.to_parquet(…)."
+            )
+    for name, sign in csv.items():
+        if sign is not None and not _may_be_csv(data):
+            raise InputError(
+                f"Parameter {name!r} says how a CSV file is written, got {sign!r} for a table that is none. "
+                "Leave it out."
+            )
+
+
+def _may_be_csv(data: object) -> bool:
+    """Say whether a table is a CSV file, or a folder or glob, whose files are looked at when they are read."""
+    if not isinstance(data, (str, os.PathLike)):
+        return False
+    return Path(data).suffix.lower() in CSV or not Path(data).is_file()
+
+
+def _index_notes(table: Any) -> list[str]:
+    """Say that the index of pandas stays behind: a file has columns only."""
+    index = nw.maybe_get_index(nw.from_native(table, eager_only=True))
+    if index is None or type(index).__name__ == "RangeIndex":
+        return []
+    return ["the index of the pandas table is not in the file; reset_index() makes it a column"]
 
 
 def _sizes(labels: Ints) -> Ints:

@@ -51,6 +51,10 @@ class Release:
         What was done that a reader might not expect, in sentences.
     timings
         Seconds of each step.
+    left
+        The columns that are released as they were: neither masked nor strata.
+    uniques
+        The records that are unique over all that is released, the columns that were left included.
     certificate
         What an independent check of the bound needs, or None.
     """
@@ -67,6 +71,8 @@ class Release:
     facts: Mapping[str, Any]
     notes: tuple[str, ...]
     timings: Mapping[str, float]
+    left: tuple[Name, ...] = ()
+    uniques: int = 0
     certificate: Any = field(default=None, repr=False)
     # The records before masking, by reference: what a report measures against and never prints.
     _origin: Any = field(default=None, repr=False, compare=False)
@@ -81,6 +87,16 @@ class Release:
         if self.bound is None:
             return None
         return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
+
+    @property
+    def verified(self) -> str:
+        """What was counted again in the released table, in words: it holds for the columns that are named."""
+        names = ", ".join(map(str, self.columns))
+        within = f" within {', '.join(map(str, self.parameters['by']))}" if self.parameters["by"] else ""
+        what = f"each value of {names}" if self.labels.ndim == 2 else f"every combination of {names}"
+        if len(self.columns) == 1:
+            what = f"every value of {names}"
+        return f"{what}{within} is shared by at least {self.k} records"
 
     @property
     def k(self) -> int:
@@ -120,8 +136,10 @@ class Release:
         lines.append(("information loss", f"{self.loss:.5f} %"))
         if self.bound is not None and self.gap is not None:
             lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
-        checked = "each column's value" if self.labels.ndim == 2 else "every released record"
-        lines.append(("verified", f"{checked} is shared by at least {self.k} records"))
+        lines.append(("verified", self.verified))
+        if self.left:
+            lines.append(("left as they are", f"{len(self.left)}: {', '.join(map(str, self.left))}"))
+        lines.append(("unique records", f"{self.uniques:,} of {self.records:,} over all that is released"))
         return lines + [("note", note) for note in self.notes]
 
     def report(

@@ -1,4 +1,7 @@
-"""The last check before anything is released: every group counted again, from the released values alone."""
+"""The last check before anything is released: every group counted again, from the released values alone.
+
+What is counted is what a reader of the release gets: of a file the cells as they were written, text where it is text.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
@@ -13,9 +17,22 @@ from shoal.errors import VerificationError
 from shoal.measures import group_sizes
 from shoal.types import Floats, Ints
 
-__all__ = ["Words", "check_sizes", "hash_words", "identical_records", "number_words", "verify", "words_of"]
+__all__ = [
+    "Words",
+    "cell_words",
+    "check_sizes",
+    "count_unique",
+    "hash_words",
+    "identical_records",
+    "number_words",
+    "recount",
+    "row_hashes",
+    "verify",
+    "words_of",
+]
 
 Words = NDArray[np.uint64]
+ABSENT = np.uint64(0xFFF8000000000001)  # of a cell that is null: a NaN that no number becomes
 MIX = np.uint64(0x9E3779B97F4A7C15)
 FOLD = np.uint64(29)
 
@@ -42,6 +59,49 @@ def verify(values: Sequence[NDArray[Any]] | NDArray[Any], k: int, strata: NDArra
     shoal.errors.VerificationError: 1 of 2 groups of identical records has fewer than k=2 records...
     """
     check_sizes(group_sizes(identical_records(values, strata)), k)
+
+
+def recount(released: pl.DataFrame, columns: Sequence[str], by: Sequence[str], k: int, *, whole_records: bool) -> None:
+    """Count the released records that share their cells in the masked columns and strata; refuse any count below k.
+
+    Parameters
+    ----------
+    released
+        The table as it is released. A missing cell is a value: NaN is another one than null.
+    columns, by
+        The masked columns and those of the strata.
+    k
+        The least count.
+    whole_records
+        Whether records share all masked columns; if not, every column is counted on its own.
+
+    Examples
+    --------
+    >>> recount(pl.DataFrame({"x": ["NA", ""]}), ["x"], [], k=2, whole_records=True)
+    Traceback (most recent call last):
+    ...
+    shoal.errors.VerificationError: 2 of 2 groups of identical records have fewer than k=2 records...
+    """
+    for names in [list(columns)] if whole_records else [[name] for name in columns]:
+        check_sizes(released.group_by(*names, *by).len()["len"].to_numpy(), k)
+
+
+def row_hashes(table: pl.DataFrame) -> Words:
+    """Return a number for each record that is the same for equal records and differs for others."""
+    # Categories are numbered by each table on its own.
+    hashes: Words = table.with_columns(pl.col(pl.Categorical).cast(pl.String)).hash_rows(seed=0).to_numpy()
+    return hashes
+
+
+def count_unique(hashes: Words) -> int:
+    """Count the records that no other equals.
+
+    Examples
+    --------
+    >>> count_unique(np.array([7, 3, 7], dtype=np.uint64))
+    1
+    """
+    return int((np.unique(hashes, return_counts=True)[1] == 1).sum())
 
 
 def check_sizes(counts: Ints, k: int) -> None:
@@ -87,6 +147,16 @@ def words_of(X: Floats) -> Words:
     numbers = X + 0.0
     numbers[np.isnan(numbers)] = np.nan
     return numbers.view(np.uint64)
+
+
+def cell_words(series: pl.Series) -> Words:
+    """Return the bits of a released column, with a word of its own for null."""
+    if series.dtype.is_integer():
+        words: Words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
+    else:
+        words = words_of(series.cast(pl.Float64).fill_null(np.nan).to_numpy())
+    words[series.is_null().to_numpy()] = ABSENT
+    return words
 
 
 @njit(cache=True, nogil=True)

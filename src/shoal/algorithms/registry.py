@@ -19,7 +19,9 @@ from shoal.progress import fresh_state
 if TYPE_CHECKING:
     from shoal.types import Floats, Ints, State
 
-__all__ = ["METHODS", "SEARCH_SECONDS", "Listing", "Method", "Option", "Outcome", "find", "methods"]
+__all__ = ["AUTO", "METHODS", "SEARCH_SECONDS", "Listing", "Method", "Option", "Outcome", "choose", "find", "methods"]
+
+AUTO = "auto"  # the method is chosen by the number of columns
 
 
 SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
@@ -383,9 +385,22 @@ def find(name: str) -> Method:
     """
     if name not in METHODS:
         raise InputError(
-            f"Parameter 'method' must be one of {', '.join(METHODS)}, got {name!r}.{closest(name, METHODS)}"
+            f"Parameter 'method' must be one of {', '.join([AUTO, *METHODS])}, got {name!r}.{closest(name, METHODS)}"
         )
     return METHODS[name]
+
+
+def choose(name: str, columns: int) -> str:
+    """Return the method that masks so many columns if none was named: the optimum for one, MDAV for several.
+
+    Examples
+    --------
+    >>> choose("auto", 1), choose("auto", 2), choose("mst", 1)
+    ('univariate', 'mdav', 'mst')
+    """
+    if name != AUTO:
+        return find(name).name
+    return "univariate" if columns == 1 else "mdav"
 
 
 def methods() -> Listing:

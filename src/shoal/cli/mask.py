@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.algorithms.registry import METHODS
+from shoal.algorithms.registry import AUTO, METHODS
 from shoal.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def mask(
     columns: Annotated[
         list[str] | None, typer.Option("-c", "--column", help="Column to mask; repeat. All numeric ones if not given.")
     ] = None,
-    method: Annotated[str, typer.Option("-m", "--method", help=f"One of: {', '.join(METHODS)}.")] = "mdav",
+    method: Annotated[str, typer.Option("-m", "--method", help=f"One of: {', '.join([AUTO, *METHODS])}.")] = AUTO,
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
     ] = None,

@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal.algorithms.registry import find
 from shoal.blocks.blocking import BLOCK, Blocking, Blocks, Extent, choose_blocking
 from shoal.engines.request import Job, Request
 from shoal.engines.sources import Source
-from shoal.engines.tasks import Bucket, Staged
+from shoal.engines.tasks import Bucket, Kind, Spelling, Staged
 from shoal.errors import InputError
 from shoal.grouping import check_k
 from shoal.release import Release
+from shoal.tables.csv_files import one_spelling, parse_numbers
 from shoal.tables.frames import Stratum, check_name
 from shoal.types import Ints
 
@@ -24,9 +26,9 @@ __all__ = [
     "check_staged",
     "column_kinds",
     "extent_of_parts",
-    "full_columns",
     "number_cells",
     "number_roots",
+    "one_cell_each",
     "plan_job",
     "read_rule",
     "summarise",
@@ -37,7 +39,8 @@ def plan_job(asked: Request, source: Source, folder: Path = Path()) -> Job:
     """Return the job of a request and a table: the columns to mask are chosen and checked."""
     if asked.weights is not None and not isinstance(asked.weights, str):
         raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
-    return Job(asked, source, folder, tuple(_choose_columns(source, asked.columns, asked.by, asked.weights)))
+    columns = tuple(_choose_columns(source, asked.columns, asked.by, asked.weights))
+    return Job(asked.settled(columns), source, folder, columns)
 
 
 def _choose_columns(source: Source, wanted: Sequence[str] | None, by: Sequence[str], weights: str | None) -> list[str]:
@@ -105,9 +108,29 @@ def number_cells(cells: Sequence[Sequence[object]]) -> tuple[list[Ints], int]:
     return roots, len(numbers)
 
 
-def full_columns(job: Job, part: Staged) -> set[str]:
-    """Return the masked columns of which a part misses no cell."""
-    return {name for name, holes in zip(job.columns, part.holes.tolist(), strict=True) if not holes}
+def one_cell_each(job: Job, staged: Sequence[Staged]) -> tuple[list[Staged], Spelling]:
+    """Give values of the strata, and missing cells of the masked columns, one spelling each in all parts."""
+    missing = [set[str | None]().union(*columns) for columns in zip(*(part.spellings for part in staged), strict=True)]
+    spelled = {name: next(iter(s)) if len(s) == 1 else None for name, s in zip(job.columns, missing, strict=True)}
+    dialect = job.source.dialect
+    if dialect is None or not job.asked.by:
+        return list(staged), Spelling(spelled, {})
+    respelled: list[dict[object, object]] = []
+    for place in range(len(job.asked.by)):
+        cells = pl.Series(list(dict.fromkeys(key[place] for part in staged for key, _ in part.cells)), dtype=pl.String)
+        new = one_spelling(cells, parse_numbers(cells, dialect.decimal, codes=False))
+        respelled.append({old: to for old, to in zip(cells, new, strict=True) if old != to})
+    joined = [
+        part._replace(
+            cells=[
+                (tuple(to.get(cell, cell) for cell, to in zip(key, respelled, strict=True)), pattern)
+                for key, pattern in part.cells
+            ]
+        )
+        for part in staged
+    ]
+    strata: dict[str, Any] = {name: to for name, to in zip(job.asked.by, respelled, strict=True) if to}
+    return joined, Spelling(spelled, strata)
 
 
 def extent_of_parts(staged: Sequence[Staged], roots: Sequence[Ints], many: int) -> Extent:
@@ -115,17 +138,23 @@ def extent_of_parts(staged: Sequence[Staged], roots: Sequence[Ints], many: int) 
     low, high = (np.stack([part.limits[row] for part in staged]) for row in (0, 1))
     sizes = np.zeros(many, dtype=np.int64)
     for part, numbers in zip(staged, roots, strict=True):
-        sizes[numbers] += part.counts
+        np.add.at(sizes, numbers, part.counts)
     return Extent(np.stack([low.min(axis=0), high.max(axis=0)]), sizes)
 
 
-def column_kinds(staged: Sequence[Staged]) -> tuple[str, ...]:
+def column_kinds(staged: Sequence[Staged]) -> tuple[Kind, ...]:
     """Return the kind of each column; the parts of a CSV file may differ in it."""
     found = [
-        {kind for kind, part in zip(kinds, staged, strict=True) if part.kept}
+        [kind for kind, part in zip(kinds, staged, strict=True) if kind is not None and part.kept]
         for kinds in zip(*(part.kinds for part in staged), strict=True)
     ]
-    return tuple(next(iter(kinds)) if len(kinds) == 1 else "float" for kinds in found)
+    return tuple(
+        Kind(
+            kinds[0].type if len({kind.type for kind in kinds}) == 1 else "float",
+            whole=bool(kinds) and all(kind.whole for kind in kinds),
+        )
+        for kinds in found
+    )
 
 
 def read_rule(job: Job) -> Blocking:
@@ -133,6 +162,11 @@ def read_rule(job: Job) -> Blocking:
     asked = job.asked
     wish = asked.block if asked.block is not None else max(BLOCK, 2 * job.k)
     able = find(asked.method).whole_records
+    if not able:
+        raise InputError(
+            f"Method {asked.method!r} groups every column on its own, which needs the whole table in memory. Take "
+            "engine='memory', or a method that groups whole records."
+        )
     rule = choose_blocking(wish, asked.split, job.k, len(job.columns), 0, method=asked.method, useful=True, able=able)
     if rule is None:
         raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
@@ -150,8 +184,9 @@ def summarise(
     job: Job,
     staged: Sequence[Staged],
     found: Sequence[Bucket],
-    kinds: tuple[str, ...],
+    kinds: tuple[Kind, ...],
     facts: Mapping[str, object],
+    uniques: int,
     *,
     data: Any,
     seconds: Mapping[str, float],
@@ -170,7 +205,7 @@ def summarise(
     if incomplete:
         how = "left out (missing='drop')" if job.drop else "masked among those that miss the same columns"
         notes.append(f"{incomplete} records with missing values were {how}")
-    whole = [name for name, kind in zip(job.columns, kinds, strict=True) if kind == "integer"]
+    whole = [name for name, kind in zip(job.columns, kinds, strict=True) if kind.whole]
     if whole:
         listed, share = ", ".join(whole), 100 * rounding / total if total > 0 else 0.0
         notes.append(
@@ -192,4 +227,6 @@ def summarise(
         facts=facts,
         notes=tuple(notes),
         timings=seconds,
+        left=tuple(name for name in job.source.names if name not in {*job.columns, *job.asked.by}),
+        uniques=uniques,
     )

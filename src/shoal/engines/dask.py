@@ -26,6 +26,7 @@ from shoal.engines.common import (
     column_kinds,
     extent_of_parts,
     number_roots,
+    one_cell_each,
     plan_job,
     read_rule,
     summarise,
@@ -33,14 +34,25 @@ from shoal.engines.common import (
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import sort_by_target
 from shoal.engines.sources import Source, find_paths, open_source
-from shoal.engines.tasks import Bucket, Numbers, Staged, bucket_of_words, mask_records, put_back, read_numbers
+from shoal.engines.tasks import (
+    Bucket,
+    Kind,
+    Numbers,
+    Spelling,
+    Staged,
+    bucket_of_words,
+    mask_records,
+    put_back,
+    read_numbers,
+)
 from shoal.errors import InputError
 from shoal.grouping import check_k
 from shoal.measures import Scaling, group_sizes
 from shoal.release import Release
 from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
+from shoal.tables.metadata import without_metadata
 from shoal.types import Floats, Ints
-from shoal.verification import Words, check_sizes, number_words, words_of
+from shoal.verification import Words, check_sizes, count_unique, number_words, row_hashes, words_of
 
 __all__ = ["is_dask", "mask_dask", "mask_paths"]
 
@@ -71,7 +83,7 @@ def mask_dask(data: Any, asked: Request, source: Source | None = None) -> Releas
     rule = read_rule(job)
     parts = dask.persist(*data.to_delayed())
     run = _Run(job, parts)
-    staged, many = run.stage()
+    staged, many, spelling = run.stage()
     check_k(job.k, sum(part.kept for part in staged))
     check_staged(job, staged)
     kinds = column_kinds(staged)
@@ -88,14 +100,17 @@ def mask_dask(data: Any, asked: Request, source: Source | None = None) -> Releas
         for number in range(len(firsts))
     ]
     masked = list(dask.persist(*[delayed(tuple)(bucket) for bucket in masked]))
-    released = [delayed(_finish)(job, part, at, [found[0] for found in masked], kinds) for at, part in enumerate(parts)]
+    released = [
+        delayed(_finish)(job, part, at, [found[0] for found in masked], kinds, spelling)
+        for at, part in enumerate(parts)
+    ]
     released = list(dask.persist(*released))
-    run.verify(released, max(1, -(-n // RECORDS)))
+    uniques = run.verify(released, max(1, -(-n // RECORDS)))
     found: list[Bucket] = list(dask.compute(*[bucket[1] for bucket in masked]))
     facts = {**blocks.facts, "engine": f"dask, {len(parts)} partitions"}
     meta = dask.compute(delayed(_head)(released[0]))[0]
     frame = dd.from_delayed(released, meta=meta, verify_meta=False)
-    return summarise(job, staged, found, kinds, facts, data=frame, seconds={})
+    return summarise(job, staged, found, kinds, facts, uniques, data=frame, seconds={})
 
 
 def mask_paths(
@@ -142,7 +157,7 @@ def _write(frame: Any, path: Path) -> None:
     writer: Any = None
     try:
         for part in frame.to_delayed():
-            table = pa.Table.from_pandas(part.compute(), preserve_index=False)
+            table = without_metadata(pa.Table.from_pandas(part.compute(), preserve_index=False))
             writer = writer or ParquetWriter(path, table.schema)
             writer.write_table(table.cast(writer.schema))
     finally:
@@ -161,11 +176,11 @@ class _Run:
         self._known = [part[1] for part in staged]
         self.roots: list[Ints] = []
 
-    def stage(self) -> tuple[list[Staged], int]:
+    def stage(self) -> tuple[list[Staged], int, Spelling]:
         """Read the numbers of all partitions."""
-        staged: list[Staged] = list(self._dask.compute(*self._known))
+        staged, spelling = one_cell_each(self.job, list(self._dask.compute(*self._known)))
         self.roots, many = number_roots(staged)
-        return staged, many
+        return staged, many, spelling
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Look at all partitions and merge the results pairwise."""
@@ -183,19 +198,19 @@ class _Run:
         """Run a function here."""
         return function(*arguments)
 
-    def verify(self, released: Sequence[Any], buckets: int) -> None:
-        """Count every group in the partitions that are about to be handed out."""
+    def verify(self, released: Sequence[Any], buckets: int) -> int:
+        """Count every group in the partitions that are about to be handed out; return the records that are unique."""
         delayed = self._dask.delayed
         asked = replace(self.job.asked, missing="group", weights=None)
         source = replace(self.job.source, dialect=None)  # the released columns hold numbers, whatever was given
         written = _Run(replace(self.job, asked=asked, source=source), released)
         written.stage()
         pieces = [
-            delayed(_split_values, nout=buckets)(numbers, roots, buckets)
-            for numbers, roots in zip(written.numbers, written.roots, strict=True)
+            delayed(_split_values, nout=buckets)(part, numbers, roots, buckets)
+            for part, numbers, roots in zip(released, written.numbers, written.roots, strict=True)
         ]
         counted = [delayed(_verify)([piece[b] for piece in pieces], self.job.k) for b in range(buckets)]
-        self._dask.compute(*counted)
+        return sum(self._dask.compute(*counted))
 
 
 def _stage(job: Job, part: Any) -> tuple[Numbers, Staged]:
@@ -219,7 +234,7 @@ def _split(part: int, numbers: Numbers, roots: Ints, blocks: Blocks, bucket: Int
 
 
 def _mask(
-    job: Job, pieces: Sequence[tuple[Any, ...]], scale: Scaling, kinds: tuple[str, ...], share: tuple[int, int]
+    job: Job, pieces: Sequence[tuple[Any, ...]], scale: Scaling, kinds: tuple[Kind, ...], share: tuple[int, int]
 ) -> tuple[Mapping[int, tuple[Ints, Floats]], Bucket]:
     """Mask a bucket; return the released values by partition."""
     block, X = (np.concatenate([piece[i] for piece in pieces]) for i in (2, 3))
@@ -231,7 +246,12 @@ def _mask(
 
 
 def _finish(
-    job: Job, part: Any, at: int, buckets: Sequence[Mapping[int, tuple[Ints, Floats]]], kinds: tuple[str, ...]
+    job: Job,
+    part: Any,
+    at: int,
+    buckets: Sequence[Mapping[int, tuple[Ints, Floats]]],
+    kinds: tuple[Kind, ...],
+    spelling: Spelling,
 ) -> Any:
     """Return a partition with the released values in their place."""
     held = [bucket[at] for bucket in buckets if at in bucket]
@@ -240,20 +260,23 @@ def _finish(
         values[rows] = released
     if job.drop:
         part = part[part[list(job.columns)].notna().all(axis=1)]
-    frame = pl.from_pandas(part[list(job.columns)])
-    new = put_back(job, frame, values, kinds, frame.schema)
-    return part.assign(**{s.name: (s.fill_null(np.nan) if s.dtype.is_float() else s).to_numpy() for s in new})
+    frame = pl.from_pandas(part[job.wanted()])
+    new = [*put_back(job, values, kinds, spelling, frame.schema), *spelling.of_strata(frame)]
+    columns = {s.name: (s.fill_null(np.nan) if s.dtype.is_float() else s).to_numpy() for s in new}
+    return without_metadata(part.assign(**columns))
 
 
 def _head(part: Any) -> Any:
     return part.iloc[:0]
 
 
-def _split_values(numbers: Numbers, roots: Ints, many: int) -> tuple[Any, ...]:
+def _split_values(part: Any, numbers: Numbers, roots: Ints, many: int) -> tuple[Any, ...]:
     words = np.column_stack([words_of(numbers.X), numbers.roots(roots).astype(np.uint64)])
+    hashes = row_hashes(pl.from_pandas(part))
     order, begins = sort_by_target(bucket_of_words(words, many), many)
-    return tuple(words[rows] for rows in np.split(order, begins[1:-1]))
+    return tuple((words[rows], hashes[rows]) for rows in np.split(order, begins[1:-1]))
 
 
-def _verify(pieces: Sequence[Words], k: int) -> None:
-    check_sizes(group_sizes(number_words(np.concatenate(pieces))), k)
+def _verify(pieces: Sequence[tuple[Words, Words]], k: int) -> int:
+    check_sizes(group_sizes(number_words(np.concatenate([words for words, _ in pieces]))), k)
+    return count_unique(np.concatenate([hashes for _, hashes in pieces]))

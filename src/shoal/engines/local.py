@@ -30,9 +30,9 @@ from shoal.engines.common import (
     check_staged,
     column_kinds,
     extent_of_parts,
-    full_columns,
     number_cells,
     number_roots,
+    one_cell_each,
     plan_job,
     read_rule,
     summarise,
@@ -43,8 +43,9 @@ from shoal.engines.shuffle import Places, Shuffle
 from shoal.engines.sources import find_paths, open_source, record_bytes, stored_bytes
 from shoal.engines.tasks import (
     Bucket,
+    Kind,
     Numbers,
-    Staged,
+    Spelling,
     count_bucket,
     finish,
     look,
@@ -55,7 +56,7 @@ from shoal.engines.tasks import (
     warm,
 )
 from shoal.engines.workers import Nursery, Workers
-from shoal.errors import FileError, InputError
+from shoal.errors import FileError, InputError, VerificationError
 from shoal.grouping import check_k
 from shoal.progress import watch
 from shoal.release import Release
@@ -179,7 +180,7 @@ class _Run:
         with self._timed("prepare"):
             workers.prepare(warm, (job.asked, len(job.columns)))
         with self._timed("read"):
-            staged = list(workers.map(stage, self._parts(job)))
+            staged, spelling = one_cell_each(job, list(workers.map(stage, self._parts(job))))
         check_staged(job, staged)
         kinds = column_kinds(staged)
         roots, many = number_roots(staged)
@@ -197,11 +198,11 @@ class _Run:
             shuffle.remove(*(what for what in shuffle.shapes if what not in ("released", "group")))
         with written_beside(target) as temporary:
             with self._timed("write"):
-                self._write(temporary, shuffle, kinds, staged, self._groups_before(places, found))
+                self._write(temporary, shuffle, kinds, spelling, self._groups_before(places, found))
             # The disk writes while groups are counted.
             threading.Thread(target=_sync, args=(temporary,), daemon=True).start()
             with self._timed("verify"):
-                self._verify(temporary, int(starts[-1]))
+                uniques = self._verify(temporary, int(starts[-1]))
             if self.labels is not None:
                 self._write_labels(self.labels, len(staged))
         processes, peaks = workers.processes, [peak_bytes(), *workers.peaks()]
@@ -210,7 +211,7 @@ class _Run:
             "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
             "peak memory": f"{sum(peaks) / 1e6:.0f} MB in all, {max(peaks) / 1e6:.0f} MB a process",
         }
-        return summarise(job, staged, found, kinds, facts, data=target, seconds=self.seconds)
+        return summarise(job, staged, found, kinds, facts, uniques, data=target, seconds=self.seconds)
 
     def _parts(self, job: Job) -> Iterator[tuple[Job, int, int]]:
         """Yield the number of each part and that of its first record."""
@@ -258,18 +259,14 @@ class _Run:
         self,
         path: Path,
         shuffle: Shuffle,
-        kinds: tuple[str, ...],
-        staged: Sequence[Staged],
+        kinds: tuple[Kind, ...],
+        spelling: Spelling,
         before: Iterator[tuple[int, Ints] | None],
     ) -> None:
         """Write the parts to one file, in the order of the input."""
         job = self.job
         csv = path.suffix.lower() in CSV
-        kept: set[str] = set(job.columns) if job.drop or job.source.dialect is not None else set()
-        tasks = (
-            (job, part, shuffle, kinds, frozenset(full_columns(job, known) - kept), csv, groups)
-            for part, (known, groups) in enumerate(zip(staged, before, strict=True))
-        )
+        tasks = ((job, part, shuffle, kinds, spelling, csv, groups) for part, groups in enumerate(before))
         pieces = self.workers.map(finish, tasks)
         if csv:
             with path.open("wb") as file:
@@ -309,8 +306,8 @@ class _Run:
             else:
                 self._write_parquet(temporary, pieces, [])
 
-    def _verify(self, path: Path, n: int) -> None:
-        """Read the masked columns of what was written and count every group."""
+    def _verify(self, path: Path, n: int) -> int:
+        """Read what was written and count every group; return the records that are unique over all columns."""
         dialect = self.job.source.dialect
         given = {} if dialect is None else {"delimiter": dialect.delimiter, "encoding": dialect.encoding}
         decimal = None if dialect is None else dialect.decimal
@@ -327,14 +324,20 @@ class _Run:
         shapes = {"words": ("uint64", len(job.columns))}
         if job.asked.by:
             shapes["codes"] = ("int64", 1)
+        if set(job.source.names) != {*job.columns, *job.asked.by}:
+            shapes["row"] = ("uint64", 1)
         rows = min(self._rows(), max(COUNTED, n // MANY))
         shuffle = Shuffle(folder, "count", starts, -(-n // rows), shapes)
         shuffle.create()
         dealt = list(self.workers.map(spill_for_counting, ((*part, shuffle) for part in self._parts(job))))
-        strata, _ = number_cells([cells for _, cells in dealt])
-        places = shuffle.places([begins for begins, _ in dealt])
-        for _ in self.workers.map(count_bucket, ((job, place, shuffle, strata) for place in places)):
-            pass
+        for name, spellings in zip(job.columns, zip(*(part.spellings for part in dealt), strict=True), strict=True):
+            if len(frozenset[Any]().union(*spellings)) > 1:
+                raise VerificationError(
+                    f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
+                )
+        strata, _ = number_cells([part.cells for part in dealt])
+        places = shuffle.places([part.begins for part in dealt])
+        return sum(self.workers.map(count_bucket, ((job, place, shuffle, strata) for place in places)))
 
 
 def _sync(path: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from shoal.aggregation import Aggregate
+from shoal.algorithms.registry import choose, find
 from shoal.engines.sources import Source
+from shoal.errors import InputError
 from shoal.tables.frames import Name
 
 __all__ = ["Job", "Request"]
@@ -31,6 +33,17 @@ class Request:
     block: int | None
     split: str | None
     seed: int | None
+
+    def settled(self, columns: Sequence[Name]) -> Request:
+        """Return the request with the method that masks these columns, and all its options."""
+        method = choose(self.method, len(columns))
+        entry = find(method)
+        if entry.univariate and len(columns) != 1:
+            raise InputError(
+                f"Method {method!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
+                "column, or take 'individual-ranking' (each column on its own) or a multivariate method."
+            )
+        return replace(self, method=method, options=entry.read_options(self.options))
 
     def parameters(self, columns: Sequence[Name]) -> dict[str, Any]:
         """Return what a release says it was asked for, as plain values."""

@@ -88,7 +88,9 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     text = os.fspath(data)
     path = Path(text)
     if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.suffix.lower() in (*CSV, *PARQUET))
+        # Hidden files are no part of a table: a run that was killed may have left some.
+        visible = (file for file in path.iterdir() if not file.name.startswith("."))
+        found = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
     elif glob.has_magic(text) and not path.exists():
         found = sorted(Path(name) for name in glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns too)
     else:

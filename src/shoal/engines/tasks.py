@@ -6,6 +6,7 @@ Plain functions of plain arguments, so that any engine can run them anywhere; fi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,17 +23,30 @@ from shoal.blocks.running import group_blocks
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target, write_array
 from shoal.engines.sources import Source, column_types, read_schema
-from shoal.errors import InputError
+from shoal.errors import InputError, VerificationError
 from shoal.measures import Scaling, group_sizes, squared_errors
 from shoal.progress import fresh_state
-from shoal.tables.csv_files import CsvFile
+from shoal.tables.csv_files import Dialect, csv_text
+from shoal.tables.frames import is_whole, round_to
+from shoal.tables.metadata import without_metadata
 from shoal.types import Bools, Floats, Ints
-from shoal.verification import Words, check_sizes, hash_words, number_words, words_of
+from shoal.verification import (
+    Words,
+    cell_words,
+    check_sizes,
+    count_unique,
+    hash_words,
+    number_words,
+    row_hashes,
+    words_of,
+)
 
 __all__ = [
     "Bucket",
+    "Kind",
     "Masked",
     "Numbers",
+    "Spelling",
     "Staged",
     "begin",
     "bucket_of_words",
@@ -68,6 +82,13 @@ class Numbers(NamedTuple):
         return found
 
 
+class Kind(NamedTuple):
+    """What a column holds."""
+
+    type: str  # "integer", "float32" or "float"
+    whole: bool  # whether all its numbers are whole, whatever their type
+
+
 class Staged(NamedTuple):
     """What is known of a part once its numbers are read."""
 
@@ -77,7 +98,8 @@ class Staged(NamedTuple):
     holes: Ints  # missing cells of each column
     cells: list[tuple[tuple[object, ...], tuple[bool, ...]]]  # stratum and missing columns, by code
     counts: Ints  # records of each code
-    kinds: tuple[str, ...]  # "integer", "float32" or "float" of each column
+    kinds: tuple[Kind | None, ...]  # of each column; None if all cells are missing
+    spellings: tuple[frozenset[str | None], ...]  # of missing cells, by column: text, "NaN", None for null
     limits: Floats  # the least and the greatest value of each column
 
 
@@ -116,7 +138,9 @@ def warm(asked: Request, d: int) -> bool:
             put_rows(
                 X,
                 np.arange(rows, dtype=np.uint32),
-                mask_records(job, block, X, weights, blocks.scale, ("float",) * d, (rows, 1)).released,
+                mask_records(
+                    job, block, X, weights, blocks.scale, (Kind("float", whole=False),) * d, (rows, 1)
+                ).released,
             )
         words = words_of(X)
         number_words(words)
@@ -145,11 +169,13 @@ def _load(job: Job, part: int, coded: bool) -> Numbers:
 def read_numbers(job: Job, frame: pl.DataFrame, first: int) -> tuple[Numbers, Staged]:
     """Return the numbers of a part and what is known of it; `first` records come before it."""
     series = [job.source.numbers(frame, name, first) for name in job.columns]
-    kinds = tuple(
-        "integer" if s.dtype.is_integer() else "float32" if s.dtype == pl.Float32 else "float" for s in series
-    )
     columns = [s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in series]
     X, total = np.column_stack(columns), np.array([np.count_nonzero(np.isnan(column)) for column in columns])
+    kinds = tuple(_kind(s, column) for s, column in zip(series, columns, strict=True))
+    spellings = tuple(
+        frozenset(_missing_cells(frame[name], column)) if many else frozenset[str | None]()
+        for name, column, many in zip(job.columns, columns, total, strict=True)
+    )
     limits = bounds(X)
     for name, column, ends in zip(job.columns, X.T, limits.T, strict=True):
         # Bounds of a column without any value are infinite too.
@@ -174,8 +200,21 @@ def read_numbers(job: Job, frame: pl.DataFrame, first: int) -> tuple[Numbers, St
     if codes is not None:
         counts = np.bincount(codes, minlength=len(cells))
     return Numbers(X, codes, weights), Staged(
-        len(X), codes is not None, int(incomplete.sum()), total, cells, counts, kinds, limits
+        len(X), codes is not None, int(incomplete.sum()), total, cells, counts, kinds, spellings, limits
     )
+
+
+def _kind(series: pl.Series, values: Floats) -> Kind | None:
+    if np.isnan(values).all():
+        return None
+    if series.dtype.is_integer():
+        return Kind("integer", whole=True)
+    return Kind("float32" if series.dtype == pl.Float32 else "float", is_whole(values))
+
+
+def _missing_cells(cells: pl.Series, values: Floats) -> list[str | None]:
+    """Return the different spellings of a column's missing cells."""
+    return cells.filter(pl.Series(np.isnan(values))).cast(pl.String).unique().to_list()
 
 
 def _cells(
@@ -232,7 +271,7 @@ def mask_bucket(
     places: Places,
     shuffle: Shuffle,
     scale: Scaling,
-    kinds: tuple[str, ...],
+    kinds: tuple[Kind, ...],
     share: tuple[int, int],
 ) -> Bucket:
     """Mask the blocks of a bucket and answer the released values to the parts they came from."""
@@ -252,7 +291,7 @@ def mask_records(
     X: Floats,
     weights: Floats | None,
     scale: Scaling,
-    kinds: tuple[str, ...],
+    kinds: tuple[Kind, ...],
     share: tuple[int, int],
 ) -> Masked:
     """Mask the records of some blocks. `share`: all records, and how many blocks are masked at a time."""
@@ -275,13 +314,13 @@ def mask_records(
     values = group_values(X, Z, labels, asked.aggregate, weights)
     rounded = values.copy()
     for j, kind in enumerate(kinds):
-        if kind == "integer" and job.whole:
+        if kind.whole and job.whole:
             rounded[:, j] = np.rint(values[:, j])
-        elif kind == "float32":
+        elif kind.type == "float32":
             rounded[:, j] = values[:, j].astype(np.float32)
     errors, totals = squared_errors(Z, np.take(scale.apply(rounded), labels, axis=0))
     plain = errors
-    if set(kinds) != {"float"}:
+    if (rounded != values).any():
         plain, _ = squared_errors(Z, np.take(scale.apply(values), labels, axis=0))
     found = np.empty_like(labels)
     found[order] = labels
@@ -289,43 +328,54 @@ def mask_records(
     return Masked(np.take(rounded, found, axis=0), found, known)
 
 
+@dataclass(frozen=True)
+class Spelling:
+    """How cells are spelled in the release, where records must look alike."""
+
+    missing: Mapping[str, str | None]  # of each masked column: what a missing cell reads
+    strata: Mapping[str, Mapping[str | None, str | None]]  # of columns of the strata: cells that are spelled otherwise
+
+    def of_strata(self, frame: pl.DataFrame) -> list[pl.Series]:
+        """Return the columns of the strata that change."""
+        return [frame[name].replace(dict(changed)) for name, changed in self.strata.items()]
+
+
 def finish(
     job: Job,
     part: int,
     shuffle: Shuffle,
-    kinds: tuple[str, ...],
-    complete: frozenset[str],
+    kinds: tuple[Kind, ...],
+    spelling: Spelling,
     csv: bool,
     before: tuple[int, Ints] | None,
 ) -> Path:
     """Write a part as it will stand in the output, with the released values in their place.
 
-    Columns of which all cells are replaced, `complete`, are not read again. `before` is given if labels are asked for:
-    the number of records before the part and, of each of its records in the order of the buckets, the groups before.
+    `before` is given if labels are asked for: the number of records before the part and, of each of its records in the
+    order of the buckets, the groups before.
     """
+    import pyarrow as pa
+
     values = shuffle.answers(part, "released")
     source = job.source
     schema = read_schema(source.parts[part].path)
-    types = column_types(schema)
-    table = source.parts[part].read([name for name in source.names if name not in complete])
-    frame = pl.DataFrame(table)
-    kept = released_records(job, frame) if job.drop else np.arange(len(values))
-    given = frame[kept] if len(kept) < len(frame) else frame
-    new = put_back(job, given, values, kinds, types)
+    # Masked columns are read again only to find out which records were left out.
+    table = source.parts[part].read([name for name in source.names if job.drop or name not in job.columns])
+    kept = released_records(job, pl.DataFrame(table)) if job.drop else np.arange(len(values))
+    if len(kept) < len(table):
+        table = table.take(pa.array(kept))
     if before is not None:
         _finish_labels(job, part, shuffle, before, kept)
+    released = put_back(job, values, kinds, spelling, column_types(schema))
+    released += spelling.of_strata(pl.DataFrame(table.select(list(spelling.strata))))
     if csv:
-        return _finish_csv(job, part, given.with_columns(new).select(source.names), given)
-    import pyarrow as pa
-
-    released = {series.name: series.to_arrow() for series in new}
-    if job.drop:
-        table = given.to_arrow()
-    columns = [released[name] if name in released else table.column(name) for name in source.names]
-    # Other columns and the table's metadata stay as they are.
+        frame = pl.DataFrame(table).with_columns(released)
+        return _finish_csv(job, part, frame.select(source.names), spelling)
+    new = {series.name: series.to_arrow() for series in released}
+    columns = [new[name] if name in new else table.column(name) for name in source.names]
     fields = [schema.field(name).with_type(column.type) for name, column in zip(source.names, columns, strict=True)]
     path = job.folder / f"output-{part}.arrow"
-    whole = pa.table(columns, schema=pa.schema(fields, metadata=schema.metadata))
+    whole = without_metadata(pa.table(columns, schema=pa.schema(fields)))
     with pa.ipc.new_file(str(path), whole.schema) as file:
         file.write_table(whole)
     return path
@@ -338,16 +388,20 @@ def _finish_labels(job: Job, part: int, shuffle: Shuffle, before: tuple[int, Int
     frame.write_ipc(job.folder / f"labels-{part}.arrow", compression="uncompressed")
 
 
-def _finish_csv(job: Job, part: int, frame: pl.DataFrame, given: pl.DataFrame) -> Path:
+def _finish_csv(job: Job, part: int, frame: pl.DataFrame, spelling: Spelling) -> Path:
     path = job.folder / f"output-{part}.csv"
-    dialect = job.source.dialect
-    if dialect is not None:
-        frame = CsvFile(frame, given, dialect).like(frame, job.columns, None)
-    separator, newline = (dialect.delimiter, dialect.newline) if dialect else (",", "\n")
-    content = frame.write_csv(separator=separator, line_terminator=newline, include_header=part == 0)
+    dialect = job.source.dialect or Dialect()
+    if job.source.dialect is not None:
+        frame = frame.with_columns(
+            pl.col(name)
+            .cast(pl.String)
+            .str.replace(".", dialect.decimal, literal=True)
+            .fill_null(pl.lit(spelling.missing[name], dtype=pl.String))
+            for name in job.columns
+        )
+    content = csv_text(frame, dialect, header=part == 0)
     # A mark at the start of the file stands once.
-    encoding = dialect.encoding if dialect else "utf-8"
-    path.write_bytes(content.encode(encoding if part == 0 else encoding.removesuffix("-sig")))
+    path.write_bytes(content.encode(dialect.encoding if part == 0 else dialect.encoding.removesuffix("-sig")))
     return path
 
 
@@ -358,38 +412,69 @@ def released_records(job: Job, frame: pl.DataFrame) -> Ints:
 
 
 def put_back(
-    job: Job, frame: pl.DataFrame, values: Floats, kinds: tuple[str, ...], types: Mapping[str, pl.DataType]
+    job: Job, values: Floats, kinds: tuple[Kind, ...], spelling: Spelling, types: Mapping[str, pl.DataType]
 ) -> list[pl.Series]:
     """Return the new columns of the records that are released; `types` are the given ones."""
     new = []
     for j, (name, kind) in enumerate(zip(job.columns, kinds, strict=True)):
-        series = pl.Series(name, values[:, j]).fill_nan(None)
-        if kind == "integer" and job.whole:
-            series = series.cast(pl.Int64)
-            if job.source.dialect is None:
-                series = series.cast(types[name])
-        elif kind == "float32":
-            series = series.cast(pl.Float32)
-        if job.source.dialect is None and series.null_count():
-            # Missing cells are the given ones, NaN or null.
-            kept = frame[name].cast(series.dtype)
-            series = pl.select(pl.when(series.is_null()).then(kept).otherwise(series).alias(name)).to_series()
+        series = pl.Series(name, values[:, j])
+        if kind.type == "integer" and job.whole:
+            given = types[name] if job.source.dialect is None else pl.Int64()
+            missing = np.isnan(values[:, j])
+            whole = round_to(np.where(missing, 0.0, values[:, j]), str(given).lower())
+            series = pl.Series(name, whole).set(pl.Series(missing), None) if missing.any() else pl.Series(name, whole)
+        else:
+            series = series.cast(pl.Float32) if kind.type == "float32" else series
+            series = series if spelling.missing[name] == "NaN" and job.source.dialect is None else series.fill_nan(None)
         new.append(series)
     return new
 
 
-def spill_for_counting(job: Job, part: int, first: int, shuffle: Shuffle) -> tuple[Ints, list[Any]]:
-    """Deal out the released records of a part by their values; return where each bucket begins, and the strata."""
-    frame = pl.DataFrame(job.source.parts[part].read([*job.columns, *job.asked.by]))
+class Dealt(NamedTuple):
+    """What is known of a released part that was dealt out for counting."""
+
+    begins: Ints  # where each bucket begins
+    cells: list[Any]  # its strata
+    spellings: tuple[frozenset[str | None], ...]  # of missing cells, by masked column
+
+
+def spill_for_counting(job: Job, part: int, first: int, shuffle: Shuffle) -> Dealt:
+    """Deal out the released records of a part by their cells in the masked columns, as they are written."""
+    names = job.source.names if "row" in shuffle.shapes else [*job.columns, *job.asked.by]
+    frame = pl.DataFrame(job.source.parts[part].read(names))
     series = [job.source.numbers(frame, name, first) for name in job.columns]
-    words = words_of(np.column_stack([s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in series]))
+    for name, numbers in zip(job.columns, series, strict=True):
+        if job.source.dialect is not None:
+            _check_spelling(name, frame[name], numbers, job.source.dialect.decimal)
+    words = np.column_stack([cell_words(numbers) for numbers in series])
     codes, cells = _cells(job, frame, None)
-    arrays = {"words": words} if codes is None else {"words": words, "codes": codes}
-    return shuffle.write(part, bucket_of_words(words, shuffle.targets), arrays), cells
+    arrays: dict[str, Any] = {"words": words}
+    if codes is not None:
+        arrays["codes"] = codes
+    if "row" in shuffle.shapes:
+        arrays["row"] = row_hashes(frame)
+    spellings = tuple(
+        frozenset(frame[name].filter(numbers.is_null()).cast(pl.String).unique())
+        for name, numbers in zip(job.columns, series, strict=True)
+    )
+    return Dealt(shuffle.write(part, bucket_of_words(words, shuffle.targets), arrays), cells, spellings)
 
 
-def count_bucket(job: Job, places: Places, shuffle: Shuffle, roots: Sequence[Ints]) -> None:
-    """Count the groups of a bucket; one below k is an error. `roots`: the stratum of each code, by part."""
+def _check_spelling(name: str, cells: pl.Series, numbers: pl.Series, decimal: str) -> None:
+    """Refuse text from which more than its number can be read: 1.0 beside 1."""
+    spelled = numbers.cast(pl.String).str.replace(".", decimal, literal=True)
+    if not (spelled == cells).filter(numbers.is_not_null()).all():
+        raise VerificationError(f"Column {name!r} has numbers that are spelled in several ways. Nothing was released.")
+
+
+def count_bucket(job: Job, places: Places, shuffle: Shuffle, roots: Sequence[Ints]) -> int:
+    """Count the groups of a bucket; one below k is an error. `roots`: the stratum of each code, by part.
+
+    Returns
+    -------
+    int
+        The records that are unique over all columns.
+    """
     words = shuffle.read(places, "words")
     if job.asked.by:
         before = np.cumsum([0, *(len(part) for part in roots)])[:-1]
@@ -397,6 +482,7 @@ def count_bucket(job: Job, places: Places, shuffle: Shuffle, roots: Sequence[Int
         strata = np.concatenate(roots)[codes + before[places.origins()]]
         words = np.column_stack([words, strata.astype(np.uint64)])
     check_sizes(group_sizes(number_words(words)), job.k)
+    return count_unique(shuffle.read(places, "row")[:, 0]) if "row" in shuffle.shapes else 0
 
 
 @njit(cache=True, nogil=True)

@@ -35,6 +35,8 @@ from shoal.types import Floats, Ints
 
 __all__ = ["Page", "comparison_page", "release_page", "write_page"]
 
+ALIKE = "records share each combination of the masked columns"
+UNIQUE = "records are unique over all that is released"
 # Other k are tried for the map only where that costs the reader of the report next to nothing.
 MAP_SECONDS = 3.0
 
@@ -135,8 +137,8 @@ def _disk_page(release: Release, source: str | os.PathLike[str] | None, output: 
     """Make the page of a table that stayed on disk: what is known without holding it."""
     worst = max(release.column_loss, key=lambda name: release.column_loss[name])
     safe = (
-        f"Counted again in the file that is released, every record looks exactly like at least {release.k - 1} others "
-        "in the masked columns. How many records an intruder who holds the original values could link has not been "
+        f"Counted again in the file that is released: {release.verified}. How many "
+        "records an intruder who holds the original values could link has not been "
         "measured, because the table was not held in memory; shoal assess tells it of a sample."
     )
     useful = (
@@ -148,7 +150,8 @@ def _disk_page(release: Release, source: str | os.PathLike[str] | None, output: 
         title="Masking report",
         subtitle=_subtitle(release, output),
         tiles=[
-            (f"≥ {release.k}", "records look exactly alike"),
+            (f"≥ {release.k}", ALIKE),
+            (f"{release.uniques:,}", UNIQUE),
             (f"{100 - release.loss:.1f} %", "of the information kept"),
             (f"{len(release.sizes):,}", "groups"),
             (f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"),
@@ -157,7 +160,7 @@ def _disk_page(release: Release, source: str | os.PathLike[str] | None, output: 
             ("What was done.", _what_was_done(release)),
             ("How safe is it?", safe),
             ("How useful is it?", useful),
-            _unprotected(),
+            _unprotected(release),
         ],
         sections=[
             sections.groups(release.sizes, release.k),
@@ -253,9 +256,10 @@ def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
     linked = found.risk.linkage
     whole = release.labels.ndim == 1
     return [
-        (f"≥ {found.risk.anonymity.k}", "records look exactly alike")
+        (f"≥ {found.risk.anonymity.k}", ALIKE)
         if whole
         else ("none", "of the whole records is promised to look like another"),
+        (f"{release.uniques:,}", UNIQUE),
         (f"{100 - release.loss:.1f} %", "of the information kept"),
         (_share(linked.share), "linked rightly by an intruder who has the originals"),
         (f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"),
@@ -268,15 +272,16 @@ def _summary(release: Release, found: Assessment) -> list[tuple[str, str]]:
         ("What was done.", _what_was_done(release)),
         ("How safe is it?", _how_safe(release, found)),
         ("How useful is it?", _how_useful(release, found)),
-        _unprotected(),
+        _unprotected(release),
     ]
 
 
-def _unprotected() -> tuple[str, str]:
-    return (
-        "What does it not protect?",
-        "Columns that were not masked are released as they are. " + sections.APPROXIMATE,
-    )
+def _unprotected(release: Release) -> tuple[str, str]:
+    left = f"{_and(release.left)} {'is' if len(release.left) == 1 else 'are'}" if release.left else "No other column is"
+    text = f"{left} released as before. " if release.left else f"{left} released. "
+    text += f"Over all that is released, {release.uniques:,} of {release.records:,} records are unique"
+    text += ": whoever knows all of that about somebody finds the record. " if release.uniques else ". "
+    return ("What does it not protect?", text + sections.APPROXIMATE)
 
 
 def _what_was_done(release: Release) -> str:
@@ -304,8 +309,8 @@ def _how_safe(release: Release, found: Assessment) -> str:
             f"links {_share(risk.linkage.share)} of the records rightly."
         )
     return (
-        f"Counted again on the released table, every record looks exactly like at least {risk.anonymity.k - 1} others "
-        f"in the masked columns; before, {_share(risk.uniqueness.before)} of the records were unique. An intruder who "
+        f"Counted again on the released table: {release.verified}; before, "
+        f"{_share(risk.uniqueness.before)} of the records were unique in these columns. An intruder who "
         "already holds the original values and links each released record to the nearest of them would be right for "
         f"{_share(risk.linkage.share)} of the records; a guess within the right group is right for "
         f"{_share(risk.linkage.chance)}."

@@ -1,7 +1,8 @@
 """CSV files: dialect sniffed, numbers recognised, and everything that is not masked written back as it was read.
 
 All cells are kept as text beside the parsed numbers, so an identifier 007 stays 007, 1.50 stays 1.50 and a cell NA
-stays NA.
+stays NA. Where records must look alike, in masked columns and strata, a value has one spelling: 1 beside 1.0, or NA
+beside an empty cell, would tell records apart. Blank lines are no records.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from shoal.errors import FileError, InputError, closest
 from shoal.tables.frames import check_unique
 from shoal.types import Ints
 
-__all__ = ["CsvFile", "Dialect", "parse_numbers", "read_csv", "sniff_dialect", "write_csv"]
+__all__ = [
+    "CsvFile",
+    "Dialect",
+    "csv_text",
+    "one_spelling",
+    "parse_numbers",
+    "read_csv",
+    "read_text",
+    "sniff_dialect",
+    "write_csv",
+]
 
 DELIMITERS = (",", ";", "\t", "|")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
@@ -46,19 +57,53 @@ class CsvFile:
     text: pl.DataFrame
     dialect: Dialect
 
-    def like(self, frame: pl.DataFrame, changed: Sequence[str], rows: Ints | None) -> pl.DataFrame:
-        """Return the text of a released frame: new cells in the changed columns, the old text elsewhere."""
-        text = self.text if rows is None else self.text[rows]
+    def like(
+        self, frame: pl.DataFrame, changed: Sequence[str], rows: Ints | None, strata: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """Return the text of a released frame: new cells in the changed columns, the old text elsewhere.
+
+        Missing cells of the changed columns, and equal values of the strata, are spelled in one way.
+        """
+        text, read = (self.text, self.frame) if rows is None else (self.text[rows], self.frame[rows])
         new = [
             pl.select(
                 pl.when(frame[name].is_null())
-                .then(text[name])
+                .then(pl.lit(one_spelling(text[name].filter(frame[name].is_null())).first(), dtype=pl.String))
                 .otherwise(frame[name].cast(pl.String).str.replace(".", self.dialect.decimal, literal=True))
                 .alias(name)
             ).to_series()
             for name in changed
         ]
-        return text.with_columns(new)
+        return text.with_columns(*new, *(one_spelling(text[name], read[name]) for name in strata))
+
+
+def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
+    """Return the cells with one spelling for each value.
+
+    Of several spellings the shortest is taken, the first of these by the alphabet; missing cells become empty.
+
+    Parameters
+    ----------
+    text
+        The cells as they are spelled.
+    values
+        What they mean; all the same, a missing value, if not given.
+
+    Examples
+    --------
+    >>> one_spelling(pl.Series(["1.0", "1", "NA", ""]), pl.Series([1.0, 1.0, None, None])).to_list()
+    ['1', '1', None, None]
+    """
+    values = pl.Series([None] * len(text), dtype=pl.Float64) if values is None else values
+    cells = pl.DataFrame({"text": text, "value": values})
+    spellings = cells.unique().sort(pl.col("text").str.len_bytes(), "text", nulls_last=False)
+    chosen = spellings.group_by("value").agg(pl.col("text").first().alias("spelling"), pl.len().alias("many"))
+    if (chosen["many"] == 1).all():
+        return text
+    empty = pl.col("value").is_null() & (pl.col("many") > 1)
+    chosen = chosen.with_columns(pl.when(empty).then(None).otherwise("spelling").alias("spelling"))
+    spelled = cells.join(chosen, on="value", how="left", nulls_equal=True, maintain_order="left")["spelling"]
+    return spelled.alias(text.name)
 
 
 def read_csv(
@@ -87,25 +132,49 @@ def read_csv(
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
     newline = "\r\n" if "\r\n" in content[:100_000] else "\n"
     delimiter = delimiter or _sniff_delimiter(content)
-    header = next(csv.reader(io.StringIO(content[:1_000_000]), delimiter=delimiter))
+    header = next((row for row in csv.reader(io.StringIO(content[:1_000_000]), delimiter=delimiter) if row), [])
     check_unique(header)
     for name in numbers:
         if name not in header:
             raise InputError(f"File {path} has no column {name!r}.{closest(name, header)}")
-    try:
-        text = pl.read_csv(content.encode(), separator=delimiter, infer_schema=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.ComputeError) as error:
-        reason = str(error).splitlines()[0]
-        raise FileError(
-            f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Name another delimiter or "
-            "repair the lines that have another number of fields than the header."
-        ) from None
-    text.columns = header
+    text = read_text(path, content, header, delimiter)
     dialect = Dialect(delimiter, encoding, decimal or ".", newline)
     if decimal is None and delimiter != ",":
         dialect = replace(dialect, decimal=_sniff_decimal(text))
     frame = text.with_columns([parse_numbers(text[name], dialect.decimal, codes=name in numbers) for name in header])
     return CsvFile(frame, text, dialect)
+
+
+def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -> pl.DataFrame:
+    """Return the cells of a CSV file as they are spelled; an empty cell is null, a quoted empty one is not."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    raw = content.encode()
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(raw),
+            # The header is read as a record: columns of any name, and of none, are found by their place.
+            read_options=arrow_csv.ReadOptions(
+                column_names=[str(place) for place in range(len(header))], block_size=min(max(len(raw), 1), 1 << 30)
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types={str(place): pa.string() for place in range(len(header))},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0]
+        raise FileError(
+            f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Name another delimiter or "
+            "repair the lines that have another number of fields than the header."
+        ) from None
+    text = pl.DataFrame(table.slice(1))
+    text.columns = list(header)
+    return text
 
 
 def sniff_dialect(
@@ -121,9 +190,17 @@ def sniff_dialect(
         return read_csv(sample, delimiter=delimiter, encoding=encoding, decimal=decimal).dialect
 
 
+def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
+    """Return a frame as CSV, every cell as polars prints it."""
+    if frame.width == 1:
+        # A blank line is no record: a cell that is missing must be seen.
+        frame = frame.select(pl.all().cast(pl.String).fill_null(""))
+    return frame.write_csv(separator=dialect.delimiter, line_terminator=dialect.newline, include_header=header)
+
+
 def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
     """Write a frame, every cell as polars prints it, in the given dialect."""
-    content = text.write_csv(separator=dialect.delimiter, line_terminator=dialect.newline)
+    content = csv_text(text, dialect)
     try:
         path.write_bytes(content.encode(dialect.encoding))
     except UnicodeEncodeError as error:

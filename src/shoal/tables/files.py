@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import polars as pl
 
 from shoal.errors import FileError, InputError
 from shoal.tables.csv_files import CsvFile, Dialect, read_csv, write_csv
+from shoal.tables.metadata import without_metadata
 from shoal.tables.stat_files import READERS, WRITERS, StatFile, read_stat, write_stat
 from shoal.types import Ints
 
@@ -35,6 +36,10 @@ class Source:
     path: Path
     frame: Any
     file: CsvFile | StatFile | None = None
+
+    def restored(self, frame: Any, changed: Sequence[str], rows: Ints | None) -> Any:
+        """Return a released frame with all but the changed columns as the file stores them."""
+        return self.file.restored(frame, changed, rows) if isinstance(self.file, StatFile) else frame
 
 
 def read_file(
@@ -70,7 +75,9 @@ def write_file(
     *,
     like: Source | None = None,
     changed: Sequence[str] = (),
+    strata: Sequence[str] = (),
     rows: Ints | None = None,
+    check: Callable[[pl.DataFrame], None] | None = None,
 ) -> None:
     """Write a frame as a whole or not at all.
 
@@ -85,22 +92,40 @@ def write_file(
         but the changed columns.
     changed
         The columns whose values are new.
+    strata
+        The columns in which records of a stratum must look alike.
     rows
         The records of `like` that are left, if not all.
+    check
+        What looks at the table as it was written, before it is moved into place.
     """
     target = Path(path)
     suffix = target.suffix.lower()
     check_target(target)
     origin = like.file if like is not None else None
+    dialect = Dialect()
     with written_beside(target) as temporary:
         if suffix in CSV and isinstance(origin, CsvFile):
-            write_csv(origin.like(_polars(frame), changed, rows), temporary, origin.dialect)
+            dialect = origin.dialect
+            write_csv(origin.like(_polars(frame), changed, rows, strata), temporary, dialect)
         elif suffix in CSV:
-            write_csv(_polars(frame), temporary, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
+            dialect = Dialect(delimiter="\t" if suffix == ".tsv" else ",")
+            write_csv(_polars(frame), temporary, dialect)
         elif suffix in WRITERS:
-            write_stat(_polars(frame), temporary, origin if isinstance(origin, StatFile) else None)
+            stat = origin if isinstance(origin, StatFile) else None
+            write_stat(_polars(frame), temporary, stat, changed, strata, rows)
         else:
             _write_arrow(frame, temporary)
+        if check is not None:
+            check(read_back(temporary, dialect))
+
+
+def read_back(path: Path, dialect: Dialect) -> pl.DataFrame:
+    """Return a table as it was written: the cells of a CSV file as text, missing values with their codes."""
+    suffix = path.suffix.lower()
+    if suffix in CSV:
+        return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding).text
+    return read_stat(path).raw if suffix in READERS else pl.DataFrame(_read_arrow(path))
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE) -> None:
@@ -181,9 +206,10 @@ def _read_arrow(path: Path) -> Any:
 
 
 def _write_arrow(frame: Any, path: Path) -> None:
+    import pyarrow as pa
     from pyarrow import feather, parquet
 
-    table = frame.to_arrow() if isinstance(frame, pl.DataFrame) else frame
+    table = frame if isinstance(frame, pa.Table) else without_metadata(_polars(frame).to_arrow())
     if path.suffix.lower() in PARQUET:
         parquet.write_table(table, path)
     else:

@@ -6,7 +6,7 @@ of itself with some columns replaced. Everything else about it stays as it was g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from shoal.errors import InputError, closest
+from shoal.tables.metadata import without_metadata
 from shoal.types import Floats, Ints
 
 __all__ = [
@@ -27,16 +28,19 @@ __all__ = [
     "check_name",
     "check_unique",
     "codes_of",
+    "is_whole",
     "open_table",
+    "round_to",
     "strata_of",
 ]
 
+EXACT = 2**53  # every integer up to here is a float
 Name = Any  # a string in most frames, a number in arrays, anything hashable in pandas
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as numbers; NaN where the cell is missing."""
+    """A column as numbers; NaN where the cell is missing. Whole numbers stored as floats are integers too."""
 
     name: Name
     values: Floats
@@ -94,6 +98,9 @@ class Table(Protocol):
 
     def only(self, names: Sequence[Name]) -> Table:
         """Return the table of some of the columns and of nothing else, not even an index of its rows."""
+
+    def bare(self) -> Table:
+        """Return the table without metadata of the original."""
 
 
 def open_table(data: Any) -> Table:
@@ -165,6 +172,37 @@ def codes_of(strata: Sequence[Stratum], rows: int) -> Ints:
     return codes
 
 
+def is_whole(values: Floats) -> bool:
+    """Say whether all numbers that are not missing are whole; a column without any is not.
+
+    Examples
+    --------
+    >>> is_whole(np.array([2.0, np.nan])), is_whole(np.array([2.5])), is_whole(np.array([np.nan]))
+    (True, False, False)
+    """
+    some = values[:1000]
+    if (np.rint(some) != some)[~np.isnan(some)].any():
+        return False
+    seen = values[~np.isnan(values)]
+    return bool(len(seen) and (np.rint(seen) == seen).all())
+
+
+def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:
+    """Round to the nearest numbers that an integer type can hold.
+
+    Examples
+    --------
+    >>> round_to(np.array([1.5, 2.0**63]), "int64").tolist()
+    [2, 9223372036854774784]
+    """
+    ends = np.iinfo(kind)
+    most = float(ends.max)
+    # The greatest 64-bit integer lies between two floats.
+    return np.clip(np.rint(values), float(ends.min), np.nextafter(most, 0) if int(most) > ends.max else most).astype(
+        kind
+    )
+
+
 class FrameTable:
     """A pandas, polars or pyarrow frame."""
 
@@ -196,9 +234,9 @@ class FrameTable:
         series = self._frame.get_column(name)
         if not series.dtype.is_numeric():
             raise _not_numeric(name, series)
-        values = series.cast(nw.Float64).to_numpy().astype(np.float64, copy=True)
-        values[series.is_null().to_numpy()] = np.nan
-        return Column(name, values, series.dtype.is_integer())
+        # Through polars: pyarrow casts no integer beyond 2^53 to a float.
+        values = series.to_polars().cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
+        return Column(name, values, series.dtype.is_integer() or is_whole(values))
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
@@ -217,16 +255,26 @@ class FrameTable:
         """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
         return FrameTable(nw.maybe_reset_index(self._frame.select(list(names))))
 
+    def bare(self) -> FrameTable:
+        """Return the cells, their types and the index of pandas, and nothing else."""
+        return FrameTable(nw.from_native(without_metadata(self.native), eager_only=True))
+
     def _released(self, series: nw.Series[Any], values: Floats, *, whole: bool) -> nw.Series[Any]:
-        integer = series.dtype.is_integer()
-        kind = series.dtype if series.dtype == nw.Float32 or (integer and whole) else nw.Float64()
+        kind = series.dtype
         missing = np.isnan(values)
-        filled = np.where(missing, 0.0, values)
-        array = np.rint(filled).astype(np.int64) if integer and whole else filled
+        new = np.where(missing, 0.0, values)
+        if whole and kind.is_integer():
+            new = round_to(new, str(kind).lower())
+        else:
+            new = np.rint(new) if whole and self.column(series.name).integer else new
+            kind = kind if kind == nw.Float32 else nw.Float64()
         backend = self._frame.implementation
-        new = nw.new_series(series.name, array, backend=backend).cast(kind)
-        # Missing cells are the given ones, whatever this library calls missing.
-        return series.cast(kind).zip_with(nw.new_series(series.name, missing, backend=backend), new)
+        released = nw.new_series(series.name, new, backend=backend).cast(kind)
+        # Missing cells are the given ones, whatever this library calls missing; but null beside NaN would tell apart.
+        absent = series.is_null().to_numpy()
+        mixed = absent.any() and (missing & ~absent).any()
+        given = (series.fill_nan(None) if mixed else series) if missing.any() else released
+        return given.cast(kind).zip_with(nw.new_series(series.name, missing, backend=backend), released)
 
 
 def _not_numeric(name: Name, series: nw.Series[Any]) -> InputError:
@@ -278,7 +326,8 @@ class ArrayTable:
 
     def column(self, name: Name) -> Column:
         """Return a column as float64."""
-        return Column(name, self._columns[:, name].astype(np.float64), self._array.dtype.kind in "iu")
+        values = self._columns[:, name].astype(np.float64)
+        return Column(name, values, self._array.dtype.kind in "iu" or is_whole(values))
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
@@ -289,13 +338,36 @@ class ArrayTable:
         return ArrayTable(self._array[rows])
 
     def replaced(self, values: Mapping[Name, Floats], *, whole: bool) -> ArrayTable:
-        """Return the array with new values in some columns."""
-        integer = self._array.dtype.kind in "iu"
-        new = self._columns.astype(np.float64 if integer and not whole else self._array.dtype, copy=True)
+        """Return the array with new values in some columns; integers become floats unless whole."""
+        kind = self._array.dtype
+        integer = kind.kind in "iu"
+        new = self._columns.astype(np.float64 if integer and not whole else kind, copy=True)
+        if integer and not whole:
+            self._check_others(values)
         for name, column in values.items():
-            new[:, name] = np.rint(column) if integer and whole else column
+            if whole and integer:
+                new[:, name] = round_to(column, str(kind))
+            else:
+                new[:, name] = np.rint(column) if whole and self.column(name).integer else column
         return ArrayTable(new.reshape(self._array.shape))
+
+    def _check_others(self, masked: Collection[Name]) -> None:
+        """Refuse to turn integers into floats that are not the same numbers, in columns that are not masked."""
+        for name in self.names:
+            column = self._columns[:, name]
+            wide = (column > EXACT) | (column < -EXACT)
+            if name not in masked and wide.any():
+                record = int(np.argmax(wide))
+                raise InputError(
+                    f"Column {name} must hold integers up to 2^53 where means are released in an array of integers, "
+                    f"but record {record + 1} holds {column[record]}. Take integers='round', or give a frame, whose "
+                    "columns have types of their own."
+                )
 
     def only(self, names: Sequence[Name]) -> ArrayTable:
         """Return some of the columns, numbered anew."""
         return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, list(names)])
+
+    def bare(self) -> ArrayTable:
+        """Return the array: it has no metadata."""
+        return self
