@@ -1,0 +1,142 @@
+"""A frame without what it carries beside its cells.
+
+Metadata of a confidential table tell about it: a file's description, the names of columns that were dropped, the
+categories of records that are not released. Only the cells, their types and the names of the columns stay. Whatever
+lists categories (a pandas categorical, an Arrow dictionary, a polars Enum) lists those alone that some record has, in
+their old order. That holds for an Enum and an ordered categorical too, although the list is part of a declared type:
+it is often taken from the data, and files write it out in full.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+__all__ = ["without_metadata"]
+
+
+def without_metadata(frame: Any) -> Any:
+    """Return a pandas, polars or pyarrow table without any metadata of the original; the given one is untouched.
+
+    The index of a pandas frame stays, with its name: it belongs to the records.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"size": [1, 2]}, metadata={"source": "survey of ACME"})
+    >>> print(without_metadata(table).schema.metadata)
+    None
+    """
+    if isinstance(frame, pl.DataFrame):
+        return frame.with_columns([_polars_column(column) for column in frame.get_columns()])
+    return _arrow(frame) if hasattr(frame, "column_names") else _pandas(frame)
+
+
+# polars
+
+
+def _polars_column(series: pl.Series) -> pl.Series:
+    if series.dtype == pl.Categorical:
+        # Before polars 1.32 a column held its own list of categories; text has none.
+        return series.cast(pl.String).cast(series.dtype)
+    kind = _polars_type(series.dtype, series)
+    if kind == series.dtype:
+        return series
+    # polars does not cast every nested type.
+    return series.cast(kind) if isinstance(kind, pl.Enum) else pl.Series(series.name, series.to_list(), dtype=kind)
+
+
+def _polars_type(kind: pl.DataType, values: pl.Series) -> pl.DataType:
+    """Return the type of some values, every Enum in it with the categories that are used."""
+    if isinstance(kind, pl.Enum):
+        used = set(values.unique().to_list())
+        return pl.Enum([category for category in kind.categories if category in used])
+    if isinstance(kind, pl.List):
+        return pl.List(_polars_type(kind.inner, values.explode()))  # type: ignore[arg-type]
+    if isinstance(kind, pl.Array):
+        return pl.Array(_polars_type(kind.inner, values.explode()), kind.size)  # type: ignore[arg-type]
+    if isinstance(kind, pl.Struct):
+        return pl.Struct({f.name: _polars_type(f.dtype, values.struct.field(f.name)) for f in kind.fields})  # type: ignore[arg-type]
+    return kind
+
+
+# pyarrow
+
+
+def _arrow(table: Any) -> Any:
+    import pyarrow as pa
+
+    columns = [_arrow_column(column) for column in table.columns]
+    fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _arrow_column(column: Any) -> Any:
+    """Return a chunked array whose dictionaries hold used values alone and whose inner fields have no metadata."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)
+        codes = pc.unique(whole.indices.drop_null())
+        codes = codes.take(pc.array_sort_indices(codes))
+        indices = pc.index_in(whole.indices, codes).cast(kind.index_type)
+        values = whole.dictionary.take(codes)
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)])
+    if _has_dictionary(kind):
+        return pa.chunked_array([pa.array(column.to_pylist(), _arrow_type(kind))])
+    return column.cast(_arrow_type(kind)) if pa.types.is_nested(kind) else column
+
+
+def _has_dictionary(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_dictionary(kind) or any(_has_dictionary(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _arrow_type(kind: Any) -> Any:
+    """Return a type whose inner fields have no metadata."""
+    import pyarrow as pa
+
+    inner = [kind.field(i) for i in range(kind.num_fields)]
+    plain = [pa.field(field.name, _arrow_type(field.type), field.nullable) for field in inner]
+    if pa.types.is_struct(kind):
+        return pa.struct(plain)
+    if pa.types.is_list(kind):
+        return pa.list_(*plain)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(*plain)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(*plain, kind.list_size)
+    return kind
+
+
+# pandas
+
+
+def _pandas(frame: Any) -> Any:
+    import pandas as pd
+
+    new = frame.copy(deep=False)
+    new.attrs = {}
+    new.flags.allows_duplicate_labels = True
+    new.index = _used_labels(frame.index)
+    new.columns = _used_labels(frame.columns).set_names([None] * frame.columns.nlevels)
+    for i, kind in enumerate(frame.dtypes):
+        column = frame.iloc[:, i]
+        if isinstance(kind, pd.CategoricalDtype):
+            new.isetitem(i, column.array.remove_unused_categories())
+        elif isinstance(kind, pd.ArrowDtype):
+            new.isetitem(i, pd.arrays.ArrowExtensionArray(_arrow_column(column.array.__arrow_array__())))
+    return new
+
+
+def _used_labels(labels: Any) -> Any:
+    """Return an index that does not remember labels of rows or columns which are gone."""
+    import pandas as pd
+
+    if isinstance(labels, pd.MultiIndex):
+        return labels.remove_unused_levels()
+    return labels.remove_unused_categories() if isinstance(labels, pd.CategoricalIndex) else labels
