@@ -133,3 +133,45 @@ def test_refusals(tmp_path):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises((FileError, InputError)):
         spend(tmp_path / "folder.json", 1.0, 3.0, {})
+
+
+# Other names of a ledger
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_processes_that_spend_through_a_symbolic_link_share_the_total(tmp_path, new):
+    path, link = tmp_path / "L.json", tmp_path / "elsewhere" / "link.json"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    if not new:
+        spend(path, 0.1, 5.0, {})
+    running = [
+        subprocess.Popen([sys.executable, "-c", SPENDER, str(name)], stdout=subprocess.PIPE, text=True)
+        for name in (path, link, path, link)
+    ]
+    done = sum(int(process.communicate(timeout=120)[0]) for process in running)
+    assert done == (50 if new else 49)  # 60 were asked for
+    assert len(json.loads(path.read_text())["entries"]) == 50
+    assert link.is_symlink()
+    assert spent(link) == spent(path) == 5.0
+
+
+def test_a_ledger_with_two_hard_links_is_refused_under_both_names(tmp_path):
+    path, other = tmp_path / "L.json", tmp_path / "other.json"
+    spend(path, 1.0, 3.0, {})
+    other.hardlink_to(path)
+    before = path.read_bytes()
+    for name in (path, other):
+        with pytest.raises(InputError, match=rf"Ledger .*{name.name} must have one name, but it has 2 .* symbolic"):
+            shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=name)
+    assert path.read_bytes() == other.read_bytes() == before
+    other.unlink()
+    other.symlink_to(path)
+    assert spend(other, 1.0, None, {})["spent"] == 2.0
+
+
+def test_a_link_that_leads_nowhere_is_refused(tmp_path):
+    (tmp_path / "a.json").symlink_to(tmp_path / "b.json")
+    (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
+    with pytest.raises(FileError, match=r"Ledger .*a\.json cannot be read"):
+        spend(tmp_path / "a.json", 1.0, 3.0, {})
