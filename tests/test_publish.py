@@ -51,6 +51,19 @@ def test_budgets_of_the_paper(firms):
     assert given_.scales == {"sales": 100 / 1.75, "wages": 300 / 0.25}
 
 
+def test_a_column_in_small_units_has_its_share_if_nothing_is_said():
+    people = pl.DataFrame({"age": np.arange(20.0, 60.0), "income": np.linspace(0, 9e6, 40)})
+    bounds = {"age": (0, 120), "income": (0, 1e7)}
+    release = shoal.publish(people, 1.0, bounds=bounds)
+    assert release.budgets == {"age": 0.5, "income": 0.5}
+    assert release.scales["age"] == 240.0
+    assert release.parameters["budget"] == "even"
+    assert shoal.publish(people, 1.0, bounds=bounds, budget="sensitivity").scales["age"] > 1e7
+    found = explore(people, bounds=bounds, epsilon=1.0, methods="optimal")
+    assert found.points == explore(people, bounds=bounds, epsilon=1.0, methods="optimal", budget="even").points
+    assert found.points[0].sse == pytest.approx(sum(release.expected_sse.values()))
+
+
 def test_whole_records_get_the_noise_of_algorithm_1(firms):
     # Δ_D/(|C|ε) with Δ_D = 100 + 300 in every column, whichever way the budget is said to be split.
     for budget in ("even", "sensitivity"):
@@ -360,7 +373,7 @@ def test_more_refusals(tmp_path):
         with pytest.raises(InputError, match="Column 'x' has no domain that bounds='data' could read"):
             shoal.publish(pl.DataFrame({"x": [0.0, 0.0]}), 1.0, bounds="data")
     with pytest.raises(InputError, match="'budget' must leave every column a share"):
-        shoal.publish(np.ones((3, 2)), 1e-300, bounds={0: (0, 1e-300), 1: (0, 1e300)})
+        shoal.publish(np.ones((3, 2)), 1e-300, bounds={0: (0, 1e-300), 1: (0, 1e300)}, budget="sensitivity")
     path = tmp_path / "t.csv"
     path.write_text("x\n1\n2\n")
     with pytest.raises(InputError, match="must not be the input"):

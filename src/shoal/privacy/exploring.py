@@ -118,7 +118,7 @@ def explore(
     epsilon: Sequence[float] | float = EPSILONS,
     k: Sequence[int] | int | None = None,
     methods: Sequence[str] | str = tuple(WAYS),
-    budget: Budget = "sensitivity",
+    budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,

@@ -41,7 +41,7 @@ def publish(
     columns: Sequence[Name] | Name | None = None,
     method: str = "optimal",
     k: int | None = None,
-    budget: Budget = "sensitivity",
+    budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
     keep: Sequence[Name] | Name | None = None,
     ledger: str | os.PathLike[str] | None = None,
@@ -73,8 +73,9 @@ def publish(
     k
         The number of records in a group; for ``"optimal"`` the least number, 1 if not given.
     budget
-        How columns share epsilon: ``"sensitivity"`` (in proportion to the width of their domains), ``"even"``, or a
-        mapping of columns to shares that sum to epsilon.
+        How columns share epsilon: ``"even"`` (columns that are grouped together share theirs in proportion to the
+        width of their domains), ``"sensitivity"`` (all in proportion to the width, which leaves a column in small
+        units next to nothing), or a mapping of columns to shares that sum to epsilon.
     sets
         For ``"mdav"``: disjoint sets of columns, each grouped on its own (Algorithm 2); all columns together if not
         given (Algorithm 1).
