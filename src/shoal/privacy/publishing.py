@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import polars as pl
 
 from shoal.errors import InputError, SeededNoiseWarning, UnprotectedColumnWarning
 from shoal.privacy.bounds import BoundsGiven
@@ -27,7 +29,8 @@ from shoal.privacy.ways import find_way
 from shoal.tables.choosing import as_names, check_output
 from shoal.tables.csv_files import CsvFile
 from shoal.tables.files import Source, write_file
-from shoal.tables.frames import Name, Table, check_name
+from shoal.tables.frames import Name, check_name, open_table
+from shoal.tables.metadata import without_metadata
 from shoal.types import Floats, Ints
 
 __all__ = ["publish"]
@@ -146,13 +149,12 @@ def publish(
 
     released = _table(ready, values, kept)
     if output is not None:
-        like = _like(ready.source, released.names)
-        write_file(released.native, output, like=like, changed=[str(name) for name in ready.names])
+        _write(released, output, ready)
 
     names, found = ready.names, ready.bounds
     by_column = {j: grouping for grouping in groupings for j in grouping.columns}
     return Publication(
-        data=released.native,
+        data=released,
         guarantee=guarantee(way, epsilon, names, kept=kept, data_bounds=found.from_data, seeded=rng is not None),
         definition=way.definition,
         epsilon=epsilon,
@@ -238,15 +240,27 @@ def _perturb(
     return values, scales, errors
 
 
-def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Table:
-    """Return the table of the released columns, in the order of the input."""
+def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Any:
+    """Return the table of the released columns, in the order of the input and without metadata of the original."""
     named = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(ready.names)}
     staying = {*ready.names, *kept}
-    return ready.table.replaced(named, whole=False).only([name for name in ready.table.names if name in staying])
+    table = ready.table.replaced(named, whole=False).only([name for name in ready.table.names if name in staying])
+    return table.native if isinstance(table.native, np.ndarray) else without_metadata(table.native)
+
+
+def _write(released: Any, output: str | os.PathLike[str], ready: Prepared) -> None:
+    if not isinstance(released, pl.DataFrame):
+        # Arrow describes a pandas frame in its schema; the file gets the columns alone.
+        released = without_metadata(nw.from_native(released, eager_only=True).to_arrow())
+    like = _like(ready.source, open_table(released).names)
+    write_file(released, output, like=like, changed=[str(name) for name in ready.names])
 
 
 def _like(source: Source | None, names: Sequence[Name]) -> Source | None:
-    """Return what a CSV file like the input needs, without the text of columns that are dropped."""
+    """Return what a CSV file like the input needs, without the text of columns that are dropped.
+
+    Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values.
+    """
     if source is None or not isinstance(source.file, CsvFile):
         return None
     return replace(source, file=replace(source.file, text=source.file.text.select(list(names))))

@@ -215,7 +215,7 @@ class FrameTable:
 
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
-        return FrameTable(nw.maybe_reset_index(self._frame.select(list(names))))
+        return FrameTable(nw.maybe_reset_index(self._frame.select([self._frame.get_column(name) for name in names])))
 
     def _released(self, series: nw.Series[Any], values: Floats, *, whole: bool) -> nw.Series[Any]:
         integer = series.dtype.is_integer()
