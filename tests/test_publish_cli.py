@@ -211,3 +211,11 @@ def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatc
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert invoke("publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "o.csv", "--report", "r.txt")[0] == 1
     assert not Path("o.csv").exists()
+
+
+def test_bounds_beyond_the_limit_spend_nothing(folder):
+    ledger = ["--ledger", "L.json", "--total-budget", "3"]
+    done = run("publish", "firms.csv", "-e", "1", "-b", "sales=0:1e200", "-o", "out.csv", *ledger, cwd=folder)
+    assert done.returncode == 1
+    assert "must lie between -1e+100 and 1e+100" in done.stderr
+    assert {path.name for path in folder.iterdir()} == {"firms.csv"}

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.errors import FileError, InputError
+from shoal.errors import FileError, InputError, ShoalError
 from shoal.privacy.ledger import BudgetExceededError, spend, spent
 
 TABLE = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
@@ -175,3 +175,61 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path):
     (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
     with pytest.raises(FileError, match=r"Ledger .*a\.json cannot be read"):
         spend(tmp_path / "a.json", 1.0, 3.0, {})
+
+
+# Whatever can be refused is refused before anything is spent
+
+NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm": ["ž", "ß"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"bounds": {"x": (0, 1e200)}}, r"'bounds' must lie between -1e\+100 and 1e\+100"),
+        ({"bounds": {"x": (0, 1e-300)}}, "at least 1e-100 apart"),
+        ({"bounds": {"x": (0, float("nan"))}}, "two finite numbers"),
+        ({"epsilon": 1e-300}, "too small"),
+        ({"data": NESTED.cast({"x": pl.Float32}), "bounds": {"x": (0, 1e50)}}, "must fit the type of column 'x'"),
+        ({"keep": "nowhere"}, "'keep' names column 'nowhere'"),
+        ({"keep": "parts", "output": "o.csv"}, "Output o.csv cannot hold the released table: .* nested"),
+        ({"keep": "name of the firm", "output": "o.xpt"}, "Output o.xpt cannot hold the released table: .* space"),
+        ({"output": "nowhere/o.csv"}, "folder nowhere does not exist"),
+        ({"output": "folder.csv"}, "it is a folder"),
+        ({"output": "o.docx"}, "must end in"),
+        ({"seed": -1}, "'seed' must be"),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::shoal.errors.UnprotectedColumnWarning")
+def test_a_refusal_spends_nothing(tmp_path, monkeypatch, options, rule):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.csv").mkdir()
+    before = set(tmp_path.iterdir())
+    arguments = {"data": NESTED, "epsilon": 1.0, "bounds": BOUNDS, "ledger": "L.json", "total_budget": 3.0} | options
+    with pytest.raises(ShoalError, match=rule):
+        shoal.publish(**arguments)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_writer_that_fails_spends_nothing(tmp_path, monkeypatch):
+    from shoal.tables import files
+
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write_csv", fail)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(FileError, match="No space left on device"):
+        shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, output=tmp_path / "o.csv")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
+    from shoal.privacy import publishing
+
+    written = []
+    write = publishing.write_file
+    monkeypatch.setattr(publishing, "write_file", lambda frame, *a, **k: (written.append(frame), write(frame, *a, **k)))
+    shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, output=tmp_path / "o.csv")
+    assert written[0]["x"].to_list() == [5.0] * 3  # the upper bound
+    assert {path.name for path in tmp_path.iterdir()} == {"o.csv", "L.json", ".L.json.lock"}

@@ -84,7 +84,8 @@ def check_grid(n: int, epsilon: float, touched: int, name: object) -> None:
 
 
 def _grid_bits(n: int, epsilon: float, touched: int) -> int:
-    return min(FINEST, math.floor(62 - math.log2(n + TAIL * touched / epsilon)))
+    # A budget near 0 asks for infinitely many bits of noise, and leaves none for the grid.
+    return math.floor(max(0.0, min(FINEST, 62 - math.log2(n + TAIL * touched / epsilon))))
 
 
 def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:
