@@ -467,6 +467,8 @@ def test_an_exploration_prints_and_draws(firms, tmp_path):
         found.draw(tmp_path / "picture.txt")
     with pytest.raises(InputError, match="must each name at least one value"):
         explore(firms, bounds=BOUNDS, epsilon=[])
+    with pytest.raises(InputError, match="'epsilon' leaves column 'sales' a budget of 5e-301, too small"):
+        explore(firms, bounds={**BOUNDS, "sales": (0, 1e100)}, epsilon=1e-300, methods="optimal")
 
 
 def test_optimal_is_never_worse_than_mdav_of_each_column(firms):

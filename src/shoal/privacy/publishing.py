@@ -23,7 +23,7 @@ from shoal.privacy.bounds import BoundsGiven
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.guarantee import guarantee
-from shoal.privacy.laplace import check_grid, noisy_means
+from shoal.privacy.laplace import check_grid, check_grids, noisy_means
 from shoal.privacy.ledger import spend
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication import Publication
@@ -123,8 +123,7 @@ def publish(
     numbers = column_sets(way, ready.names, sets)
     rng = _generator(seed)
     budgets = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
-    for name, share in zip(ready.names, budgets.tolist(), strict=True):
-        check_grid(len(ready.X), share, 1, name)
+    check_grids(len(ready.X), budgets, ready.names)
     groupings = group_columns(way, ready.clipped, ready.bounds, budgets, numbers, size)
     for grouping in groupings:
         for j in grouping.columns:
@@ -292,7 +291,7 @@ def _write(released: Any, output: str | os.PathLike[str], ready: Prepared) -> No
     except ShoalError:
         raise
     except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …
-        reason = str(error).splitlines()[0].rstrip(".")
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise FileError(
             f"Output {Path(output).name} cannot hold the released table: {reason}. Take another format, or leave out "
             "the column."
