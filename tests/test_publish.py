@@ -51,6 +51,19 @@ def test_budgets_of_the_paper(firms):
     assert given_.scales == {"sales": 100 / 1.75, "wages": 300 / 0.25}
 
 
+def test_a_column_in_small_units_has_its_share_if_nothing_is_said():
+    people = pl.DataFrame({"age": np.arange(20.0, 60.0), "income": np.linspace(0, 9e6, 40)})
+    bounds = {"age": (0, 120), "income": (0, 1e7)}
+    release = shoal.publish(people, 1.0, bounds=bounds)
+    assert release.budgets == {"age": 0.5, "income": 0.5}
+    assert release.scales["age"] == 240.0
+    assert release.parameters["budget"] == "even"
+    assert shoal.publish(people, 1.0, bounds=bounds, budget="sensitivity").scales["age"] > 1e7
+    found = explore(people, bounds=bounds, epsilon=1.0, methods="optimal")
+    assert found.points == explore(people, bounds=bounds, epsilon=1.0, methods="optimal", budget="even").points
+    assert found.points[0].sse == pytest.approx(sum(release.expected_sse.values()))
+
+
 def test_whole_records_get_the_noise_of_algorithm_1(firms):
     # Δ_D/(|C|ε) with Δ_D = 100 + 300 in every column, whichever way the budget is said to be split.
     for budget in ("even", "sensitivity"):
@@ -148,6 +161,39 @@ def test_released_values_lie_in_the_domain(firms, method):
         values = release.data[name].to_numpy()
         assert low <= values.min()
         assert values.max() <= high
+
+
+@pytest.mark.parametrize("method", WAYS)
+@pytest.mark.parametrize("bounds", [(-1e100, 1e100), (0.0, 1e-100)])
+def test_the_farthest_bounds_and_the_smallest_budget_can_be_computed(method, bounds):
+    X = np.linspace(*bounds, 20)
+    release = shoal.publish(X, 1e-8, bounds={0: bounds}, method=method, k=1 if method == "none" else 10)
+    assert np.isfinite([release.scales[0], release.expected_sse[0]]).all()
+    assert bounds[0] <= release.data.min() <= release.data.max() <= bounds[1]
+
+
+def test_values_far_outside_are_clipped_too():
+    release = shoal.publish(np.array([1.0, 2.0, 1e308, -1e308]), 1.0, bounds={0: (0, 10)})
+    assert release.clipped == {0: 2}
+    assert release.expected_sse == {0: math.inf}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.ones((3, 2), dtype=np.float16),
+        pl.DataFrame({"0": np.ones(3), "1": np.ones(3)}, schema={"0": pl.Float32, "1": pl.Float32}),
+        pd.DataFrame(np.ones((3, 2), dtype=np.float32), columns=["0", "1"]),
+        pa.table({"0": pa.array([1.0] * 3, pa.float32()), "1": pa.array([1.0] * 3, pa.float32())}),
+    ],
+    ids=lambda table: type(table).__module__,
+)
+def test_bounds_fit_the_type_of_the_column(table):
+    first, second = (0, 1) if isinstance(table, np.ndarray) else ("0", "1")
+    with pytest.raises(
+        InputError, match=r"'bounds' must fit the type of column '?1'?, which has no number as large as"
+    ):
+        shoal.publish(table, 1.0, bounds={second: (-1e50, 1), first: (0, 100)})
 
 
 def test_bounds_from_the_data_warn_and_are_the_papers(firms):
@@ -302,6 +348,14 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"bounds": {**BOUNDS, "sales": (9, 1)}}, "lower one first, for column 'sales', got 9 and 1"),
         ({"bounds": {**BOUNDS, "sales": (0, math.inf)}}, "two finite numbers"),
         ({"bounds": {**BOUNDS, "sales": (-1e308, 1e308)}}, "two finite numbers"),
+        ({"bounds": {**BOUNDS, "sales": (0, math.nan)}}, "two finite numbers"),
+        (
+            {"bounds": {**BOUNDS, "sales": (0, 1e200)}},
+            r"between -1e\+100 and 1e\+100 .* column 'sales' got 0 and 1e\+200",
+        ),
+        ({"bounds": {**BOUNDS, "sales": (-1e101, 1)}}, r"between -1e\+100 and 1e\+100 .* column 'sales' got -1e\+101"),
+        ({"bounds": {**BOUNDS, "sales": (0, 1e-300)}}, "at least 1e-100 apart, .* column 'sales' got 0 and 1e-300"),
+        ({"epsilon": 1e-310}, "'epsilon' leaves column 'sales' a budget of .*, too small"),
         ({"bounds": {**BOUNDS, "sales": 3}}, r"must give \(lower, upper\) for column 'sales', got 3"),
         ({"bounds": {**BOUNDS, "sales": ("a", "b")}}, r"must give \(lower, upper\) for column 'sales'"),
         ({"bounds": "guess"}, "'bounds' must be a mapping .* or 'data', got 'guess'"),
@@ -359,8 +413,11 @@ def test_more_refusals(tmp_path):
         warnings.simplefilter("ignore", DataBoundsWarning)
         with pytest.raises(InputError, match="Column 'x' has no domain that bounds='data' could read"):
             shoal.publish(pl.DataFrame({"x": [0.0, 0.0]}), 1.0, bounds="data")
+        for big in (1e101, 1.5e308):
+            with pytest.raises(InputError, match=r"no value beyond -1e\+100 or 1e\+100"):
+                shoal.publish(pl.DataFrame({"x": [1.0, big]}), 1.0, bounds="data")
     with pytest.raises(InputError, match="'budget' must leave every column a share"):
-        shoal.publish(np.ones((3, 2)), 1e-300, bounds={0: (0, 1e-300), 1: (0, 1e300)})
+        shoal.publish(np.ones((3, 2)), 1e-300, bounds={0: (0, 1e-50), 1: (0, 1e50)}, budget="sensitivity")
     path = tmp_path / "t.csv"
     path.write_text("x\n1\n2\n")
     with pytest.raises(InputError, match="must not be the input"):
@@ -410,6 +467,8 @@ def test_an_exploration_prints_and_draws(firms, tmp_path):
         found.draw(tmp_path / "picture.txt")
     with pytest.raises(InputError, match="must each name at least one value"):
         explore(firms, bounds=BOUNDS, epsilon=[])
+    with pytest.raises(InputError, match="'epsilon' leaves column 'sales' a budget of 5e-301, too small"):
+        explore(firms, bounds={**BOUNDS, "sales": (0, 1e100)}, epsilon=1e-300, methods="optimal")
 
 
 def test_optimal_is_never_worse_than_mdav_of_each_column(firms):

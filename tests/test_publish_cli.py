@@ -93,6 +93,19 @@ def test_methods_budgets_sets_and_seed(folder, monkeypatch):
     assert pl.read_csv("o.csv").columns == ["name", "sales"]
 
 
+def test_columns_share_the_budget_evenly_if_nothing_is_said(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for extra in ([], ["--explore", "-m", "optimal"]):
+        shown = []
+        for budget in ([], ["--budget", "even"], ["--budget", "sensitivity"]):
+            command = ["publish", "firms.csv", "-e", "1", *NAMED, *extra, *budget]
+            code, text, _, _ = invoke(*command, *([] if extra else ["-o", "o.csv"]))
+            assert code == 0
+            shown.append(text)
+        assert shown[0] == shown[1] != shown[2]
+    assert "ε 0.5, domain 0 to 100" in invoke("publish", "firms.csv", "-e", "1", *NAMED, "-o", "o.csv")[1]
+
+
 def test_warnings_are_named_on_standard_error(folder):
     done = run("publish", "firms.csv", "-e", "1", *NAMED, "--seed", "1", "-o", "o.csv", cwd=folder)
     assert done.returncode == 0
@@ -198,3 +211,11 @@ def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatc
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert invoke("publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "o.csv", "--report", "r.txt")[0] == 1
     assert not Path("o.csv").exists()
+
+
+def test_bounds_beyond_the_limit_spend_nothing(folder):
+    ledger = ["--ledger", "L.json", "--total-budget", "3"]
+    done = run("publish", "firms.csv", "-e", "1", "-b", "sales=0:1e200", "-o", "out.csv", *ledger, cwd=folder)
+    assert done.returncode == 1
+    assert "must lie between -1e+100 and 1e+100" in done.stderr
+    assert {path.name for path in folder.iterdir()} == {"firms.csv"}

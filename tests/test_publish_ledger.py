@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.errors import FileError, InputError
+from shoal.errors import FileError, InputError, ShoalError
 from shoal.privacy.ledger import BudgetExceededError, spend, spent
 
 TABLE = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
@@ -133,3 +133,103 @@ def test_refusals(tmp_path):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises((FileError, InputError)):
         spend(tmp_path / "folder.json", 1.0, 3.0, {})
+
+
+# Other names of a ledger
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_processes_that_spend_through_a_symbolic_link_share_the_total(tmp_path, new):
+    path, link = tmp_path / "L.json", tmp_path / "elsewhere" / "link.json"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    if not new:
+        spend(path, 0.1, 5.0, {})
+    running = [
+        subprocess.Popen([sys.executable, "-c", SPENDER, str(name)], stdout=subprocess.PIPE, text=True)
+        for name in (path, link, path, link)
+    ]
+    done = sum(int(process.communicate(timeout=120)[0]) for process in running)
+    assert done == (50 if new else 49)  # 60 were asked for
+    assert len(json.loads(path.read_text())["entries"]) == 50
+    assert link.is_symlink()
+    assert spent(link) == spent(path) == 5.0
+
+
+def test_a_ledger_with_two_hard_links_is_refused_under_both_names(tmp_path):
+    path, other = tmp_path / "L.json", tmp_path / "other.json"
+    spend(path, 1.0, 3.0, {})
+    other.hardlink_to(path)
+    before = path.read_bytes()
+    for name in (path, other):
+        with pytest.raises(InputError, match=rf"Ledger .*{name.name} must have one name, but it has 2 .* symbolic"):
+            shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=name)
+    assert path.read_bytes() == other.read_bytes() == before
+    other.unlink()
+    other.symlink_to(path)
+    assert spend(other, 1.0, None, {})["spent"] == 2.0
+
+
+def test_a_link_that_leads_nowhere_is_refused(tmp_path):
+    (tmp_path / "a.json").symlink_to(tmp_path / "b.json")
+    (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
+    with pytest.raises(FileError, match=r"Ledger .*a\.json cannot be read"):
+        spend(tmp_path / "a.json", 1.0, 3.0, {})
+
+
+# Whatever can be refused is refused before anything is spent
+
+NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm": ["ž", "ß"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"bounds": {"x": (0, 1e200)}}, r"'bounds' must lie between -1e\+100 and 1e\+100"),
+        ({"bounds": {"x": (0, 1e-300)}}, "at least 1e-100 apart"),
+        ({"bounds": {"x": (0, float("nan"))}}, "two finite numbers"),
+        ({"epsilon": 1e-300}, "too small"),
+        ({"data": NESTED.cast({"x": pl.Float32}), "bounds": {"x": (0, 1e50)}}, "must fit the type of column 'x'"),
+        ({"keep": "nowhere"}, "'keep' names column 'nowhere'"),
+        ({"keep": "parts", "output": "o.csv"}, "Output o.csv cannot hold the released table: .* nested"),
+        ({"keep": "name of the firm", "output": "o.xpt"}, "Output o.xpt cannot hold the released table: .* space"),
+        ({"output": "nowhere/o.csv"}, "folder nowhere does not exist"),
+        ({"output": "folder.csv"}, "it is a folder"),
+        ({"output": "o.docx"}, "must end in"),
+        ({"seed": -1}, "'seed' must be"),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::shoal.errors.UnprotectedColumnWarning")
+def test_a_refusal_spends_nothing(tmp_path, monkeypatch, options, rule):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.csv").mkdir()
+    before = set(tmp_path.iterdir())
+    arguments = {"data": NESTED, "epsilon": 1.0, "bounds": BOUNDS, "ledger": "L.json", "total_budget": 3.0} | options
+    with pytest.raises(ShoalError, match=rule):
+        shoal.publish(**arguments)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_writer_that_fails_spends_nothing(tmp_path, monkeypatch):
+    from shoal.tables import files
+
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write_csv", fail)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(FileError, match="No space left on device"):
+        shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, output=tmp_path / "o.csv")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
+    from shoal.privacy import publishing
+
+    written = []
+    write = publishing.write_file
+    monkeypatch.setattr(publishing, "write_file", lambda frame, *a, **k: (written.append(frame), write(frame, *a, **k)))
+    shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, output=tmp_path / "o.csv")
+    assert written[0]["x"].to_list() == [5.0] * 3  # the upper bound
+    assert {path.name for path in tmp_path.iterdir()} == {"o.csv", "L.json", ".L.json.lock"}

@@ -48,8 +48,9 @@ def publish(
         str | None, typer.Option("-k", help="Records in a group (optimal: at least); with --explore a list: 5,10,50.")
     ] = None,
     budget: Annotated[
-        str, typer.Option(help="How columns share epsilon: sensitivity, even, or COLUMN=SHARE,COLUMN=SHARE.")
-    ] = "sensitivity",
+        str,
+        typer.Option(help="How columns share epsilon: even, sensitivity (by width of domain), or COLUMN=SHARE,…"),
+    ] = "even",
     sets: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="COLUMN,COLUMN", help="Method mdav: columns to group together; repeat."),

@@ -18,6 +18,9 @@ from shoal.types import Floats, Ints
 
 __all__ = ["Bounds", "BoundsGiven", "read_bounds"]
 
+# Within these limits the noise of any budget, and the squares and sums of squares behind it, are finite numbers.
+FARTHEST, NARROWEST = 1e100, 1e-100
+
 BoundsGiven = Mapping[Any, tuple[float, float]] | Literal["data"]
 
 
@@ -99,7 +102,17 @@ def _pair(name: Name, pair: Any) -> tuple[float, float]:
             f"Parameter 'bounds' must give two finite numbers, the lower one first, for column {name!r}, got "
             f"{lower:g} and {upper:g}."
         )
+    if not _computable(lower, upper):
+        raise InputError(
+            f"Parameter 'bounds' must lie between {-FARTHEST:g} and {FARTHEST:g} and at least {NARROWEST:g} apart, or "
+            f"the noise leaves the range of floating-point numbers; for column {name!r} got {lower:g} and {upper:g}. "
+            "Give the column in other units, or another domain."
+        )
     return lower, upper
+
+
+def _computable(lower: float, upper: float) -> bool:
+    return lower >= -FARTHEST and upper <= FARTHEST and upper - lower >= NARROWEST
 
 
 def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
@@ -109,11 +122,12 @@ def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
         DataBoundsWarning,
         stacklevel=5,
     )
-    lower, upper = np.minimum(X.min(axis=0), 0.0), 1.5 * X.max(axis=0)
+    with np.errstate(over="ignore"):
+        lower, upper = np.minimum(X.min(axis=0), 0.0), 1.5 * X.max(axis=0)
     for name, low, high in zip(names, lower, upper, strict=True):
-        if not (np.isfinite(high) and low < high):
+        if not _computable(low, high):
             raise InputError(
                 f"Column {name!r} has no domain that bounds='data' could read: 1.5 times its maximum must lie above 0 "
-                "and above its minimum. Give its bounds."
+                f"and above its minimum, and no value beyond {-FARTHEST:g} or {FARTHEST:g}. Give its bounds."
             )
     return Bounds(lower, upper, from_data=True)

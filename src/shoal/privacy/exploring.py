@@ -18,6 +18,7 @@ from shoal.errors import InputError
 from shoal.privacy.bounds import BoundsGiven
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.groups import Grouping, group_columns
+from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.ways import WAYS, find_way
 from shoal.tables.choosing import as_names
@@ -118,7 +119,7 @@ def explore(
     epsilon: Sequence[float] | float = EPSILONS,
     k: Sequence[int] | int | None = None,
     methods: Sequence[str] | str = tuple(WAYS),
-    budget: Budget = "sensitivity",
+    budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -155,6 +156,8 @@ def explore(
     for way in ways:
         numbers = column_sets(way, ready.names, sets if way.name == "mdav" else None)
         budgets = {value: _shares(value, budget, ready, numbers) for value in epsilons}
+        for shares in budgets.values():
+            check_grids(n, shares, ready.names)
         for size in wanted if way.k == "needed" else [None]:
             least = check_group_size(way, size, n)
             groupings: list[Grouping] = []

@@ -49,7 +49,9 @@ class Grouping:
     def averaging_error(self, X: Floats, clipped: Floats) -> Floats:
         """Return the SSE of each column that averaging (and clipping) alone causes."""
         columns = list(self.columns)
-        error: Floats = np.square(X[:, columns] - centroids(clipped[:, columns], self.labels)[self.labels]).sum(axis=0)
+        means = centroids(clipped[:, columns], self.labels)[self.labels]
+        with np.errstate(over="ignore"):  # values far outside their domain are clipped; their error may be infinite
+            error: Floats = np.square(X[:, columns] - means).sum(axis=0)
         return error
 
     def noise_error(self, scale: float) -> float:

@@ -14,6 +14,7 @@ The grid is fine (b = 40 where n and ε allow it, never below 20), so the noise 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from shoal.errors import InputError
 from shoal.types import Floats, Ints
 
-__all__ = ["check_grid", "noisy_means"]
+__all__ = ["check_grid", "check_grids", "noisy_means"]
 
 FINEST, COARSEST = 40, 20
 # A draw beyond so many scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation keeps ε all the same.
@@ -74,6 +75,12 @@ def noisy_means(
     return means
 
 
+def check_grids(n: int, budgets: Floats, names: Sequence[object]) -> None:
+    """Refuse budgets that are too small whatever the groups are."""
+    for name, epsilon in zip(names, budgets.tolist(), strict=True):
+        check_grid(n, epsilon, 1, name)
+
+
 def check_grid(n: int, epsilon: float, touched: int, name: object) -> None:
     """Refuse a budget so small that its noise leaves no grid in 64-bit integers."""
     if _grid_bits(n, epsilon, touched) < COARSEST:
@@ -84,7 +91,8 @@ def check_grid(n: int, epsilon: float, touched: int, name: object) -> None:
 
 
 def _grid_bits(n: int, epsilon: float, touched: int) -> int:
-    return min(FINEST, math.floor(62 - math.log2(n + TAIL * touched / epsilon)))
+    # A budget near 0 asks for infinitely many bits of noise, and leaves none for the grid.
+    return math.floor(max(0.0, min(FINEST, 62 - math.log2(n + TAIL * touched / epsilon))))
 
 
 def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:

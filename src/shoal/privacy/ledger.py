@@ -1,7 +1,9 @@
 """The budget ledger of a data set: a JSON file of what was spent, checked and written before anything is released.
 
 The file is locked while it is read and written, by the operating system, on a small file beside it: a process that
-crashes gives the lock back. Amounts are added as decimals, as they were typed: ten times 0.1 is 1.
+crashes gives the lock back. Symbolic links are followed first, so that all names of a ledger have one lock; a ledger
+with a second hard link is refused, because the name that is not written would keep the old sum. Amounts are added as
+decimals, as they were typed: ten times 0.1 is 1.
 """
 
 from __future__ import annotations
@@ -50,11 +52,12 @@ def spend(
     entry
         What was recorded.
     """
-    target = Path(path)
+    target = _resolved(Path(path))
     check_target(target, endings=(".json",))
     if total is not None:
         total = check_epsilon(total, "total_budget")
     with _locked(target):
+        _check_one_name(target)
         content = _open(target, total)
         before = _sum(content)
         if before + _decimal(epsilon) > _decimal(content["total_budget"]):
@@ -79,6 +82,28 @@ def spend(
 def spent(path: str | os.PathLike[str]) -> float:
     """Return what a ledger has recorded as spent."""
     return float(_sum(_open(Path(path), None)))
+
+
+def _resolved(path: Path) -> Path:
+    """Return the file itself: the lock beside a link and its replacement would be the link's alone."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # RuntimeError before Python 3.13
+        raise FileError(f"Ledger {path} cannot be read: its links lead nowhere. Name the file itself.") from None
+
+
+def _check_one_name(path: Path) -> None:
+    try:
+        names = path.stat().st_nlink
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileError(f"Ledger {path} cannot be read: {error.strerror}.") from None
+    if names > 1:
+        raise InputError(
+            f"Ledger {path} must have one name, but it has {names} (hard links): what is spent under one name would be "
+            "missing under the others. Remove the others, or make them symbolic links."
+        )
 
 
 def _open(path: Path, total: float | None) -> dict[str, Any]:

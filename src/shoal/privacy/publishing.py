@@ -1,7 +1,8 @@
 """publish(): from a confidential table to a differentially private one, in one direction.
 
-read → choose columns → clip to public bounds → share the budget → group → record the budget → noise → write. Algorithms
-1 and 2 of the paper are the same steps here: columns that are grouped together share their groups.
+read → choose columns → clip to public bounds → share the budget → group → rehearse → record the budget → noise → write.
+Algorithms 1 and 2 of the paper are the same steps here: columns that are grouped together share their groups. A budget
+that is recorded is spent whatever happens, so everything that can fail has been done before, with other numbers.
 """
 
 from __future__ import annotations
@@ -10,24 +11,28 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import polars as pl
 
-from shoal.errors import InputError, SeededNoiseWarning, UnprotectedColumnWarning
+from shoal.errors import FileError, InputError, SeededNoiseWarning, ShoalError, UnprotectedColumnWarning
 from shoal.privacy.bounds import BoundsGiven
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.guarantee import guarantee
-from shoal.privacy.laplace import check_grid, noisy_means
+from shoal.privacy.laplace import check_grid, check_grids, noisy_means
 from shoal.privacy.ledger import spend
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.ways import find_way
 from shoal.tables.choosing import as_names, check_output
 from shoal.tables.csv_files import CsvFile
-from shoal.tables.files import Source, write_file
-from shoal.tables.frames import Name, Table, check_name
+from shoal.tables.files import Source, folder_beside, write_file
+from shoal.tables.frames import Name, check_name, open_table
+from shoal.tables.metadata import without_metadata
 from shoal.types import Floats, Ints
 
 __all__ = ["publish"]
@@ -41,7 +46,7 @@ def publish(
     columns: Sequence[Name] | Name | None = None,
     method: str = "optimal",
     k: int | None = None,
-    budget: Budget = "sensitivity",
+    budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
     keep: Sequence[Name] | Name | None = None,
     ledger: str | os.PathLike[str] | None = None,
@@ -73,8 +78,9 @@ def publish(
     k
         The number of records in a group; for ``"optimal"`` the least number, 1 if not given.
     budget
-        How columns share epsilon: ``"sensitivity"`` (in proportion to the width of their domains), ``"even"``, or a
-        mapping of columns to shares that sum to epsilon.
+        How columns share epsilon: ``"even"`` (columns that are grouped together share theirs in proportion to the
+        width of their domains), ``"sensitivity"`` (all in proportion to the width, which leaves a column in small
+        units next to nothing), or a mapping of columns to shares that sum to epsilon.
     sets
         For ``"mdav"``: disjoint sets of columns, each grouped on its own (Algorithm 2); all columns together if not
         given (Algorithm 1).
@@ -117,10 +123,16 @@ def publish(
     numbers = column_sets(way, ready.names, sets)
     rng = _generator(seed)
     budgets = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
+    check_grids(len(ready.X), budgets, ready.names)
     groupings = group_columns(way, ready.clipped, ready.bounds, budgets, numbers, size)
     for grouping in groupings:
         for j in grouping.columns:
             check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j])
+    scales, errors = _expected(ready, groupings, budgets)
+    promise = guarantee(
+        way, epsilon, ready.names, kept=kept, data_bounds=ready.bounds.from_data, seeded=rng is not None
+    )
+    _rehearse(ready, kept, output if ledger is not None else None)
 
     parameters = {
         "epsilon": epsilon,
@@ -138,21 +150,20 @@ def publish(
         details = {"method": method, "definition": way.definition, "columns": [str(name) for name in ready.names]}
         entry = spend(ledger, epsilon, total_budget, details)
 
-    values, scales, errors = _perturb(ready, groupings, budgets, rng)
+    values = _perturb(ready, groupings, budgets, rng)
     if way.name == "insensitive":
         # Along the order of the groups: a row must not tell whose record it was.
         values = values[np.argsort(groupings[0].labels, kind="stable")]
 
     released = _table(ready, values, kept)
     if output is not None:
-        like = _like(ready.source, released.names)
-        write_file(released.native, output, like=like, changed=[str(name) for name in ready.names])
+        _write(released, output, ready)
 
     names, found = ready.names, ready.bounds
     by_column = {j: grouping for grouping in groupings for j in grouping.columns}
     return Publication(
-        data=released.native,
-        guarantee=guarantee(way, epsilon, names, kept=kept, data_bounds=found.from_data, seeded=rng is not None),
+        data=released,
+        guarantee=promise,
         definition=way.definition,
         epsilon=epsilon,
         budgets=_named(names, budgets),
@@ -210,42 +221,88 @@ def _kept(ready: Prepared, names: list[Name], method: str) -> list[Name]:
     return names
 
 
-def _perturb(
-    ready: Prepared, groupings: Sequence[Grouping], budgets: Floats, rng: np.random.Generator | None
-) -> tuple[Floats, Floats, Floats]:
-    """Return the released value of every record, and each column's noise scale and expected SSE."""
-    values = np.empty_like(ready.X)
+def _expected(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats) -> tuple[Floats, Floats]:
+    """Return each column's noise scale and expected SSE."""
     scales, errors = np.empty(len(ready.names)), np.empty(len(ready.names))
     for grouping in groupings:
         averaging = grouping.averaging_error(ready.X, ready.clipped)
         for column, error in zip(grouping.columns, averaging, strict=True):
-            lower, upper = float(ready.bounds.lower[column]), float(ready.bounds.upper[column])
-            epsilon = float(budgets[column])
+            scales[column] = grouping.noise_scale(float(ready.bounds.width[column]), float(budgets[column]))
+            errors[column] = error + grouping.noise_error(float(scales[column]))
+    return scales, errors
+
+
+def _rehearse(ready: Prepared, kept: Sequence[Name], output: str | os.PathLike[str] | None) -> None:
+    """Build and write a table like the release, with the farther bound of each column in place of its values."""
+    farther = np.where(-ready.bounds.lower > ready.bounds.upper, ready.bounds.lower, ready.bounds.upper)
+    with np.errstate(over="ignore"):
+        released = _table(ready, np.tile(farther, (len(ready.X), 1)), kept)
+    table, names = open_table(released), _released_names(ready, kept)
+    for name, end in zip(ready.names, farther, strict=True):
+        if not np.isfinite(table.column(table.names[names.index(name)]).values[0]):
+            raise InputError(
+                f"Parameter 'bounds' must fit the type of column {name!r}, which has no number as large as {end:g}. "
+                "Turn the column into float64, or give closer bounds."
+            )
+    if output is not None:
+        with folder_beside(Path(output)) as folder:
+            _write(released, folder / Path(output).name, ready)
+
+
+def _perturb(
+    ready: Prepared, groupings: Sequence[Grouping], budgets: Floats, rng: np.random.Generator | None
+) -> Floats:
+    """Return the released value of every record."""
+    values = np.empty_like(ready.X)
+    for grouping in groupings:
+        for column in grouping.columns:
             means = noisy_means(
                 ready.clipped[:, column],
                 grouping.labels,
                 grouping.sizes,
-                lower=lower,
-                upper=upper,
-                epsilon=epsilon,
+                lower=float(ready.bounds.lower[column]),
+                upper=float(ready.bounds.upper[column]),
+                epsilon=float(budgets[column]),
                 touched=grouping.touched,
                 rng=rng,
             )
             values[:, column] = means[grouping.labels]
-            scales[column] = grouping.noise_scale(upper - lower, epsilon)
-            errors[column] = error + grouping.noise_error(float(scales[column]))
-    return values, scales, errors
+    return values
 
 
-def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Table:
-    """Return the table of the released columns, in the order of the input."""
+def _released_names(ready: Prepared, kept: Sequence[Name]) -> list[Name]:
+    return [name for name in ready.table.names if name in ready.names or name in kept]
+
+
+def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Any:
+    """Return the table of the released columns, in the order of the input and without metadata of the original."""
     named = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(ready.names)}
-    staying = {*ready.names, *kept}
-    return ready.table.replaced(named, whole=False).only([name for name in ready.table.names if name in staying])
+    table = ready.table.replaced(named, whole=False).only(_released_names(ready, kept))
+    return table.native if isinstance(table.native, np.ndarray) else without_metadata(table.native)
+
+
+def _write(released: Any, output: str | os.PathLike[str], ready: Prepared) -> None:
+    try:
+        if not isinstance(released, pl.DataFrame):
+            # Arrow describes a pandas frame in its schema; the file gets the columns alone.
+            released = without_metadata(nw.from_native(released, eager_only=True).to_arrow())
+        like = _like(ready.source, open_table(released).names)
+        write_file(released, output, like=like, changed=[str(name) for name in ready.names])
+    except ShoalError:
+        raise
+    except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        raise FileError(
+            f"Output {Path(output).name} cannot hold the released table: {reason}. Take another format, or leave out "
+            "the column."
+        ) from error
 
 
 def _like(source: Source | None, names: Sequence[Name]) -> Source | None:
-    """Return what a CSV file like the input needs, without the text of columns that are dropped."""
+    """Return what a CSV file like the input needs, without the text of columns that are dropped.
+
+    Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values.
+    """
     if source is None or not isinstance(source.file, CsvFile):
         return None
     return replace(source, file=replace(source.file, text=source.file.text.select(list(names))))

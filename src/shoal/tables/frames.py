@@ -253,7 +253,7 @@ class FrameTable:
 
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
-        return FrameTable(nw.maybe_reset_index(self._frame.select(list(names))))
+        return FrameTable(nw.maybe_reset_index(self._frame.select([self._frame.get_column(name) for name in names])))
 
     def bare(self) -> FrameTable:
         """Return the cells, their types and the index of pandas, and nothing else."""
