@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.errors import VerificationError
+from shoal.kernels.compiling import kernel
 from shoal.measures import group_sizes
 from shoal.types import Floats, Ints
 
@@ -89,7 +89,7 @@ def words_of(X: Floats) -> Words:
     return numbers.view(np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_words(words: Words) -> np.uint64:
     """Return a number that is the same for equal records and differs for most others."""
     key = np.uint64(0)
@@ -99,7 +99,7 @@ def hash_words(words: Words) -> np.uint64:
     return key
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_words(words: Words) -> Ints:
     """Number equal records alike, in order of first appearance: a hash table of open addresses, compared in full."""
     n, d = words.shape
