@@ -20,15 +20,10 @@ help:
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@
 
-# numba's cache looks only at a kernel's own file, not at the kernels it calls: after a change, compile all anew.
-.venv/kernels: .venv/ready $(shell find src -name '*.py')
-	find src -name '*.nb[ic]' -delete
-	@touch $@
-
 demo: .venv/ready
 	$(BIN)/shoal demo --out demo
 
-test: .venv/kernels
+test: .venv/ready
 	$(BIN)/python -m pytest -n auto
 
 lint: .venv/ready

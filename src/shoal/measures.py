@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = [
@@ -84,7 +84,7 @@ def _count(labels: Ints) -> int:
     return int(labels.max()) + 1 if len(labels) else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _deviations(X: Floats, labels: Ints, groups: int, weights: Floats) -> tuple[Ints, Floats]:
     """Return the first record of each of the groups and the (weighted) mean deviation from it.
 
@@ -160,7 +160,7 @@ class Scaling(NamedTuple):
         return Z
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats) -> Floats:
     Z = np.empty(X.shape)
     for i in range(X.shape[0]):
@@ -221,7 +221,7 @@ def released_loss(Z: Floats, released: Floats) -> tuple[float, Floats]:
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
     """Sum, column by column, the squares of released − Z and of Z; missing cells (NaN) do not count."""
     n, d = Z.shape

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.errors import VerificationError
+from shoal.kernels.compiling import kernel
 from shoal.measures import group_sizes
 from shoal.types import Floats, Ints
 
@@ -159,7 +159,7 @@ def cell_words(series: pl.Series) -> Words:
     return words
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_words(words: Words) -> np.uint64:
     """Return a number that is the same for equal records and differs for most others."""
     key = np.uint64(0)
@@ -169,7 +169,7 @@ def hash_words(words: Words) -> np.uint64:
     return key
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_words(words: Words) -> Ints:
     """Number equal records alike, in order of first appearance: a hash table of open addresses, compared in full."""
     n, d = words.shape

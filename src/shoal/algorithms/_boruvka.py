@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.algorithms._kdtree import (
@@ -30,6 +29,7 @@ from shoal.algorithms._kdtree import (
     push_children,
     siblings,
 )
+from shoal.kernels.compiling import kernel
 from shoal.progress import STOP
 from shoal.types import Floats, Ints, State
 
@@ -81,14 +81,14 @@ def _spread(pool: ThreadPoolExecutor, tree: KdTree, threads: int) -> Callable[..
     return run
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
     """Tell whether the edge (a, b) comes before the equally long edge (c, d)."""
     i, j, k, l = tree.ids[a], tree.ids[b], tree.ids[c], tree.ids[d]
     return (min(i, j), max(i, j)) < (min(k, l), max(k, l))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shortest_known(
     tree: KdTree,
     home: Ints,
@@ -120,7 +120,7 @@ def _shortest_known(
                 best[tree_of], best_from[tree_of], best_to[tree_of] = length, place, other
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _node_homes(tree: KdTree, home: Ints, node_home: Ints) -> None:
     """Write the forest tree that all records of a node belong to, or −1."""
     n, size = len(tree.rows), tree.blocks.shape[2]
@@ -137,7 +137,7 @@ def _node_homes(tree: KdTree, home: Ints, node_home: Ints) -> None:
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(
     tree: KdTree,
     first: int,
@@ -214,7 +214,7 @@ def _search(
                 near[place, wanted - 1] = np.nextafter(limit[t], np.inf)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep_foreign(
     tree: KdTree,
     place: int,
@@ -238,7 +238,7 @@ def _keep_foreign(
     return limit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _root(forest: Ints, place: int) -> int:
     while forest[place] != place:
         forest[place] = forest[forest[place]]
@@ -246,7 +246,7 @@ def _root(forest: Ints, place: int) -> int:
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join(
     tree: KdTree,
     forest: Ints,

@@ -14,19 +14,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._pool import (
     LEAF,
     LEVELS,
-    OUTER,
-    PASTED,
     Pool,
     pool_centroid,
     pool_farthest,
     pool_nearest,
     pool_twin,
 )
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["ROWS", "TURNS", "USED", "Foresight", "Seer", "take_listed"]
@@ -47,7 +45,7 @@ class Foresight(NamedTuple):
     known: Ints  # how many ROWS there are, in how many TURNS to look again, and how many rows were USED
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def take_listed(listed: Ints, place: Ints, near_ids: Ints) -> bool:
     """Take the first records of a list that have not left; say whether they are enough."""
     found = 0
@@ -130,7 +128,7 @@ def _greatest(values: Floats, count: int) -> Ints:
     return np.arange(len(values)) if len(values) <= count else np.argpartition(values, -count)[-count:]
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _foresee(X: Floats, pool: Pool, records: Ints, farthest: Ints, near: Floats, near_ids: Ints) -> None:
     """Find the farthest of each record, and the nearest of both."""
     for i in range(len(records)):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from shoal.algorithms._pool import PASTED, Pool, pool_nearest, pool_remove, squared_distance
+from shoal.algorithms._pool import Pool, pool_nearest, pool_remove, squared_distance
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["Lot", "gather", "lot_new", "place_leftovers"]
@@ -32,7 +32,7 @@ def lot_new(d: int, k: int) -> Lot:
     return Lot(np.empty(k, dtype=np.int64), np.empty(d), np.empty(d), np.empty(1), np.empty(1, dtype=np.int64))
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def gather(X: Floats, pool: Pool, lot: Lot, seed_record: int, group: int, labels: Ints) -> None:
     """Grow a group from one record, k−1 times by the record nearest to the group's centroid."""
     members, total, centre, near, near_ids = lot
@@ -53,7 +53,7 @@ def gather(X: Floats, pool: Pool, lot: Lot, seed_record: int, group: int, labels
             centre[j] = total[j] / (size + 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
     """Add each record left in a pool (`place`) to the group whose centroid (before any such addition) is nearest."""
     d = X.shape[1]

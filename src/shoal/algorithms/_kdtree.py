@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._select import select_nth
+from shoal.kernels.compiling import kernel
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -50,7 +50,7 @@ class KdTree(NamedTuple):
     right: Ints  # right child of each node, −1 − leaf at a leaf; the left child is the next node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def build(X: Floats) -> KdTree:
     n, d = X.shape
     size = SMALL_LEAF if d <= FLAT else LEAF
@@ -87,7 +87,7 @@ def build(X: Floats) -> KdTree:
     return KdTree(rows, blocks, ids, boxes, right)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enclose(rows: Floats, start: int, stop: int, boxes: Floats, node: int) -> int:
     """Write the bounding box of some rows and return its widest side."""
     d = rows.shape[1]
@@ -107,7 +107,7 @@ def _enclose(rows: Floats, start: int, stop: int, boxes: Floats, node: int) -> i
     return widest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node: int, a: int, b: int, size: int) -> int:
     """Return the leaf to split at: at the middle of the box's side, but with a quarter of the leaves on each side."""
     middle = boxes[node, 0, axis] / 2 + boxes[node, 1, axis] / 2
@@ -118,7 +118,7 @@ def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node:
     return a + min(max((below + size // 2) // size, least), b - a - least)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_gap(boxes: Floats, a: int, b: int) -> float:
     """Return the squared distance between two boxes."""
     gap = 0.0
@@ -128,7 +128,7 @@ def box_gap(boxes: Floats, a: int, b: int) -> float:
     return gap
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_gaps(tree: KdTree, leaf: int, node: int, out: Floats) -> None:
     """Write the squared distances from the records of a leaf to a box."""
     for i in range(len(out)):
@@ -141,7 +141,7 @@ def leaf_gaps(tree: KdTree, leaf: int, node: int, out: Floats) -> None:
             out[i] += delta * delta
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_distances(tree: KdTree, place: int, leaf: int, out: Floats) -> None:
     """Write the squared distances from the record at a place to the records of a leaf."""
     # A loop to a constant would be unrolled into scalar instructions; this one becomes vector instructions.
@@ -154,7 +154,7 @@ def leaf_distances(tree: KdTree, place: int, leaf: int, out: Floats) -> None:
             out[i] += delta * delta
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def siblings(tree: KdTree, leaf: int, stack: Ints, gaps: Floats) -> tuple[int, int]:
     """Push what hangs off the way from the root to a leaf; return the leaf's node and the stack's top.
 
@@ -176,7 +176,7 @@ def siblings(tree: KdTree, leaf: int, stack: Ints, gaps: Floats) -> tuple[int, i
     return node, top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_children(tree: KdTree, own: int, node: int, stack: Ints, gaps: Floats, top: int) -> int:
     """Push the two children of a node, the one nearer to the own leaf last; return the stack's top."""
     near, far = node + 1, tree.right[node]
@@ -188,7 +188,7 @@ def push_children(tree: KdTree, own: int, node: int, stack: Ints, gaps: Floats, 
     return top + 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: Ints, state: State) -> None:
     """Find the nearest other records of those in the leaves first … last−1, as many as `near` has columns.
 
@@ -228,7 +228,7 @@ def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: I
         state[DONE] += stop - start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reach(near: Floats, start: int, stop: int) -> float:
     reach = 0.0
     for place in range(start, stop):
@@ -236,7 +236,7 @@ def _reach(near: Floats, start: int, stop: int) -> float:
     return reach
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep_nearest(tree: KdTree, place: int, leaf: int, distances: Floats, near: Floats, near_places: Ints) -> None:
     last = near.shape[1] - 1
     for i in range(len(distances)):

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms.univariate import labels_of_path
+from shoal.kernels.compiling import kernel
 from shoal.measures import sse
 from shoal.progress import STOP
 from shoal.types import Floats, Ints, State
@@ -36,7 +36,7 @@ def group_in_order(X: Floats, order: Ints, k: int, state: State) -> Ints:
     return labels
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _path(X: Floats, k: int, state: State) -> Ints:
     """Return the predecessor of every node on its shortest path, as `univariate` does for one column."""
     n, d = X.shape

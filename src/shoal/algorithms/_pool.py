@@ -22,14 +22,14 @@ Building costs O(d n log n), a removal O(d LEAF) and mostly much less; memory is
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.algorithms._select import select_nth
 from shoal.algorithms._vector import greater, lesser
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = [
@@ -63,14 +63,6 @@ GREAT, TINY = 1e15, 1e-35  # beyond the first squares leave float32; products be
 LEAST = 1e-300  # more than squares lose that are too small to be exact
 STACK = 256  # levels × children, at most
 LOOSE = {"contract", "reassoc", "nnan", "ninf", "nsz"}  # for what is rounded anyhow
-
-# numba's own types do not list all of these. Kernels that take a pool compile twice as fast without wrappers for C and,
-# those that only kernels call, for Python; none asks for memory, so references to arrays need not be counted, which
-# would take longer than a query of a small pool.
-OUTER: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
-INNER: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True}
-# Kernels that take the whole pool become part of their caller's source, and are compiled with it, once.
-PASTED: dict[str, Any] = {"cache": True, "nogil": True, "inline": "always"}
 
 Singles = NDArray[np.float32]
 LEVELS, TOP, BUILT, QUICK, SCANNED, LAST = range(6)
@@ -165,7 +157,7 @@ def _build(X: Floats, ids: Ints, pool: Pool) -> None:
     _set_centre(pool)
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _halve(X: Floats, bits: int, keys: Floats, rows: Ints, begin: Ints) -> None:
     """Halve the rows again and again by the column that spreads most in a sample, and write where parts begin."""
     d = X.shape[1]
@@ -188,7 +180,7 @@ def _halve(X: Floats, bits: int, keys: Floats, rows: Ints, begin: Ints) -> None:
             begin[2 * part], begin[2 * part + 1], begin[2 * part + 2] = a, middle, b
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _fill(X: Floats, ids: Ints, rows: Ints, begin: Ints, pool: Pool) -> None:
     """Put rows into the leaves, and boxes around them."""
     n, d = X.shape
@@ -234,12 +226,12 @@ def _fill(X: Floats, ids: Ints, rows: Ints, begin: Ints, pool: Pool) -> None:
                 _enclose(pool.low[j], pool.high[j], first, last, pool.low[j], pool.high[j], node)
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _padded(size: int) -> int:
     return (size + STEP - 1) // STEP * STEP
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _pad(quick: Singles, size: int) -> None:
     """Fill the slots of a leaf after the last record with copies of the first: least and greatest stay the same."""
     for j in range(len(quick)):
@@ -247,7 +239,7 @@ def _pad(quick: Singles, size: int) -> None:
             quick[j, slot] = quick[j, 0]
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _children(start: Ints, top: int, node: int) -> tuple[int, int]:
     """Return the first child of a node and the one after the last."""
     level = 0
@@ -258,7 +250,7 @@ def _children(start: Ints, top: int, node: int) -> tuple[int, int]:
     return first, first + (1 << bits)
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _enclose(lows: Floats, highs: Floats, first: int, last: int, low: Floats, high: Floats, node: int) -> None:
     """Make one side of a node's box hold those of its children, or the values of its records."""
     least, greatest = np.inf, -np.inf
@@ -267,7 +259,7 @@ def _enclose(lows: Floats, highs: Floats, first: int, last: int, low: Floats, hi
     low[node], high[node] = least, greatest
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _reach_of(reaches: Floats, first: int, last: int) -> float:
     """Return the greatest reach of some nodes or records."""
     reach = 0.0
@@ -276,7 +268,7 @@ def _reach_of(reaches: Floats, first: int, last: int) -> float:
     return reach
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _set_centre(pool: Pool) -> None:
     """Make the centroid of the records left the centre."""
     for j in range(len(pool.total)):
@@ -311,7 +303,7 @@ def pool_centroid(pool: Pool) -> Floats:
     return mean
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def pool_mean(pool: Pool) -> Floats:
     """Return the mean of the records left, in an array of the pool."""
     mean, total, left = pool.mean, pool.total, pool.left[0]
@@ -320,7 +312,7 @@ def pool_mean(pool: Pool) -> Floats:
     return mean
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def pool_remove(pool: Pool, record: int) -> None:
     """Remove a record; the tree stays tight."""
     place, ids, total, quick, radii = pool.place, pool.ids, pool.total, pool.quick, pool.radius
@@ -372,7 +364,7 @@ def pool_remove(pool: Pool, record: int) -> None:
                     _enclose(low[j], high[j], first, end, low[j], high[j], node)
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def pool_untidy(pool: Pool) -> int:
     """Tell whether `pool_tidy` has something to do: to set the centre anew (1) or the whole tree (2).
 
@@ -399,7 +391,7 @@ def pool_tidy(pool: Pool) -> None:
         _set_centre(pool)
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def squared_distance(a: Floats, b: Floats) -> float:
     """Add up squared differences, column by column: every distance in this package is added up in this order."""
     distance = 0.0
@@ -409,7 +401,7 @@ def squared_distance(a: Floats, b: Floats) -> float:
     return distance
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def block_distances(columns: Floats, start: int, size: int, point: Floats, out: Floats) -> None:
     """Write the squared distances from a point to a block of records in columns, as `squared_distance` adds them up."""
     for i in range(size):
@@ -422,7 +414,7 @@ def block_distances(columns: Floats, start: int, size: int, point: Floats, out: 
             out[i] += delta * delta
 
 
-@njit(fastmath=LOOSE, **INNER)
+@kernel(counted=False, inner=True, fastmath=LOOSE)
 def _scores(quick: Singles, point: Singles, scores: Singles) -> None:
     """Write |x|²/2 − x·p for the records of a leaf, in float32; four columns at a time, for fewer stores."""
     size = len(scores)
@@ -445,7 +437,7 @@ def _scores(quick: Singles, point: Singles, scores: Singles) -> None:
         j += 4
 
 
-@njit(fastmath=LOOSE, **INNER)
+@kernel(counted=False, inner=True, fastmath=LOOSE)
 def _quick_bound(scores: Singles, d: int, sign: float, offset: float, norm: float) -> float:
     """Bound `sign` times the squared distances to the records of a leaf from below, the point being at `offset`.
 
@@ -461,7 +453,7 @@ def _quick_bound(scores: Singles, d: int, sign: float, offset: float, norm: floa
     return bound
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def look_from(origin: Floats, point: Floats, single: Singles) -> float:
     """Write a point from the origin in float32; return its distance to the origin, inf if float32 is of no use."""
     square = 0.0
@@ -473,7 +465,7 @@ def look_from(origin: Floats, point: Floats, single: Singles) -> float:
     return float(offset if offset < GREAT else np.inf)
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def insert(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
     """Put a record into the ascending list of the nearest, dropping the last."""
     t = len(near) - 1
@@ -485,7 +477,7 @@ def insert(distance: float, record: int, near: Floats, near_ids: Ints) -> None:
     near_ids[t] = record
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _at_least(low_sides: Floats, high_sides: Floats, first: int, last: int, point: Floats, out: Floats) -> None:
     """Bound the squared distances from a point to the records below some nodes from below."""
     bounds = out[: last - first]
@@ -504,7 +496,7 @@ def _at_least(low_sides: Floats, high_sides: Floats, first: int, last: int, poin
             bounds[i] += delta * delta
 
 
-@njit(fastmath={"contract", "reassoc"}, **INNER)
+@kernel(counted=False, inner=True, fastmath={"contract", "reassoc"})
 def _at_most(
     low_sides: Floats,
     high_sides: Floats,
@@ -540,7 +532,7 @@ def _at_most(
             bounds[i] += y * (2.0 * a - mu * y)
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _push(bounds: Floats, nodes: Ints, base: int, top: int, bound: float, node: int) -> None:
     """Put a node onto the stack, above `base` in ascending order of the bounds, below `top`."""
     t = top
@@ -550,7 +542,7 @@ def _push(bounds: Floats, nodes: Ints, base: int, top: int, bound: float, node: 
     bounds[t + 1], nodes[t + 1] = bound, node
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> None:
     """Find the records nearest to a point, as many as `near` holds, ascending."""
     left, start, ids, block, scores, fan = pool.left, pool.start, pool.ids, pool.block, pool.scores, pool.fan
@@ -593,7 +585,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
                     insert(block[i], record, near, near_ids)
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def pool_farthest(pool: Pool, point: Floats) -> int:
     """Return the record farthest from a point."""
     left, start, ids, block, scores, fan = pool.left, pool.start, pool.ids, pool.block, pool.scores, pool.fan
@@ -640,7 +632,7 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
     return farthest
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def pool_farthest_from_centroid(pool: Pool) -> int:
     """Return the record farthest from the mean of those left, and count what that cost, see `_off_centre`."""
     farthest: int = pool_farthest(pool, pool_mean(pool))

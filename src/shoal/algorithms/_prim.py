@@ -8,9 +8,9 @@ few records or many dimensions. Edges are compared as in `_boruvka`, so both giv
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._pool import block_distances
+from shoal.kernels.compiling import kernel
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -19,7 +19,7 @@ __all__ = ["prim"]
 BLOCK = 512  # distances of so many records at a time: they stay in the fastest cache
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prim(X: Floats, state: State) -> tuple[Ints, Ints, Floats]:
     """Return the ends (record numbers) and squared lengths of the n−1 edges."""
     n, d = X.shape

@@ -13,14 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._pool import (
-    INNER,
     LOOSE,
     NOBODY,
-    OUTER,
-    PASTED,
     ROUNDING,
     TINY,
     UNIT,
@@ -30,6 +26,7 @@ from shoal.algorithms._pool import (
     squared_distance,
 )
 from shoal.algorithms._vector import greater, lesser
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["Scan", "scan_farthest", "scan_look", "scan_nearest", "scan_new", "scan_remove"]
@@ -82,7 +79,7 @@ def scan_new(X: Floats, k: int, total: Floats | None = None) -> Scan:
     return scan
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, quick: Singles, known: Floats) -> None:
     n, d = X.shape
     if add_up:
@@ -104,7 +101,7 @@ def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, quick: Singles
     known[NORM] = np.sqrt(square) * (1 + ROUNDING)
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def scan_look(scan: Scan, point: Floats) -> None:
     """Score all records from a point."""
     known = scan.known
@@ -115,7 +112,7 @@ def scan_look(scan: Scan, point: Floats) -> None:
     _score(scan.quick, scan.left[0], scan.single, scan.scores, scan.least, scan.greatest)
 
 
-@njit(fastmath=LOOSE, **INNER)
+@kernel(counted=False, inner=True, fastmath=LOOSE)
 def _score(quick: Singles, left: int, single: Singles, scores: Singles, least: Singles, greatest: Singles) -> None:
     """Write |x|²/2 − x·p for all slots, four columns at a time, and the ends of each chunk."""
     for chunk in range((left + CHUNK - 1) // CHUNK):
@@ -135,7 +132,7 @@ def _score(quick: Singles, left: int, single: Singles, scores: Singles, least: S
         least[chunk], greatest[chunk] = low, high
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def scan_farthest(scan: Scan, point: Floats) -> int:
     """Return the record farthest from the point that was looked from."""
     farthest: int = _farthest(
@@ -144,7 +141,7 @@ def scan_farthest(scan: Scan, point: Floats) -> int:
     return farthest
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _farthest(
     X: Floats,
     ids: Ints,
@@ -179,7 +176,7 @@ def _farthest(
     return farthest
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> None:
     """Find the records nearest to the point that was looked from, as many as `near` holds, ascending."""
     limit = _limit(scan.least, (scan.left[0] + CHUNK - 1) // CHUNK, scan.lows) + scan.known[SLACK]
@@ -188,7 +185,7 @@ def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> Non
     )
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _limit(least: Singles, chunks: int, lows: Singles) -> float:
     """Return a score that k records do not exceed: the k-th of the chunks' least ones, inf if there are fewer."""
     last = len(lows) - 1
@@ -204,7 +201,7 @@ def _limit(least: Singles, chunks: int, lows: Singles) -> float:
     return float(lows[last])
 
 
-@njit(**INNER)
+@kernel(counted=False, inner=True)
 def _nearest(
     X: Floats,
     ids: Ints,
@@ -243,7 +240,7 @@ def _nearest(
                         cut = np.float32(limit)
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def scan_remove(scan: Scan, record: int) -> None:
     """Remove a record; the last one takes its place."""
     quick, ids, place, total = scan.quick, scan.ids, scan.place, scan.total

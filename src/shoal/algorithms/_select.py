@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["select_nth"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select_nth(rows: Floats, ids: Ints, axis: int, low: int, high: int, nth: int) -> None:
     """Sort just enough that the rows before `nth` are not above it on the axis, nor those after it below."""
     d = rows.shape[1]

@@ -9,9 +9,9 @@ column. Where more than a few different values share their 32 bits, numpy's stab
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["sort_values"]
@@ -44,7 +44,7 @@ def sort_values(column: Floats) -> tuple[Floats, Ints]:
     return values, order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _key(bits: np.uint64) -> np.uint64:
     """Turn the bits of a float into an integer of the same order; −0 is 0."""
     if bits & SIGN:
@@ -52,7 +52,7 @@ def _key(bits: np.uint64) -> np.uint64:
     return bits | SIGN
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _radix_sort(column: Floats, bits: Words, words: Words, other: Words, values: Floats, order: Ints) -> bool:
     n = len(bits)
     if n == 0:
@@ -80,7 +80,7 @@ def _radix_sort(column: Floats, bits: Words, words: Words, other: Words, values:
     return shift == 0 or _settle(words, values, order)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _starts(counts: Ints, n: int) -> bool:
     """Turn counts into places; False if one digit holds all, and the pass can be left out."""
     total = 0
@@ -93,7 +93,7 @@ def _starts(counts: Ints, n: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scatter(words: Words, other: Words, places: Ints, shift: np.uint64) -> None:
     for i in range(len(words)):
         digit = (words[i] >> shift) & DIGIT
@@ -101,7 +101,7 @@ def _scatter(words: Words, other: Words, places: Ints, shift: np.uint64) -> None
         places[digit] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _settle(words: Words, values: Floats, order: Ints) -> bool:
     """Sort the runs whose leading bits are equal; False if one is long and not of a single value."""
     n = len(words)

@@ -10,12 +10,12 @@ Typically O(n log n) looks, each move up to O(n) places; O(n d) memory.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._kdtree import KdTree, build, neighbours
 from shoal.algorithms._pool import squared_distance
 from shoal.algorithms.mst import preorder
 from shoal.algorithms.spanning_tree import distinct, find_tree
+from shoal.kernels.compiling import kernel
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -51,13 +51,13 @@ def _short_path(X: Floats, state: State) -> Ints:
     return path
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distance(tree: KdTree, a: int, b: int) -> float:
     length: float = np.sqrt(squared_distance(tree.rows[a], tree.rows[b]))
     return length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
     """Improve a closed tour (`at` has the place visited at each step) and return it opened at its longest edge."""
     n = len(at)
@@ -95,7 +95,7 @@ def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
     return path
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
     """Make the first 2-opt move found that links a to a neighbour; return how many places it touched, 0 or 4."""
     n = len(at)
@@ -118,7 +118,7 @@ def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: in
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
     """Reverse the steps first … last of the closed tour, or all the others, which makes the same tour."""
     n = len(at)
@@ -133,7 +133,7 @@ def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
         last = last - 1 if last > 0 else n - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
     """Make the first Or-opt move found that links a to a neighbour; return how many places it touched, 0 or 6."""
     n = len(at)
@@ -165,7 +165,7 @@ def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, 
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move(at: Ints, step: Ints, start: int, size: int, after: int, flip: bool) -> None:
     """Move the steps start … start+size−1 behind a place of the tour, perhaps turned round."""
     n = len(at)

@@ -9,7 +9,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+
+from shoal.kernels.compiling import intrinsic
 
 __all__ = ["greater", "lesser"]
 

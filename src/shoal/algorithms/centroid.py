@@ -8,10 +8,10 @@ O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._gather import Lot, gather, lot_new, place_leftovers
-from shoal.algorithms._pool import OUTER, Pool, pool_farthest_from_centroid, pool_new, pool_tidy, pool_untidy
+from shoal.algorithms._pool import Pool, pool_farthest_from_centroid, pool_new, pool_tidy, pool_untidy
+from shoal.kernels.compiling import kernel
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -30,7 +30,7 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
     return labels
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _centroid(X: Floats, pool: Pool, lot: Lot, group: int, labels: Ints, state: State) -> int:
     """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
     k = len(lot.members)

@@ -14,12 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._gather import Lot, gather, lot_new, place_leftovers
 from shoal.algorithms._pool import (
-    OUTER,
-    PASTED,
     Pool,
     pool_centroid,
     pool_farthest,
@@ -28,6 +25,7 @@ from shoal.algorithms._pool import (
     pool_untidy,
     squared_distance,
 )
+from shoal.kernels.compiling import kernel
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -59,7 +57,7 @@ class Diameters(NamedTuple):
     waiting: Ints  # how many of them are in the heap, in one cell
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _diameter(X: Floats, pool: Pool, diameters: Diameters, lot: Lot, group: int, labels: Ints, state: State) -> int:
     """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
     k = len(lot.members)
@@ -82,7 +80,7 @@ def diameters_new(X: Floats, pool: Pool) -> Diameters:
     return diameters
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _bound_all(X: Floats, centre: Floats, bound: Floats, heap: Ints) -> None:
     n, reach = len(X), 0.0
     for i in range(n):
@@ -94,7 +92,7 @@ def _bound_all(X: Floats, centre: Floats, bound: Floats, heap: Ints) -> None:
         _sink(heap, n, place, bound)
 
 
-@njit(**PASTED)
+@kernel(inline=True)
 def most_distant(X: Floats, pool: Pool, diameters: Diameters) -> tuple[int, int]:
     """Return the two most distant records left."""
     bound, partner, heap, waiting = diameters
@@ -111,7 +109,7 @@ def most_distant(X: Floats, pool: Pool, diameters: Diameters) -> tuple[int, int]
     return a, b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sink(heap: Ints, size: int, place: int, bound: Floats) -> None:
     """Let a record sink below those with larger bounds, or with equal ones and lower numbers."""
     record = heap[place]
@@ -126,6 +124,6 @@ def _sink(heap: Ints, size: int, place: int, bound: Floats) -> None:
     heap[place] = record
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _before(a: int, b: int, bound: Floats) -> bool:
     return bool(bound[a] > bound[b] or (bound[a] == bound[b] and a < b))

@@ -11,13 +11,11 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._foresight import ROWS, TURNS, USED, Foresight, Seer, take_listed
 from shoal.algorithms._pool import (
     GREAT,
     LAST,
-    OUTER,
     SCANNED,
     Pool,
     pool_farthest,
@@ -29,6 +27,7 @@ from shoal.algorithms._pool import (
     pool_untidy,
 )
 from shoal.algorithms._scan import Scan, scan_farthest, scan_look, scan_nearest, scan_new, scan_remove
+from shoal.kernels.compiling import kernel
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -64,7 +63,7 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     return labels
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _by_tree(
     X: Floats,
     pool: Pool,
@@ -106,7 +105,7 @@ def _by_tree(
     return group
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _by_scan(scan: Scan, point: Floats, near: Floats, near_ids: Ints, labels: Ints, state: State) -> int:
     """Form groups until less than two are left; return the number of the last one."""
     k, group, look, extreme = len(near), 0, 0, 0

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms.centroid import centroid
 from shoal.algorithms.diameter import diameter
 from shoal.algorithms.spanning_tree import Algorithm, SpanningTree, find_tree
 from shoal.errors import InputError
+from shoal.kernels.compiling import kernel
 from shoal.measures import group_sizes
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
@@ -67,7 +67,7 @@ def _split_oversized(X: Floats, labels: Ints, k: int, split: Callable[..., Ints]
     return labels
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(ends: Ints, k: int) -> Ints:
     """Cut the edges, longest first, that leave at least k records on both sides; return the trees as labels."""
     n = len(ends) + 1
@@ -108,7 +108,7 @@ def _cut(ends: Ints, k: int) -> Ints:
     return labels
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def preorder(ends: Ints) -> tuple[Ints, Ints, Ints]:
     """Walk the tree from record 0; return the record, the parent's spot and the subtree's size at each spot."""
     n = len(ends) + 1
@@ -141,7 +141,7 @@ def preorder(ends: Ints) -> tuple[Ints, Ints, Ints]:
     return record, parent, below
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(change: Ints, spot: int, amount: int) -> None:
     i = spot + 1
     while i < len(change):
@@ -149,7 +149,7 @@ def _add(change: Ints, spot: int, amount: int) -> None:
         i += i & -i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum(change: Ints, stop: int) -> int:
     """Sum what was added at the spots before `stop`."""
     total = 0
@@ -160,7 +160,7 @@ def _sum(change: Ints, stop: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark(roots: Ints, first: int, last: int) -> None:
     """Make the node at `first` a root of all spots first … last−1 that have no deeper one."""
     i, j = first + len(roots) // 2, last + len(roots) // 2
@@ -175,7 +175,7 @@ def _mark(roots: Ints, first: int, last: int) -> None:
         j //= 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _deepest(roots: Ints, spot: int) -> int:
     """Return the root that a spot hangs from: of nested intervals, the one that starts last."""
     root = 0

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._gather import Lot, gather, lot_new
 from shoal.algorithms._ordered import best_of_orders
 from shoal.algorithms._pool import (
-    OUTER,
     Pool,
     pool_farthest_from_centroid,
     pool_nearest,
@@ -27,6 +25,7 @@ from shoal.algorithms._pool import (
 from shoal.algorithms._tour import tour
 from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
 from shoal.algorithms.registry import Outcome
+from shoal.kernels.compiling import kernel
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
 
@@ -62,7 +61,7 @@ def _nearest_point_next(X: Floats, state: State) -> Ints:
     return order
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, state: State) -> int:
     """Write the order; return how many records stand in it."""
     n = len(X)
@@ -92,7 +91,7 @@ def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
     return order
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _both_ends(
     X: Floats, pool: Pool, diameters: Diameters, lot: Lot, reach: Floats, order: Ints, labels: Ints, state: State
 ) -> int:
@@ -112,7 +111,7 @@ def _both_ends(
     return head
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _by_distance(X: Floats, point: Floats, records: Ints, reach: Floats) -> None:
     """Order records by their distance from a point (`reach`), and by number where that ties: few of them."""
     for i in range(len(records)):

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from shoal.algorithms._boruvka import boruvka
 from shoal.algorithms._prim import prim
+from shoal.kernels.compiling import kernel
 from shoal.progress import STOP, fresh_state
 from shoal.types import Floats, Ints, State
 
@@ -132,7 +132,7 @@ def _in_range(X: Floats) -> tuple[Floats, int]:
     return np.ldexp(deviations, -exponent), exponent + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distinct(X: Floats) -> tuple[Ints, Ints]:
     """Return the records that no earlier one equals, and for every record the first one that equals it."""
     n, d = X.shape
@@ -161,7 +161,7 @@ def distinct(X: Floats) -> tuple[Ints, Ints]:
     return kept[:count], first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _equal(X: Floats, a: int, b: int) -> bool:
     j, d = 0, X.shape[1]
     while j < d and X[a, j] == X[b, j]:

@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms.registry import Outcome, find
+from shoal.kernels.compiling import kernel
 from shoal.measures import canonical_labels, centroids, group_sizes, sse
 from shoal.optimize.neighbours import nearest
 from shoal.progress import DONE, STOP
@@ -92,7 +92,7 @@ class _Swaps(NamedTuple):
     size: Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _change(swaps: _Swaps, i: int, j: int) -> float:
     """Return the change of the SSE when i and j change groups; 0 within a group."""
     a, b = swaps.label[i], swaps.label[j]
@@ -110,7 +110,7 @@ def _change(swaps: _Swaps, i: int, j: int) -> float:
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apply(swaps: _Swaps, i: int, j: int) -> None:
     a, b = swaps.label[i], swaps.label[j]
     for t in range(swaps.X.shape[1]):
@@ -121,7 +121,7 @@ def _apply(swaps: _Swaps, i: int, j: int) -> None:
     swaps.label[j] = a
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _partner(swaps: _Swaps, i: int, gain: Floats, partner: Ints) -> None:
     """Find the best j > i for i."""
     gain[i], partner[i] = 0.0, -1
@@ -131,7 +131,7 @@ def _partner(swaps: _Swaps, i: int, gain: Floats, partner: Ints) -> None:
             gain[i], partner[i] = change, j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _steepest(swaps: _Swaps, noise: float, state: State) -> None:
     n = len(swaps.label)
     gain, partner = np.zeros(n), np.full(n, -1)
@@ -164,7 +164,7 @@ def _steepest(swaps: _Swaps, noise: float, state: State) -> None:
                         gain[x], partner[x] = change, y
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sweep(swaps: _Swaps, near: Ints, noise: float, state: State) -> None:
     n = len(swaps.label)
     groups = len(swaps.size)

@@ -15,9 +15,9 @@ window's own start: no digit is lost to a large offset or to the length of the c
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._sort import sort_values
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints, State
 
 __all__ = ["labels_of_path", "univariate"]
@@ -42,7 +42,7 @@ def labels_of_path(previous: Ints, order: Ints) -> Ints:
     return labels
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _plain_path(x: Floats, k: int, previous: Ints) -> None:
     """Write the predecessor of every node on its shortest path: the recurrence of the paper, in windows."""
     n = len(x)
@@ -68,7 +68,7 @@ def _plain_path(x: Floats, k: int, previous: Ints) -> None:
         _close_window(k, first, last, origin, length, squares, reduced)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _halving_path(x: Floats, k: int, previous: Ints) -> None:
     """Write the same predecessors, block by block of k nodes, by halving the rows of a monotone matrix."""
     n = len(x)
@@ -104,7 +104,7 @@ def _halving_path(x: Floats, k: int, previous: Ints) -> None:
         _close_window(k, first, last, origin, length, squares, reduced)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lengths(k: int) -> Floats:
     """Return the path lengths of the last 2k nodes or so, node i at the place i mod 2k + 1.
 
@@ -115,7 +115,7 @@ def _lengths(k: int) -> Floats:
     return length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_window(
     x: Floats, k: int, first: int, last: int, length: Floats, total: Floats, squares: Floats, reduced: Floats
 ) -> int:
@@ -138,14 +138,14 @@ def _open_window(
     return origin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_window(k: int, first: int, last: int, origin: int, length: Floats, squares: Floats, reduced: Floats) -> None:
     """Write the lengths that the next window needs, counted from this window's node."""
     for j in range(max(origin, last - 2 * k), last + 1):
         length[j % len(length)] = reduced[j - origin] + squares[j - origin]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(previous: Ints, order: Ints, labels: Ints) -> None:
     """Walk the path back from the last node and number its groups."""
     node = len(order)

@@ -12,11 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from shoal.algorithms._gather import place_leftovers
 from shoal.algorithms._pool import (
-    OUTER,
     Pool,
     pool_centroid,
     pool_farthest,
@@ -27,6 +25,7 @@ from shoal.algorithms._pool import (
     pool_untidy,
 )
 from shoal.algorithms.registry import Outcome
+from shoal.kernels.compiling import kernel
 from shoal.measures import sse
 from shoal.progress import DONE, STOP
 from shoal.types import Floats, Ints, State
@@ -80,7 +79,7 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     return labels
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _groups(
     X: Floats,
     pool: Pool,
@@ -109,7 +108,7 @@ def _groups(
     return group
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _extend(X: Floats, pool: Pool, growth: _Growth, records: Ints, gamma: float, group: int, labels: Ints) -> None:
     """Let the group grow to at most 2k−1 records."""
     k = len(records)

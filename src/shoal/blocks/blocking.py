@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import Frame, bounds, frame_of, moments, scaling_of
@@ -33,6 +32,7 @@ from shoal.blocks.tree import (
     plant,
 )
 from shoal.errors import InputError
+from shoal.kernels.compiling import kernel
 from shoal.measures import Scaling
 from shoal.types import Floats, Ints
 
@@ -241,7 +241,7 @@ def assign(part: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
     return _assign(leaves, blocks.first, blocks.pieces, blocks.tree.sizes, seen)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _assign(leaves: Ints, first: Ints, pieces: Ints, sizes: Ints, seen: Ints) -> Ints:
     found = np.empty(len(leaves), dtype=np.int64)
     for i in range(len(leaves)):

@@ -10,10 +10,10 @@ Each round at least halves the number of small leaves; it costs one search of a 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from shoal.algorithms._pool import OUTER, Pool, pool_nearest, pool_new
+from shoal.algorithms._pool import Pool, pool_nearest, pool_new
 from shoal.blocks.quantising import Frame, quantise_record
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["fuse", "leaf_sums"]
@@ -22,7 +22,7 @@ HALF = np.uint64(24)
 LOW = np.uint64((1 << 24) - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
     """Sum the integers of each leaf's records, exactly: the upper and the lower 24 bits apart."""
     d = X.shape[1]
@@ -97,7 +97,7 @@ def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
     return link
 
 
-@njit(**OUTER)
+@kernel(counted=False)
 def _link(centroid: Floats, sizes: Ints, k: int, pool: Pool, near: Floats, near_ids: Ints, link: Ints) -> None:
     for leaf in range(len(sizes)):
         if sizes[leaf] < k:

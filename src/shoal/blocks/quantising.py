@@ -14,9 +14,9 @@ from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.compiling import kernel
 from shoal.measures import Scaling
 from shoal.types import Floats, Ints
 
@@ -38,7 +38,7 @@ class Frame(NamedTuple):
     reach: Floats
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bounds(X: Floats) -> Floats:
     """Return the least and the greatest value of each column, two rows; missing cells (NaN) do not count."""
     n, d = X.shape
@@ -68,7 +68,7 @@ def frame_of(found: Floats) -> Frame:
     return Frame(low, np.where(reach > 0, reach, 1.0))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def quantise_record(x: Floats, frame: Frame, q: Cells) -> None:
     """Write the cells of a record to q; a missing value lies in cell 0."""
     for j in range(len(x)):
@@ -77,7 +77,7 @@ def quantise_record(x: Floats, frame: Frame, q: Cells) -> None:
             q[j] = min(np.uint64((x[j] / 2 - frame.low[j] / 2) / frame.reach[j] * SCALE), LAST)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def quantise(X: Floats, frame: Frame) -> Cells:
     """Return the cells of all records."""
     Q = np.empty(X.shape, dtype=np.uint64)
@@ -86,7 +86,7 @@ def quantise(X: Floats, frame: Frame) -> Cells:
     return Q
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def moments(X: Floats, frame: Frame) -> Ints:
     """Return the count and the exact sums of q and q² of each column, as limbs that can be added up."""
     n, d = X.shape

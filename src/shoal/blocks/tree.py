@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from shoal.blocks.quantising import BITS, Cells, Frame, quantise, quantise_record
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = [
@@ -237,7 +237,7 @@ def _first_bits(low: Cells, high: Cells, d: int, split: Split) -> Ints:
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _code(q: Cells, bit: int, width: int) -> np.uint64:
     """Return `width` bits of a record's Morton code, or the number of its interval."""
     if width < 0:
@@ -258,7 +258,7 @@ def _code(q: Cells, bit: int, width: int) -> np.uint64:
     return code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, found: Counts) -> int:
     """Fill the counts by a hash table of open addresses; return how many cells there are."""
     n, d = X.shape
@@ -290,7 +290,7 @@ def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, found:
     return cells
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _codes(Q: Cells, members: Ints, bit: int, width: int) -> Cells:
     codes = np.empty(len(members), dtype=np.uint64)
     for i in range(len(members)):
@@ -298,7 +298,7 @@ def _codes(Q: Cells, members: Ints, bit: int, width: int) -> Cells:
     return codes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _worthwhile(codes: Cells, width: int, most: int, step: int, full: float, cap: int) -> int:
     """Return how many bits of sorted codes to count: until no cell is full, or there are too many cells."""
     while width + step <= most:
@@ -314,7 +314,7 @@ def _worthwhile(codes: Cells, width: int, most: int, step: int, full: float, cap
     return width
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cuts(nodes: Ints, codes: Cells, before: Ints, width: Ints, step: int, L: int) -> Ints:
     """Return the cells at which a child begins: ranges of at most L records, or a single code."""
     cuts = np.empty(len(nodes), dtype=np.int64)
@@ -357,7 +357,7 @@ def locate(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
 
 
 # Finding a child takes less time than handing over arrays, or taking them out of a tuple: all of it is one loop.
-@njit(cache=True, nogil=True)
+@kernel
 def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
     """Return the open node that each record falls in, or −1 − leaf."""
     bit, width, first, children, start, target, _, _ = tree

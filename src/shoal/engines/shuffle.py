@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.compiling import kernel
 from shoal.types import Ints
 
 __all__ = ["Places", "Shuffle", "put_rows", "sort_by_target", "write_array"]
@@ -150,7 +150,7 @@ def _write_all(file: io.FileIO, content: memoryview) -> None:
         content = content[file.write(content) :]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_rows(found: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> None:
     """Write row i of some to row order[i] of others."""
     for i in range(len(order)):
@@ -158,7 +158,7 @@ def put_rows(found: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> No
             found[order[i], j] = rows[i, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:
     """Return the records in the order of their targets, as they were within one, and where each target begins."""
     begins = np.zeros(targets + 1, dtype=np.int64)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from shoal.aggregation import group_values
 from shoal.algorithms.registry import find
@@ -24,6 +23,7 @@ from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target, write_array
 from shoal.engines.sources import Source, column_types, read_schema
 from shoal.errors import InputError, VerificationError
+from shoal.kernels.compiling import kernel
 from shoal.measures import Scaling, group_sizes, squared_errors
 from shoal.progress import fresh_state
 from shoal.tables.csv_files import Dialect, csv_text
@@ -485,7 +485,7 @@ def count_bucket(job: Job, places: Places, shuffle: Shuffle, roots: Sequence[Int
     return count_unique(shuffle.read(places, "row")[:, 0]) if "row" in shuffle.shapes else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bucket_of_words(words: Words, targets: int) -> Ints:
     """Send equal records to the same bucket; where they go does not matter otherwise."""
     found = np.empty(len(words), dtype=np.int64)

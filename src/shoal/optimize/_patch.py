@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.optimize._random import Word, below
 from shoal.types import Floats, Ints
 
@@ -49,7 +49,7 @@ class Patch(NamedTuple):
     size: Ints  # c_g
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_new(most: int, groups: int) -> Patch:
     return Patch(
         np.empty(most, dtype=np.int64),
@@ -61,7 +61,7 @@ def patch_new(most: int, groups: int) -> Patch:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_open(patch: Patch, X: Floats, m: int) -> None:
     """Compute the distances among the first m places."""
     d = X.shape[1]
@@ -78,7 +78,7 @@ def patch_open(patch: Patch, X: Floats, m: int) -> None:
             patch.distance[b, a] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_assign(patch: Patch, m: int, q: int) -> None:
     """Sum sizes, links and pair sums anew from `group`; places without a group count nowhere."""
     for g in range(q):
@@ -95,7 +95,7 @@ def patch_assign(patch: Patch, m: int, q: int) -> None:
             patch.pairs[patch.group[a]] += 0.5 * patch.link[a, patch.group[a]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_cost(patch: Patch, q: int) -> float:
     total = 0.0
     for g in range(q):
@@ -104,7 +104,7 @@ def patch_cost(patch: Patch, q: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_relocation(patch: Patch, i: int, b: int) -> float:
     """Return the change of cost when place i moves to group b."""
     a = patch.group[i]
@@ -115,7 +115,7 @@ def patch_relocation(patch: Patch, i: int, b: int) -> float:
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_swap(patch: Patch, i: int, j: int) -> float:
     """Return the change of cost when places i and j change groups."""
     a, b = patch.group[i], patch.group[j]
@@ -125,7 +125,7 @@ def patch_swap(patch: Patch, i: int, j: int) -> float:
     return change
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
     """Put place i into group b, from its group or from none."""
     a = patch.group[i]
@@ -141,7 +141,7 @@ def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
     patch.group[i] = b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_descend(patch: Patch, m: int, q: int, k: int, most: int) -> None:
     """Take the best relocation or swap of each place in turn until no place has an improving one."""
     quiet = 0
@@ -179,7 +179,7 @@ def patch_descend(patch: Patch, m: int, q: int, k: int, most: int) -> None:
             i = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_shake(patch: Patch, m: int, q: int, k: int, most: int, moves: int, rng: Word) -> None:
     """Make a few random moves that keep every size between k and `most`."""
     for _ in range(moves):
@@ -192,7 +192,7 @@ def patch_shake(patch: Patch, m: int, q: int, k: int, most: int, moves: int, rng
             patch_move(patch, m, j, a)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def patch_rebuild(patch: Patch, m: int, q: int, k: int, most: int, rng: Word) -> None:
     """Group all places anew: q times a random free place and the k−1 that cost it least, then the others."""
     for a in range(m):

@@ -7,8 +7,9 @@ seed alone, however many threads there are.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shoal.kernels.compiling import kernel
 
 __all__ = ["Word", "below", "seeded", "uniform"]
 
@@ -31,7 +32,7 @@ def seeded(*parts: int) -> Word:
     return np.random.SeedSequence(parts).generate_state(1, np.uint64).astype(np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def word(state: Word) -> np.uint64:
     state[0] += _GOLDEN
     z = state[0]
@@ -41,13 +42,13 @@ def word(state: Word) -> np.uint64:
     return mixed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(state: Word) -> float:
     """Draw from [0, 1)."""
     return np.float64(word(state) >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def below(state: Word, n: int) -> int:
     """Draw one of 0 … n−1; the bias of the rounding is below 2^-53·n."""
     return int(uniform(state) * n)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.optimize._patch import (
     Patch,
     patch_assign,
@@ -46,7 +46,7 @@ class Groups(NamedTuple):
     used: Ints  # how many rows, in one cell
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def groups_of(labels: Ints, k: int) -> Groups:
     """Turn labels 0 … q−1 of groups below 2k records into lists of members."""
     n = len(labels)
@@ -65,7 +65,7 @@ def groups_of(labels: Ints, k: int) -> Groups:
     return groups
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word) -> tuple[int, int]:
     """Fill the patch with a random record's group and neighbouring ones; return records and groups taken."""
     n, width = near.shape
@@ -98,7 +98,7 @@ def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows
     return m, q
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints, pool: ColumnPool) -> None:
     """Replace q rows by the patch's p groups."""
     for g in range(q, p):
@@ -129,7 +129,7 @@ def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints
         groups.used[0] = last
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def anneal(
     X: Floats,
     k: int,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels.compiling import kernel
 from shoal.optimize._random import Word
 from shoal.types import Ints
 
@@ -39,7 +39,7 @@ def pool_open(n: int, most: int, places: int, seed: int) -> ColumnPool:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pool_keep(pool: ColumnPool, members: Ints, size: int) -> None:
     """Remember a group."""
     mark = np.uint64(0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["Columns"]
@@ -70,7 +70,7 @@ class Columns:
         return [self[j].tobytes() for j in range(len(self))]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _costs(X: Floats, start: Ints, member: Ints) -> Floats:
     d = X.shape[1]
     out = np.empty(len(start) - 1)

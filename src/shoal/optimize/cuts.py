@@ -18,8 +18,8 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.optimize.columns import Columns
 from shoal.types import Floats, Ints
 
@@ -112,7 +112,7 @@ def no_cuts() -> Cuts:
     return Cuts.of([])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _entries(
     start: Ints, member: Ints, n: int, cut_start: Ints, cut_member: Ints, part: Ints, whole: Ints
 ) -> tuple[Ints, Ints, Ints]:

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.measures import centroids
 from shoal.optimize.cuts import no_cuts
 from shoal.optimize.pricing import guess_groups, pair_weights
@@ -42,7 +42,7 @@ def first_duals(X: Floats, labels: Ints) -> Floats:
     return shared
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _costs(D: Floats, sets: Ints, cost: Floats) -> None:
     k = sets.shape[1]
     for c in range(len(sets)):
@@ -53,7 +53,7 @@ def _costs(D: Floats, sets: Ints, cost: Floats) -> None:
         cost[c] = total / k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _estimate(duals: Floats, sets: Ints, cost: Floats, short: Floats, slope: Floats) -> float:
     """Write f and the supergradient for the groups given, which hold every record, and return g."""
     n, k = len(duals), sets.shape[1]

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
+from shoal.kernels.compiling import kernel
 from shoal.types import Floats, Ints
 
 __all__ = ["Centre", "centre"]
@@ -51,7 +51,7 @@ class Centre(NamedTuple):
     gap: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _normal(start: Ints, row: Ints, entry: Floats, weight: Floats, out: Floats) -> None:
     """Write A D Aᵀ, lower triangle."""
     out[:] = 0.0
@@ -63,7 +63,7 @@ def _normal(start: Ints, row: Ints, entry: Floats, weight: Floats, out: Floats) 
                     out[row[a], row[b]] += w * entry[a] * entry[b]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _times(start: Ints, row: Ints, entry: Floats, x: Floats, out: Floats) -> None:
     """Write A x."""
     out[:] = 0.0
@@ -72,7 +72,7 @@ def _times(start: Ints, row: Ints, entry: Floats, x: Floats, out: Floats) -> Non
             out[row[a]] += entry[a] * x[c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _back(start: Ints, row: Ints, entry: Floats, y: Floats, out: Floats) -> None:
     """Write Aᵀ y."""
     for c in range(len(out)):

@@ -32,8 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.optimize.cuts import Cuts, pair_prices
 from shoal.progress import STOP
 from shoal.types import Floats, Ints, State
@@ -50,7 +50,7 @@ class Found:
     visited: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distances(X: Floats) -> Floats:
     """Return all squared distances; only for tables small enough for a bound."""
     n, d = X.shape
@@ -73,7 +73,7 @@ def pair_weights(D: Floats, d: int, duals: Floats, cuts: Cuts, size: int, out: F
     _weights(D, d, duals, pair, price, size, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int, out: Floats) -> None:
     n = len(D)
     c = s / (s - 1.0)
@@ -102,7 +102,7 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
             out[i, j] = np.floor((out[i, j] - below) / unit) * unit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State) -> tuple[Ints, int, int]:
     """Enumerate the sets of s records whose weights sum to at most `limit`; stop at `room` sets or `most` visits.
 
@@ -191,7 +191,7 @@ def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State)
     return sets[:found], found, visited
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grow(sets: Ints) -> Ints:
     more = np.empty((2 * len(sets), sets.shape[1]), dtype=np.int64)
     more[: len(sets)] = sets
@@ -243,7 +243,7 @@ def enumerate_groups(
     return Found(np.sort(groups, axis=1), bool(count <= room), int(visited))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def guess_groups(W: Floats, size: int, limit: float) -> Ints:
     """Grow a group from each record by the smallest weights, improve it by exchanges, keep it if below the limit.
 

@@ -10,8 +10,8 @@ It is a heuristic: what it finds is valid and violated, but a violated cut may b
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.optimize.columns import Columns
 from shoal.optimize.cuts import Cuts
 from shoal.types import Floats, Ints
@@ -39,7 +39,7 @@ _LINKS = 16
 _PROMISE = 0.15
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gain(
     record: int, part: int, whole: int, first: Ints, column: Ints, x: Floats, weight: Ints, promise: float
 ) -> float:
@@ -53,13 +53,13 @@ def _gain(
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put(record: int, part: int, first: Ints, column: Ints, weight: Ints) -> None:
     for at in range(first[record], first[record + 1]):
         weight[column[at]] += part
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best(
     place: int,
     chosen: Ints,
@@ -85,7 +85,7 @@ def _best(
     return best, most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(
     x: Floats, first: Ints, column: Ints, links: Ints, starts: Ints, parts: Ints, whole: int, least: float
 ) -> tuple[Ints, Floats]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import types
+
+from shoal.kernels.compiling import intrinsic, kernel
 
 __all__ = ["exact_quotient", "exact_square", "exact_sum"]
 
@@ -27,7 +28,7 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 _fma: Any = intrinsic(_fused)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def exact_sum(a: float, b: float) -> tuple[float, float]:
     """Return a + b and what rounding took off."""
     total = a + b
@@ -35,14 +36,14 @@ def exact_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - part)) + (b - part)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def exact_square(a: float) -> tuple[float, float]:
     """Return a² and what rounding took off."""
     square = a * a
     return square, _fma(a, a, -square)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def exact_quotient(a: float, b: float) -> tuple[float, float]:
     """Return a / b and what it leaves over of a."""
     quotient = a / b

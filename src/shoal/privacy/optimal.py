@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from shoal.algorithms._sort import sort_values
 from shoal.algorithms.univariate import labels_of_path
 from shoal.errors import InputError
+from shoal.kernels.compiling import kernel
 from shoal.privacy._double_double import exact_quotient, exact_square, exact_sum
 from shoal.types import Floats, Ints
 
@@ -148,7 +148,7 @@ def _noise_of(variance: Callable[[Ints], Floats], n: int) -> Floats:
 
 
 # Sizes are never 0, so no quotient is checked for it; inlining halves the time of the path (measured).
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _shortest_path(x: Floats, noise: Floats, k: int, table: Floats, queues: Ints, previous: Ints) -> None:
     """Find the predecessor of every node on its shortest path."""
     n = len(x)
@@ -178,7 +178,7 @@ def _shortest_path(x: Floats, noise: Floats, k: int, table: Floats, queues: Ints
         table[j, PATH_LOW] = low - (table[j, PATH] - high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _sums(x: Floats, table: Floats) -> None:
     """Fill in the sums of deviations from the middle value; path lengths come later."""
     n = len(x)
@@ -194,7 +194,7 @@ def _sums(x: Floats, table: Floats) -> None:
         table[i + 1, SUM], table[i + 1, SUM_LOW] = high, low
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@kernel(inline=True, error_model="numpy")
 def _gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
     """Return by how much the later of two predecessors makes the path to j shorter; the sign is right."""
     ahead = (table[late, PATH] - table[early, PATH]) + (table[late, PATH_LOW] - table[early, PATH_LOW])
@@ -208,7 +208,7 @@ def _gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
     return _exact_gain(table, noise, late, early, j)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _exact_gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
     high, low = _length(table, noise, early, j)
     less, rest = _length(table, noise, late, j)
@@ -216,7 +216,7 @@ def _exact_gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> 
     return float(difference + (more + (low - rest)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@kernel(inline=True, error_model="numpy")
 def _length(table: Floats, noise: Floats, i: int, j: int) -> tuple[float, float]:
     """Return the length of the path to j through i, without the sum of squares that all paths share."""
     size = float(j - i)
@@ -230,7 +230,7 @@ def _length(table: Floats, noise: Floats, i: int, j: int) -> tuple[float, float]
     return length, length_rest + ((before_rest + table[i, PATH_LOW]) - (share_rest + square_rest) / size)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@kernel(inline=True, error_model="numpy")
 def _first_better(table: Floats, noise: Floats, late: int, early: int, after: int, near: int) -> int:
     """Return the first node beyond `after` for which the later predecessor is better, n + 1 if there is none."""
     n = len(table) - 1

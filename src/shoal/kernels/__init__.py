@@ -1,0 +1,1 @@
+"""Kernels: functions that are compiled to machine code."""
