@@ -259,3 +259,17 @@ def test_demo_ends_with_its_files(tmp_path):
     )
     again = shoal("demo", "--out", tmp_path / "demo")
     assert again.returncode == 0
+
+
+def test_assess_fails_where_k_is_broken(folder, tmp_path):
+    masked = tmp_path / "masked.csv"
+    assert shoal("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "fixed", "-o", masked).returncode == 0
+    broken = shoal("assess", folder / "firms.csv", masked, "-k", 5)
+    assert broken.returncode == 1
+    assert "smallest group 3" in broken.stdout
+    assert len(broken.stderr.splitlines()) == 1
+    assert "k = 5 is broken: 400 of 400 records" in broken.stderr
+    for promised in ([], ["-k", 3]):
+        kept = shoal("assess", folder / "firms.csv", masked, *promised)
+        assert kept.returncode == 0
+        assert kept.stderr == ""
