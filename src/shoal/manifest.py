@@ -20,7 +20,8 @@ from shoal.engines.sources import find_paths
 from shoal.errors import FileError, InputError, VerificationError
 from shoal.measures import group_sizes
 from shoal.release import Release
-from shoal.tables.files import check_target, sha256, write_file, written_beside
+from shoal.tables.files import check_target, sha256, write_file
+from shoal.tables.outputs import written_beside, written_path
 
 __all__ = [
     "LIBRARIES",
@@ -45,7 +46,7 @@ def write_manifest(
     content = {
         **described(release),
         "input": {"path": relative_to(source, path), **_digests(source)},
-        "output": {"path": relative_to(output, path), "sha256": sha256(output)},
+        "output": {"path": relative_to(output, path), "sha256": sha256(written_path(output))},
     }
     with written_beside(path) as temporary:
         temporary.write_text(as_json(content) + "\n", encoding="utf-8")

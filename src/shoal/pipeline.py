@@ -35,6 +35,7 @@ from shoal.release import Release
 from shoal.tables.choosing import as_names, check_output, open_data
 from shoal.tables.files import check_target, write_file
 from shoal.tables.frames import Name, Table, codes_of, strata_of
+from shoal.tables.outputs import moved_together
 from shoal.types import Floats, Ints, State
 from shoal.verification import verify
 
@@ -181,11 +182,6 @@ def mask_table(
         warnings.warn(warning, NotKAnonymousWarning, stacklevel=3)
         notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
 
-    with watchmaker("write"):
-        if output is not None:
-            rows = plan.kept if len(plan.kept) < table.rows else None
-            write_file(masked.native, output, like=source, changed=[str(name) for name in names], rows=rows)
-
     total = float(np.nansum(np.square(Z)))
     release = Release(
         data=masked.native,
@@ -203,8 +199,12 @@ def mask_table(
         certificate=grouped.certificate,
         _origin=plan,
     )
-    if labels is not None:
-        write_labels(release, Path(labels))
+    with watchmaker("write"), moved_together():
+        if output is not None:
+            rows = plan.kept if len(plan.kept) < table.rows else None
+            write_file(masked.native, output, like=source, changed=[str(name) for name in names], rows=rows)
+        if labels is not None:
+            write_labels(release, Path(labels))
     return release
 
 

@@ -89,43 +89,44 @@ def mask(
 
     from shoal.manifest import check_extras, write_manifest
     from shoal.masking import mask as mask_table
+    from shoal.tables.outputs import moved_together
 
     check_extras(source, output, labels=labels, manifest=manifest, report=report)
-    release = mask_table(
-        source,
-        k,
-        columns=columns or None,
-        method=method,
-        by=by or None,
-        weights=weights,
-        missing=missing,  # type: ignore[arg-type]  # mask() checks the three words
-        integers=integers,  # type: ignore[arg-type]
-        aggregate=aggregate,  # type: ignore[arg-type]
-        block=0 if no_block else block,
-        split=split,
-        engine=engine,
-        memory=memory,
-        processes=processes,
-        scheduler=scheduler,
-        seed=seed,
-        output=output,
-        labels=labels,
-        delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
-        encoding=encoding,
-        decimal=decimal,
-        progress=True,
-        **_options(option or [], seconds, bound=bound),
-    )
+    with moved_together():
+        release = mask_table(
+            source,
+            k,
+            columns=columns or None,
+            method=method,
+            by=by or None,
+            weights=weights,
+            missing=missing,  # type: ignore[arg-type]  # mask() checks the three words
+            integers=integers,  # type: ignore[arg-type]
+            aggregate=aggregate,  # type: ignore[arg-type]
+            block=0 if no_block else block,
+            split=split,
+            engine=engine,
+            memory=memory,
+            processes=processes,
+            scheduler=scheduler,
+            seed=seed,
+            output=output,
+            labels=labels,
+            delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
+            encoding=encoding,
+            decimal=decimal,
+            progress=True,
+            **_options(option or [], seconds, bound=bound),
+        )
+        if manifest is not None:
+            write_manifest(release, manifest, source=source, output=output)
+        if report is not None:
+            release.report(report, source=source, output=output)
     print_release(release, verbose=verbose)
     typer.echo(f"{'masked table':<17} {output}")
-    if labels is not None:
-        typer.echo(f"{'labels':<17} {labels}")
-    if manifest is not None:
-        write_manifest(release, manifest, source=source, output=output)
-        typer.echo(f"{'manifest':<17} {manifest}")
-    if report is not None:
-        release.report(report, source=source, output=output)
-        typer.echo(f"{'report':<17} {report}")
+    for name, path in (("labels", labels), ("manifest", manifest), ("report", report)):
+        if path is not None:
+            typer.echo(f"{name:<17} {path}")
 
 
 def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[str, object]:
