@@ -273,3 +273,13 @@ def test_assess_fails_where_k_is_broken(folder, tmp_path):
         kept = shoal("assess", folder / "firms.csv", masked, *promised)
         assert kept.returncode == 0
         assert kept.stderr == ""
+
+
+def test_an_option_of_the_method_cannot_be_a_parameter(folder, tmp_path):
+    for name in ("k", "output", "labels", "data"):
+        done = shoal(
+            "mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-O", f"{name}=2", "-o", tmp_path / "out.csv"
+        )
+        assert done.returncode == 1
+        assert f"Method 'mdav' has no option '{name}'" in done.stderr
+        assert not list(tmp_path.iterdir())

@@ -67,7 +67,7 @@ class Option:
             return words[str(value).lower()]
         try:
             return self.type(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise self._error(method, f"of type {self.type.__name__}", value) from None
 
     def _error(self, method: str, rule: str, value: object) -> InputError:
