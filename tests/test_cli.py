@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +139,7 @@ REFUSED = {
     "missing cells": (["-k", 3], "Values are missing in column 'research'"),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
     "bad option": (["-k", 3, "-O", "gamma"], "Option must read NAME=VALUE"),
-    "wrong option": (["-k", 3, "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
+    "wrong option": (["-k", 3, "-m", "mdav", "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
     "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
     "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
     "manifest ending": (["-k", 3, "-c", "sales", "--manifest", "run.txt"], "must end in .json"),
@@ -259,3 +260,28 @@ def test_demo_ends_with_its_files(tmp_path):
     )
     again = shoal("demo", "--out", tmp_path / "demo")
     assert again.returncode == 0
+
+
+def test_assess_fails_where_k_is_broken(folder, tmp_path):
+    masked = tmp_path / "masked.csv"
+    assert shoal("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "fixed", "-o", masked).returncode == 0
+    broken = shoal("assess", folder / "firms.csv", masked, "-k", 5)
+    assert broken.returncode == 1
+    assert "smallest group 3" in broken.stdout
+    assert len(broken.stderr.splitlines()) == 1
+    assert "k = 5 is broken: 400 of 400 records" in broken.stderr
+    for promised in ([], ["-k", 3]):
+        kept = shoal("assess", folder / "firms.csv", masked, *promised)
+        assert kept.returncode == 0
+        assert kept.stderr == ""
+
+
+def test_an_option_of_the_method_cannot_be_a_parameter(folder, tmp_path):
+    for name, method in product(("k", "output", "labels", "data"), ("mdav", "auto")):
+        done = shoal(
+            "mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-m", method, "-O", f"{name}=2",
+            "-o", tmp_path / "out.csv",
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert f"Method '{method}' has no option '{name}'" in done.stderr
+        assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from shoal.aggregation import AGGREGATES, Aggregate
-from shoal.algorithms.registry import AUTO, Outcome, find
+from shoal.algorithms.registry import Outcome, check_options, find
 from shoal.blocks.blocking import Blocks, choose_blocking
 from shoal.engines.dask import is_dask, mask_dask, mask_paths
 from shoal.engines.local import is_beyond_memory, mask_files
@@ -37,6 +37,7 @@ from shoal.release import Release
 from shoal.tables.choosing import as_names, check_output, open_data
 from shoal.tables.files import CSV, check_target, write_file
 from shoal.tables.frames import Name, open_table
+from shoal.tables.outputs import moved_together
 from shoal.types import Ints, State
 from shoal.verification import count_unique, recount, row_hashes
 
@@ -85,8 +86,7 @@ def mask_table(
     if weights is not None and aggregate != "mean":
         raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={aggregate!r}.")
     check_output(data, output)
-    if method != AUTO:
-        find(method).read_options(options)
+    check_options(method, options)
     asked = Request(k, wanted, method, options, by_names, weights, missing, integers, aggregate, block, split, seed)
     if labels is not None:
         check_target(labels)
@@ -187,24 +187,8 @@ def mask_table(
         warnings.warn(warning, NotKAnonymousWarning, stacklevel=3)
         notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
 
-    recounted = _Recount(names, by_names, k, plan.table.names, whole_records=entry.whole_records)
-    if output is None:
-        with watchmaker("verify"):
-            recounted(open_table(data_out).keys(plan.table.names))
-    else:
-        with watchmaker("write"):
-            notes += _index_notes(data_out)
-            texts = [str(name) for name in names]
-            write_file(
-                data_out,
-                output,
-                like=source,
-                changed=texts,
-                strata=[str(name) for name in by_names],
-                rows=rows,
-                check=recounted,
-            )
-
+    if output is not None:
+        notes += _index_notes(data_out)
     total = float(np.nansum(np.square(Z)))
     release = Release(
         data=data_out,
@@ -220,12 +204,19 @@ def mask_table(
         notes=tuple(notes),
         timings=watchmaker.seconds,
         left=tuple(name for name in plan.table.names if name not in {*names, *by_names}),
-        uniques=recounted.uniques,
         certificate=grouped.certificate,
         _origin=plan,
     )
-    if labels is not None:
-        write_labels(release, Path(labels))
+    recounted = _Recount(names, by_names, k, plan.table.names, whole_records=entry.whole_records)
+    with watchmaker("write"), moved_together():
+        if output is None:
+            recounted(open_table(data_out).keys(plan.table.names))
+        else:
+            changed, strata = [str(name) for name in names], [str(name) for name in by_names]
+            write_file(data_out, output, like=source, changed=changed, strata=strata, rows=rows, check=recounted)
+        release = replace(release, uniques=recounted.uniques)
+        if labels is not None:
+            write_labels(release, Path(labels))
     return release
 
 

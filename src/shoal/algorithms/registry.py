@@ -19,7 +19,19 @@ from shoal.progress import fresh_state
 if TYPE_CHECKING:
     from shoal.types import Floats, Ints, State
 
-__all__ = ["AUTO", "METHODS", "SEARCH_SECONDS", "Listing", "Method", "Option", "Outcome", "choose", "find", "methods"]
+__all__ = [
+    "AUTO",
+    "METHODS",
+    "SEARCH_SECONDS",
+    "Listing",
+    "Method",
+    "Option",
+    "Outcome",
+    "check_options",
+    "choose",
+    "find",
+    "methods",
+]
 
 AUTO = "auto"  # the method is chosen by the number of columns
 
@@ -69,7 +81,7 @@ class Option:
             return words[str(value).lower()]
         try:
             return self.type(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise self._error(method, f"of type {self.type.__name__}", value) from None
 
     def _error(self, method: str, rule: str, value: object) -> InputError:
@@ -401,6 +413,17 @@ def choose(name: str, columns: int) -> str:
     if name != AUTO:
         return find(name).name
     return "univariate" if columns == 1 else "mdav"
+
+
+def check_options(name: str, options: Mapping[str, object]) -> None:
+    """Refuse options that a method does not have; ``"auto"`` has those of all methods it may choose."""
+    if name != AUTO:
+        find(name).read_options(options)
+        return
+    known = {option.name for columns in (1, 2) for option in find(choose(AUTO, columns)).options}
+    for option in options:
+        if option not in known:
+            raise InputError(f"Method {AUTO!r} has no option {option!r}; name the method that has it.")
 
 
 def methods() -> Listing:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,6 +20,7 @@ from shoal.cli.mask import mask
 from shoal.cli.methods import methods
 from shoal.cli.publish import publish
 from shoal.errors import ShoalError
+from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
 
@@ -37,13 +39,14 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, **keywords: Any) -> None:
-        try:
-            command(*arguments, **keywords)
-        except ShoalError as error:
-            typer.secho(f"shoal: {error}", err=True, fg=typer.colors.RED)
-            raise typer.Exit(1) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(_tell_interrupt()) from None
+        with noting() as placed:
+            try:
+                command(*arguments, **keywords)
+            except ShoalError as error:
+                typer.secho(f"shoal: {error}", err=True, fg=typer.colors.RED)
+                raise typer.Exit(1) from None
+            except KeyboardInterrupt:
+                raise typer.Exit(_tell_interrupt(placed)) from None
 
     return run
 
@@ -65,14 +68,16 @@ def main() -> None:
     """Run a command: exit code 0 done, 1 refused for a reason that is printed, 2 wrong usage, 130 interrupted."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        app()
-    except KeyboardInterrupt:  # before a command has begun
-        sys.exit(_tell_interrupt())
+    with noting() as placed:
+        try:
+            app()
+        except KeyboardInterrupt:  # before a command has begun, or after its end
+            sys.exit(_tell_interrupt(placed))
 
 
-def _tell_interrupt() -> int:
-    typer.secho("shoal: interrupted; nothing was released", err=True, fg=typer.colors.RED)
+def _tell_interrupt(placed: Sequence[Path]) -> int:
+    found = f"these files are whole and in place: {', '.join(map(str, placed))}" if placed else "nothing was released"
+    typer.secho(f"shoal: interrupted; {found}", err=True, fg=typer.colors.RED)
     return 130
 
 

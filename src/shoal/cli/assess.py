@@ -32,9 +32,12 @@ def assess(
 ) -> None:
     """Measure what masking lost and what is still at risk. For the data steward: it prints statistics of the original.
 
+    With -k, the exit code is 1 if a group has fewer records.
+
     Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
     """
     from shoal.assessment.assess import assess as assess_tables
+    from shoal.errors import VerificationError
     from shoal.tables.files import read_file
     from shoal.tables.frames import open_table
 
@@ -53,3 +56,7 @@ def assess(
         seed=seed,
     )
     typer.echo(str(found))
+    counted = found.risk.anonymity
+    if counted.below:
+        few = f"{counted.below:,} of {found.records:,} records"
+        raise VerificationError(f"k = {k} is broken: {few} are in groups of fewer, the smallest of {counted.k}.")

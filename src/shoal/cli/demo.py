@@ -17,9 +17,10 @@ def demo(
     from shoal.cli.mask import print_release
     from shoal.demo import firms
     from shoal.errors import FileError
-    from shoal.manifest import write_labels, write_manifest
+    from shoal.manifest import write_manifest
     from shoal.masking import mask
     from shoal.tables.files import write_file
+    from shoal.tables.outputs import moved_together
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -29,11 +30,20 @@ def demo(
     write_file(firms(), original)
     command = f"shoal mask {original} -k 5 --by region --weights weight --missing group -o {masked} --report {report}"
     typer.secho(f"$ {command}", bold=True)
-    release = mask(original, 5, by="region", weights="weight", missing="group", output=masked, progress=True)
-    write_labels(release, out / "firms-labels.csv")
-    write_manifest(release, out / "firms-manifest.json", source=original, output=masked)
+    with moved_together():
+        release = mask(
+            original,
+            5,
+            by="region",
+            weights="weight",
+            missing="group",
+            output=masked,
+            labels=out / "firms-labels.csv",
+            progress=True,
+        )
+        write_manifest(release, out / "firms-manifest.json", source=original, output=masked)
+        release.report(report, source=original, output=masked)
     print_release(release, verbose=False)
     typer.echo(f"{'original':<17} {original}")
-    release.report(report, source=original, output=masked)
     typer.echo(f"{'masked table':<17} {masked}")
     typer.echo(f"{'report':<17} {report}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.algorithms.registry import AUTO, METHODS
+from shoal.algorithms.registry import AUTO, METHODS, check_options
 from shoal.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["mask", "print_release", "read_pairs"]
 
+# What may be given with --from-manifest: a manifest decides parameters, never places.
+BESIDE_MANIFEST = frozenset(
+    ("source", "output", "labels", "manifest", "report", "engine", "scheduler", "from_manifest", "verbose")
+)
+
 
 def mask(
+    context: typer.Context,
     source: Annotated[
         Path | None,
         typer.Argument(
@@ -54,7 +60,11 @@ def mask(
     manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
     from_manifest: Annotated[
-        Path | None, typer.Option(help="Repeat the run of this manifest and check that the bytes are the same.")
+        Path | None,
+        typer.Option(
+            help="Repeat the run of this manifest and check that the bytes are the same. Files outside its folder must "
+            "be named: IN, -o."
+        ),
     ] = None,
     delimiter: Annotated[str | None, typer.Option(help="CSV delimiter; found out if not given. 'tab' works.")] = None,
     encoding: Annotated[str | None, typer.Option(help="CSV encoding; found out if not given.")] = None,
@@ -67,65 +77,76 @@ def mask(
 
     With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified.
     """
+    recorded, parameters = None, dict[str, Any]()
     if from_manifest is not None:
-        from shoal.manifest import repeat
-        from shoal.tables.files import check_target
+        from shoal.manifest import read_manifest
 
-        if report is not None:
-            check_target(report, endings=(".html",))
-        release, target = repeat(from_manifest, output=output, progress=True)
-        print_release(release, verbose=verbose)
-        typer.echo(f"{'same bytes':<17} the masked table is the recorded one: {target}")
-        if report is not None:
-            release.report(report, output=target)
-            typer.echo(f"{'report':<17} {report}")
-        return
-    if source is None:
-        raise typer.BadParameter("the table to mask is missing", param_hint="IN")
-    if k is None:
-        raise typer.BadParameter("say how many records a group must have, e.g. -k 5", param_hint="-k")
-    if output is None:
-        raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
+        _refuse_beside_manifest(context)
+        recorded = read_manifest(from_manifest)
+        parameters = recorded.parameters(engine=engine, scheduler=scheduler)
+        source, output = recorded.source(source), recorded.target(output)
+    else:
+        if source is None:
+            raise typer.BadParameter("the table to mask is missing", param_hint="IN")
+        if k is None:
+            raise typer.BadParameter("say how many records a group must have, e.g. -k 5", param_hint="-k")
+        if output is None:
+            raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
+        options = _options(option or [], seconds, bound=bound)
+        check_options(method, options)  # before they stand among the parameters, whose names they must not have
+        parameters = {
+            "k": k,
+            "columns": columns or None,
+            "method": method,
+            "by": by or None,
+            "weights": weights,
+            "missing": missing,
+            "integers": integers,
+            "aggregate": aggregate,
+            "block": 0 if no_block else block,
+            "split": split,
+            "engine": engine,
+            "memory": memory,
+            "processes": processes,
+            "scheduler": scheduler,
+            "seed": seed,
+            "delimiter": "\t" if delimiter in ("tab", "\\t") else delimiter,
+            "encoding": encoding,
+            "decimal": decimal,
+            **options,
+        }
 
     from shoal.manifest import check_extras, write_manifest
     from shoal.masking import mask as mask_table
+    from shoal.tables.outputs import moved_together
 
     check_extras(source, output, labels=labels, manifest=manifest, report=report)
-    release = mask_table(
-        source,
-        k,
-        columns=columns or None,
-        method=method,
-        by=by or None,
-        weights=weights,
-        missing=missing,  # type: ignore[arg-type]  # mask() checks the three words
-        integers=integers,  # type: ignore[arg-type]
-        aggregate=aggregate,  # type: ignore[arg-type]
-        block=0 if no_block else block,
-        split=split,
-        engine=engine,
-        memory=memory,
-        processes=processes,
-        scheduler=scheduler,
-        seed=seed,
-        output=output,
-        labels=labels,
-        delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
-        encoding=encoding,
-        decimal=decimal,
-        progress=True,
-        **_options(option or [], seconds, bound=bound),
-    )
+    with moved_together():
+        release = mask_table(source, output=output, labels=labels, progress=True, **parameters)
+        if recorded is not None:
+            recorded.check(output)
+        if manifest is not None:
+            write_manifest(release, manifest, source=source, output=output)
+        if report is not None:
+            release.report(report, source=source, output=output)
     print_release(release, verbose=verbose)
-    typer.echo(f"{'masked table':<17} {output}")
-    if labels is not None:
-        typer.echo(f"{'labels':<17} {labels}")
-    if manifest is not None:
-        write_manifest(release, manifest, source=source, output=output)
-        typer.echo(f"{'manifest':<17} {manifest}")
-    if report is not None:
-        release.report(report, source=source, output=output)
-        typer.echo(f"{'report':<17} {report}")
+    if recorded is not None:
+        typer.echo(f"{'same bytes':<17} the masked table is the recorded one: {output}")
+    else:
+        typer.echo(f"{'masked table':<17} {output}")
+    for name, path in (("labels", labels), ("manifest", manifest), ("report", report)):
+        if path is not None:
+            typer.echo(f"{name:<17} {path}")
+
+
+def _refuse_beside_manifest(context: typer.Context) -> None:
+    """Refuse options that the manifest decides."""
+    for parameter in context.command.params:
+        where = context.get_parameter_source(str(parameter.name))
+        if parameter.name not in BESIDE_MANIFEST and where is not None and where.name == "COMMANDLINE":
+            raise InputError(
+                f"Option {parameter.opts[0]} does not go with --from-manifest: the manifest decides it. Leave it out."
+            )
 
 
 def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[str, object]:

@@ -60,7 +60,8 @@ from shoal.errors import FileError, InputError, VerificationError
 from shoal.grouping import check_k
 from shoal.progress import watch
 from shoal.release import Release
-from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
+from shoal.tables.files import CSV, PARQUET, check_target
+from shoal.tables.outputs import Outputs, folder_beside, moved_together
 from shoal.types import Ints, State
 
 __all__ = ["is_beyond_memory", "mask_files"]
@@ -120,7 +121,7 @@ def mask_files(
         check_target(labels, endings=(*CSV, *PARQUET))
     limit = read_memory(memory) if memory is not None else available_memory() // 2
     processes, room = _shares(limit, processes)
-    with folder_beside(target) as folder:
+    with moved_together() as outputs, folder_beside(target) as folder:
 
         def run(state: State) -> Release:
             with Workers(processes, state, nursery) as workers:
@@ -136,7 +137,8 @@ def mask_files(
                 )
                 job = plan_job(asked, source, folder)
                 check_k(job.k, source.rows)
-                return _Run(job, workers, room, None if labels is None else Path(labels)).release(target)
+                where = None if labels is None else Path(labels)
+                return _Run(job, workers, room, where, outputs).release(target)
 
         release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=asked.method, show=progress)
     # Memory and processes decide how many records are written at a time, and so the bytes of the file.
@@ -153,6 +155,7 @@ class _Run:
     workers: Workers
     room: int
     labels: Path | None
+    outputs: Outputs
     roots: list[Ints] = field(default_factory=list)  # of each part: the root of each code
     coded: list[bool] = field(default_factory=list)  # and whether its records have codes
     seconds: dict[str, float] = field(default_factory=dict)
@@ -196,7 +199,7 @@ class _Run:
             tasks = ((job, place, shuffle, blocks.scale, kinds, share) for place in places)
             found: list[Bucket] = list(workers.map(mask_bucket, tasks))
             shuffle.remove(*(what for what in shuffle.shapes if what not in ("released", "group")))
-        with written_beside(target) as temporary:
+        with self.outputs.beside(target) as temporary:
             with self._timed("write"):
                 self._write(temporary, shuffle, kinds, spelling, self._groups_before(places, found))
             # The disk writes while groups are counted.
@@ -298,7 +301,7 @@ class _Run:
     def _write_labels(self, path: Path, parts: int) -> None:
         """Write the group of each record and its size, in the order of the input; groups count from block to block."""
         pieces = (self.job.folder / f"labels-{part}.arrow" for part in range(parts))
-        with written_beside(path) as temporary:
+        with self.outputs.beside(path) as temporary:
             if path.suffix.lower() in CSV:
                 with temporary.open("wb") as file:
                     for number, piece in enumerate(pieces):

@@ -29,8 +29,9 @@ from shoal.progress import fresh_state
 from shoal.release import Release
 from shoal.report import sections
 from shoal.report.sections import Section
-from shoal.tables.files import check_target, sha256, written_beside
+from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import codes_of, open_table, strata_of
+from shoal.tables.outputs import written_beside, written_path
 from shoal.types import Floats, Ints
 
 __all__ = ["Page", "comparison_page", "release_page", "write_page"]
@@ -340,7 +341,7 @@ def _details(release: Release, source: Any, output: Any) -> Section:
     manifest = _rounded(described(release))
     commands = []
     if output is not None:
-        manifest["output"] = {"path": Path(output).name, "sha256": sha256(output)}
+        manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
     if source is not None and output is not None and release.parameters["weights"] != "given as a vector":
         commands.append(("On the command line", _command(release.parameters, Path(source).name, Path(output).name)))
     if release.parameters["weights"] != "given as a vector":

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import polars as pl
 from shoal.errors import FileError, InputError
 from shoal.tables.csv_files import CsvFile, Dialect, read_csv, write_csv
 from shoal.tables.metadata import without_metadata
+from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.stat_files import READERS, WRITERS, StatFile, read_stat, write_stat
 from shoal.types import Ints
 
@@ -135,64 +133,20 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
     if target.suffix.lower() not in endings:
         got = target.suffix or "no ending"
         raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
-    if not folder.is_dir():
+    with naming(target):  # a name may be too long to look at
+        there, taken = folder.is_dir(), target.is_dir()
+    if not there:
         raise FileError(f"Output {target} cannot be written: folder {folder} does not exist. Make it first.")
-    if target.is_dir():
+    if taken:
         raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
     if not os.access(folder, os.W_OK):
         raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Take another.")
-
-
-@contextmanager
-def written_beside(target: Path) -> Iterator[Path]:
-    """Give a temporary path in the target's folder; move it into place if all went well, else remove it."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
-    except OSError as error:
-        raise FileError(f"Output {target} cannot be written: {error.strerror}.") from None
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        with temporary.open("rb") as done:
-            os.fsync(done.fileno())
-        temporary.replace(target)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def folder_beside(target: Path) -> Iterator[Path]:
-    """Give a folder for intermediate files beside the target; it goes whatever happens."""
-    try:
-        folder = tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent)
-    except OSError as error:
-        raise FileError(f"Output {target} cannot be written: {error.strerror}.") from None
-    try:
-        yield Path(folder)
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file, in hex."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _read_arrow(path: Path) -> Any:

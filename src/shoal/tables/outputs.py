@@ -1,0 +1,207 @@
+"""The files of a run: written beside their targets and moved into place together, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
+
+from shoal.errors import FileError
+
+__all__ = ["Outputs", "folder_beside", "moved_together", "naming", "noting", "written_beside", "written_path"]
+
+
+class Outputs:
+    """Files that wait beside their targets until all of them are whole; `moved_together` makes them."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
+
+    @contextmanager
+    def beside(self, target: Path) -> Iterator[Path]:
+        """Give a temporary path in the target's folder, for its owner alone; it goes if writing fails."""
+        with naming(target):
+            with _undisturbed():
+                handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+                os.close(handle)
+                file = target, Path(name)
+                self._files.append(file)
+            try:
+                yield file[1]
+                with file[1].open("rb") as done:
+                    os.fsync(done.fileno())
+            except BaseException:
+                self._files.remove(file)
+                file[1].unlink(missing_ok=True)
+                raise
+
+    def find(self, target: Path) -> Path | None:
+        """Return what was written for a target, if it waits here."""
+        return next((file for other, file in self._files if other.resolve() == target.resolve()), None)
+
+    def move(self) -> None:
+        """Move all files into place, the first one last: it is the table. If that fails, all old files stay."""
+        files = self._files[::-1]
+        if not files:
+            return
+        olds: dict[Path, Path] = {}
+        with _undisturbed():
+            for target, file in files:
+                with naming(target):
+                    file.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            try:
+                for target, file in files[:-1]:
+                    with naming(target):
+                        _keep(target, file.with_name(f"{file.name}.old"), olds)
+                for target, file in files:
+                    with naming(target):
+                        file.replace(target)
+            finally:
+                # Whether a file was moved is read from the disk: what failed may have been done all the same.
+                if files[-1][1].exists():
+                    _restore([target for target, file in files if not file.exists()], olds)
+                else:
+                    _note(target for target, _ in files)
+                for old in olds.values():
+                    old.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Remove what was not moved."""
+        with _undisturbed():
+            for _, file in self._files:
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+
+
+_open: ContextVar[Outputs | None] = ContextVar("outputs", default=None)
+_placed: ContextVar[list[Path] | None] = ContextVar("placed", default=None)
+
+
+@contextmanager
+def moved_together() -> Iterator[Outputs]:
+    """Move what is written in this block into place at its end, all or nothing; in another such block, at its end.
+
+    The file that was begun first is moved last. Interrupts wait while files are moved: they find all of them in place,
+    or none.
+    """
+    outer = _open.get()
+    if outer is not None:
+        yield outer
+        return
+    outputs = Outputs()
+    token = _open.set(outputs)
+    try:
+        yield outputs
+        outputs.move()
+    finally:
+        _open.reset(token)
+        outputs.discard()
+
+
+@contextmanager
+def written_beside(target: Path) -> Iterator[Path]:
+    """Give a temporary path in the target's folder; move it into place if all went well, else remove it."""
+    with moved_together() as outputs, outputs.beside(target) as temporary:
+        yield temporary
+
+
+def written_path(target: str | os.PathLike[str]) -> Path:
+    """Return where the bytes of an output are: beside its target as long as it waits for others."""
+    outputs, path = _open.get(), Path(target)
+    return path if outputs is None else outputs.find(path) or path
+
+
+@contextmanager
+def folder_beside(target: Path) -> Iterator[Path]:
+    """Give a folder for intermediate files beside the target; it goes whatever happens."""
+    with naming(target):
+        folder = tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent)
+        try:
+            yield Path(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def naming(target: Path) -> Iterator[None]:
+    """Name the output that could not be written."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
+
+
+@contextmanager
+def noting() -> Iterator[list[Path]]:
+    """Note which targets get a new file in this block, to be able to say after an interrupt what is there."""
+    outer = _placed.get()
+    placed: list[Path] = [] if outer is None else outer
+    token = _placed.set(placed)
+    try:
+        yield placed
+    finally:
+        _placed.reset(token)
+
+
+def _note(targets: Iterable[Path]) -> None:
+    placed = _placed.get()
+    if placed is not None:
+        placed.extend(targets)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let interrupts wait for the end of this block; they reach the main thread only."""
+    handlers = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
+    if threading.current_thread() is not threading.main_thread() or None in handlers.values():
+        yield
+        return
+    caught: list[int] = []
+
+    def wait(sign: int, frame: FrameType | None) -> None:
+        caught.append(sign)
+
+    try:
+        for sign in handlers:
+            signal.signal(sign, wait)
+        yield
+    finally:
+        for sign, handler in handlers.items():
+            signal.signal(sign, handler)
+        if caught:
+            signal.raise_signal(caught[0])
+
+
+def _keep(target: Path, old: Path, olds: dict[Path, Path]) -> None:
+    """Give the file that is at a target now a second name."""
+    if not os.path.lexists(target):
+        return
+    olds[target] = old
+    try:
+        os.link(target, old)
+    except OSError:  # not every file system has links
+        shutil.copy2(target, old)
+
+
+def _restore(targets: Sequence[Path], olds: dict[Path, Path]) -> None:
+    """Put back what was at targets before, be it nothing."""
+    for target in targets:
+        if target in olds:
+            olds[target].replace(target)
+        else:
+            target.unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

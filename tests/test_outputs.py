@@ -1,0 +1,248 @@
+"""The files of a run: all are new or all are old, whatever fails and whenever it is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import shoal
+from shoal.demo import firms
+from shoal.errors import FileError
+from shoal.tables.files import sha256, write_file
+from shoal.tables.outputs import moved_together, noting, written_beside, written_path
+
+NAMES = {"-o": "out.csv", "--labels": "labels.csv", "--manifest": "run.json", "--report": "report.html"}
+# Runs the command line and is interrupted before or after the n-th call of a function.
+DRIVER = """
+import sys
+from importlib import import_module
+from pathlib import Path
+from shoal.cli import main
+
+where, name, number, after, *arguments = sys.argv[1:]
+module = import_module(where)
+owner = Path if name == "replace" else module
+real = getattr(owner, name)
+calls = 0
+
+def interrupted(*given, **named):
+    global calls
+    calls += 1
+    if calls != int(number):
+        return real(*given, **named)
+    if after == "after":
+        real(*given, **named)
+    raise KeyboardInterrupt
+
+setattr(owner, name, interrupted)
+sys.argv = ["shoal", *arguments]
+main()
+"""
+
+
+def mask_arguments(engine):
+    named = [word for pair in NAMES.items() for word in pair]
+    return ["mask", "firms.csv", "-k", "5", "-c", "sales", "--engine", engine, *named]
+
+
+def fill(folder):
+    """A folder with the input and an older file of every name."""
+    write_file(firms(60), folder / "firms.csv")
+    for name in NAMES.values():
+        (folder / name).write_text("old")
+
+
+def is_new(folder):
+    return {name: (folder / name).read_text() != "old" for name in NAMES.values()}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    fill(tmp_path)
+    return tmp_path
+
+
+# Named moments of a run, in their order; after which the table is in place.
+MOMENTS = [
+    ("shoal.tables.outputs", "_keep", 1, "before", False),
+    ("shoal.pipeline", "write_file", 1, "after", False),
+    ("shoal.pipeline", "write_labels", 1, "before", False),
+    ("shoal.pipeline", "write_labels", 1, "after", False),
+    ("shoal.manifest", "sha256", 1, "before", False),
+    ("shoal.manifest", "sha256", 2, "after", False),
+    ("shoal.manifest", "write_manifest", 1, "after", False),
+    ("shoal.report.pages", "release_page", 1, "before", False),
+    ("shoal.report.pages", "write_page", 1, "before", False),
+    ("shoal.report.pages", "write_page", 1, "after", False),
+    *((("pathlib", "replace", number, "before", False)) for number in (1, 2, 3, 4)),
+    *((("pathlib", "replace", number, "after", number == 4)) for number in (1, 2, 3, 4)),
+    ("shoal.cli.mask", "print_release", 1, "before", True),
+    ("shoal.cli.mask", "print_release", 1, "after", True),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "number", "after", "placed"), MOMENTS)
+def test_an_interrupt_says_what_is_there(folder, module, name, number, after, placed):
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, module, name, str(number), after, *mask_arguments("memory")],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert set(is_new(folder).values()) == {placed}
+    assert ("nothing was released" in done.stderr) == (not placed)
+    assert all((name in done.stderr) == placed for name in NAMES.values())
+    assert sorted(file.name for file in folder.iterdir()) == sorted(["firms.csv", *NAMES.values()])
+
+
+def test_an_interrupt_of_the_local_engine_leaves_the_old_files(folder):
+    """Its work is done in a thread: an interrupt at its very end used to find the table in place."""
+    code = DRIVER.replace("main()", "import shoal.engines.local as local\nlocal.watch = late\nmain()").replace(
+        "setattr(", "from shoal.progress import watch\n"
+        "def late(*given, **named):\n    watch(*given, **named)\n    raise KeyboardInterrupt\nsetattr(",
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code, "shoal.engines.local", "_sync", "99", "before", *mask_arguments("local")],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "nothing was released" in done.stderr
+    assert set(is_new(folder).values()) == {False}
+    assert sorted(file.name for file in folder.iterdir()) == sorted(["firms.csv", *NAMES.values()])
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_labels_that_cannot_be_written_leave_the_old_table(folder, monkeypatch, engine):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shoal.manifest.write_file", full)
+    monkeypatch.setattr("shoal.engines.local.pl.read_ipc", full)
+    with pytest.raises((FileError, OSError), match="No space left"):
+        shoal.mask(
+            folder / "firms.csv",
+            5,
+            columns="sales",
+            engine=engine,
+            output=folder / "out.csv",
+            labels=folder / "labels.csv",
+        )
+    assert set(is_new(folder).values()) == {False}
+    assert sorted(file.name for file in folder.iterdir()) == sorted(["firms.csv", *NAMES.values()])
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_a_target_that_cannot_be_replaced_leaves_all_the_others(folder, monkeypatch, engine):
+    """The table comes last: if it cannot be moved, what was moved before is put back."""
+    real = Path.replace
+
+    def refuse(self, target):
+        if Path(target).name == "out.csv":
+            raise PermissionError(13, "Permission denied")
+        return real(self, target)
+
+    (folder / "labels.csv").unlink()
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(FileError, match=r"out\.csv cannot be written: Permission denied"):
+        shoal.mask(
+            folder / "firms.csv",
+            5,
+            columns="sales",
+            engine=engine,
+            output=folder / "out.csv",
+            labels=folder / "labels.csv",
+        )
+    assert sorted(file.name for file in folder.iterdir()) == ["firms.csv", "out.csv", "report.html", "run.json"]
+    assert (folder / "out.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_files_are_put_back_with_and_without_links(tmp_path, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr("shoal.tables.outputs.os.link", lambda *_: (_ for _ in ()).throw(OSError(95, "no links")))
+    first, second, third = (tmp_path / name for name in "abc")
+    first.write_text("old a")
+    third.write_text("old c")
+
+    def write_all():
+        with moved_together():
+            for path in (first, second, third):
+                with written_beside(path) as temporary:
+                    temporary.write_text("new")
+            assert not second.exists()
+            assert written_path(third).read_text() == "new"
+            first.unlink(missing_ok=True)
+            first.mkdir()
+
+    with pytest.raises(FileError, match="a cannot be written"):
+        write_all()
+    assert third.read_text() == "old c"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"]
+
+
+def test_the_first_file_is_moved_last_and_noted(tmp_path, monkeypatch):
+    moved = []
+    real = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda self, target: (moved.append(target.name), real(self, target))[1])
+    with noting() as placed, moved_together():
+        for name in ("table", "labels", "manifest"):
+            with written_beside(tmp_path / name) as temporary:
+                temporary.write_text(name)
+                assert temporary.stat().st_mode & 0o077 == 0
+    assert moved == ["manifest", "labels", "table"]
+    assert [path.name for path in placed] == moved
+    assert written_path(tmp_path / "table") == tmp_path / "table"
+
+
+def test_one_that_fails_alone_is_left_out(tmp_path):
+    def half():
+        with written_beside(tmp_path / "half") as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+
+    with moved_together():
+        with written_beside(tmp_path / "whole") as temporary:
+            temporary.write_text("whole")
+        with pytest.raises(RuntimeError):
+            half()
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_until_all_files_are_moved(tmp_path, monkeypatch, sign):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    real = Path.replace
+    before = signal.signal(sign, interrupt)
+
+    def write_both():
+        with moved_together():
+            for name in "ab":
+                with written_beside(tmp_path / name) as temporary:
+                    temporary.write_text(name)
+            monkeypatch.setattr(
+                Path, "replace", lambda self, target: (os.kill(os.getpid(), sign), real(self, target))[1]
+            )
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write_both()
+        assert signal.getsignal(sign) is interrupt
+    finally:
+        signal.signal(sign, before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_manifest_and_report_know_the_bytes_of_the_table(folder, engine):
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal", *mask_arguments(engine)], cwd=folder, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    digest = sha256(folder / "out.csv")
+    assert json.loads((folder / "run.json").read_text())["output"]["sha256"] == digest
+    assert digest in (folder / "report.html").read_text(encoding="utf-8")
