@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from shoal.privacy.publishing import publish
     from shoal.release import Release
 
-__version__ = "0.1.0"
+__version__ = "0.1.1"
 
 __all__ = [
     "DataBoundsWarning",
