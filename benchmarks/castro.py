@@ -64,7 +64,7 @@ def main() -> None:
                 if subsets not in chosen:
                     continue
                 facts = find_groups(
-                    X, k, "decomposition", subsets=subsets, first_swap=first_swap, time_limit=arguments.time_limit
+                    X, k, "decomposition", subsets=subsets, first_swap=first_swap, subset_limit=arguments.time_limit
                 ).facts
                 swap = [f"{facts['step 3 loss']:.2f}", f"{facts['step 3 seconds']:.1f}"] if first_swap else ["", ""]
                 cells = [

@@ -89,7 +89,7 @@ def test_guesses_are_groups_below_the_limit():
     D, duals = distances(X), np.full(40, 0.3)
     W = np.empty_like(D)
     pair_weights(D, 2, duals, no_cuts(), 4, W)
-    groups = guess_groups(W, 4, -1e-6)
+    groups = guess_groups(W, 4, -1e-6, fresh_state())
     assert len(groups)
     assert all(len(set(group)) == 4 for group in groups.tolist())
     columns = Columns.of(X, list(np.sort(groups, axis=1)))
@@ -205,7 +205,7 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
     X = random.normal(size=(n, 2))
     columns = all_groups(X, 3)
     x = Interior(n, columns, no_cuts(), lambda: False).solve(1e-9).x
-    cuts = violated_cuts(columns, x, n, least=0.05, most=10, each=3)
+    cuts = violated_cuts(columns, x, n, least=0.05, most=10, each=3, state=fresh_state())
     column, cut, times = cut_entries(columns, n, cuts)
     left = np.bincount(cut, x[column] * times, minlength=len(cuts))
     assert (left > cuts.most + 0.04).all()
@@ -219,7 +219,9 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
 
 def test_a_violated_triple_is_found():
     pairs = [np.array(pair) for pair in ([0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5])]
-    cuts = violated_cuts(Columns.of(np.zeros((6, 1)), pairs), np.full(6, 0.5), 6, least=0.1, most=9, each=1)
+    cuts = violated_cuts(
+        Columns.of(np.zeros((6, 1)), pairs), np.full(6, 0.5), 6, least=0.1, most=9, each=1, state=fresh_state()
+    )
     triples = {records for records, parts, whole in cuts.each() if (parts, whole) == ((1, 1, 1), 2)}
     assert triples == {(0, 1, 2), (3, 4, 5)}
 
@@ -285,7 +287,9 @@ def test_dual_ascent_only_improves_on_its_start():
     assert start.sum() == pytest.approx(sse(X, labels))
     values = []
     for steps in (1, 40):
-        duals = ascend(X, D, 5, start, sse(X, labels), none, steps=steps, until=np.inf, over=lambda: False)
+        duals = ascend(
+            X, D, 5, start, sse(X, labels), none, steps=steps, until=np.inf, over=lambda: False, state=fresh_state()
+        )
         values.append(lower_bound(X, D, 5, duals, no_cuts(), **LIMITS, state=fresh_state()).value)
     assert values[0] < values[1] <= sse(X, labels)
 

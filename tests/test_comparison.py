@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -16,6 +17,7 @@ from shoal.comparison import Trial, pareto
 from shoal.demo import firms
 from shoal.errors import InputError
 from shoal.measures import standardise
+from shoal.progress import DONE, STOP, fresh_state
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +152,70 @@ def test_shared_work_is_done_once(monkeypatch):
     shoal.compare(np.random.default_rng(0).normal(size=(60, 2)), [3, 5], methods=["branch"], time_limit=7)
     assert built == [60]
     assert given == [(3, "tree", 7.0), (5, "tree", 7.0)]
+
+
+def register(monkeypatch, name, partition, *options):
+    """Add a method to the registry."""
+    module = type(sys)(name)
+    module.partition = partition
+    monkeypatch.setitem(sys.modules, f"shoal.{name}", module)
+    monkeypatch.setitem(
+        METHODS, name, Method(name, "", "", "O(n)", f"shoal.{name}:partition", "variable", options=options)
+    )
+
+
+def in_order(X, k):
+    return np.arange(len(X)) // k % (len(X) // k)
+
+
+def test_strata_share_a_time_limit(monkeypatch):
+    """Four strata that take 6 s each, with 10 s for all: the first, which may compile, counts with its share only."""
+    clock, given = [0.0], []
+
+    def partition(X, k, *, state, time_limit):
+        given.append(time_limit)
+        clock[0] += 6.0
+        return in_order(X, k)
+
+    register(monkeypatch, "timed", partition, Option("time_limit", float, None, ""))
+    table = pl.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) % 7, "by": list("abcd") * 10})
+    monkeypatch.setattr("shoal.partitioning.time.monotonic", lambda: clock[0])
+    shoal.compare(table, 3, methods=["timed"], columns=["x", "y"], by="by", time_limit=10)
+    assert given == pytest.approx([2.5, 7.5 / 3, 1.5 / 2, 0.0])
+
+
+def test_a_run_beyond_the_time_limit_is_left_out_aloud(monkeypatch):
+    def partition(X, k, *, state):
+        while len(X) == 300 and k == 3 and not state[STOP]:
+            time.sleep(0.01)
+        return in_order(X, k)
+
+    register(monkeypatch, "endless", partition)
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    found = shoal.compare(X, [3, 5], methods=["mdav", "endless"], time_limit=3)
+    assert [(trial.method, trial.k) for trial in found.trials if trial.method == "endless"] == [("endless", 5)]
+    assert found.left_out == {"endless": "a run (k = 3) was not done after 3 s"}
+    with pytest.raises(InputError, match=r"none that can run here: endless: a run \(k = 3\) was not done"):
+        shoal.compare(X, 3, methods=["endless"], time_limit=0.1)
+
+
+def test_progress_never_goes_back(monkeypatch):
+    whole, seen = fresh_state(), []
+
+    def partition(X, k, *, state):
+        for done in (20, 0, 60, 30, 500):
+            state[DONE] = done
+            time.sleep(0.2)
+            seen.append(int(whole[DONE]))
+        return in_order(X, k)
+
+    register(monkeypatch, "restless", partition)
+    monkeypatch.setattr(comparison, "watch", lambda work, *_, **__: work(whole))
+    monkeypatch.setattr(comparison, "predicted_seconds", lambda *_, **__: 0.0)
+    shoal.compare(np.random.default_rng(0).normal(size=(60, 2)), [3, 5], methods=["restless"])
+    assert seen == sorted(seen)
+    assert seen[5] >= 60
+    assert whole[DONE] == 120
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from test_search import best_partition
 
 import shoal
 from shoal.grouping import find_groups
-from shoal.measures import group_sizes, sse
+from shoal.measures import canonical_labels, group_sizes, sse
+from shoal.optimize import decomposition as module
 from shoal.optimize.decomposition import divide
 from shoal.progress import STOP, fresh_state
 
@@ -46,6 +47,33 @@ def test_a_stop_still_returns_whole_groups():
     method = find("decomposition")
     labels = method.run(X, 3, method.read_options({}), state=state).labels
     assert group_sizes(np.asarray(labels)).min() >= 3
+
+
+def test_a_time_limit_is_for_all_subsets_together(monkeypatch):
+    clock, given = [0.0], []
+
+    def solve(X, k, state, seconds):
+        given.append(seconds)
+        clock[0] += 2.0
+        return canonical_labels(shoal.partition(X, k))
+
+    X = np.random.default_rng(1).normal(size=(120, 2))
+    module._compile(3)
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(module, "_solve", solve)
+    labels = shoal.partition(X, 3, "decomposition", subsets=10, time_limit=5.5)
+    # One share more than there are subsets left, for Step 7; each takes 2 s, and the fourth does not begin.
+    assert given == pytest.approx([5.5 / 11, 3.5 / 10, 1.5 / 9])
+    assert group_sizes(labels).min() >= 3
+    given.clear()
+    shoal.partition(X, 3, "decomposition", subsets=10, subset_limit=7)
+    assert given == [7] * 10
+
+
+def test_a_time_limit_never_makes_the_start_worse():
+    X = np.random.default_rng(2).normal(size=(300, 3))
+    facts = find_groups(X, 5, "decomposition", subsets=3, time_limit=0.2).facts
+    assert facts["step 7 loss"] <= facts["step 5 loss"] <= facts["step 3 loss"] <= facts["step 2 loss"]
 
 
 def test_duplicates():

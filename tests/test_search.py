@@ -1,5 +1,7 @@
 """The search: the arithmetic of its moves, its result on tables small enough to know the optimum, its determinism."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -30,7 +32,7 @@ from shoal.optimize.annealing import anneal, groups_of
 from shoal.optimize.column_pool import pool_groups, pool_keep, pool_open
 from shoal.optimize.neighbours import nearest
 from shoal.optimize.regions import split_groups
-from shoal.progress import STOP, fresh_state, observe
+from shoal.progress import DONE, STOP, fresh_state, observe, publish, within
 
 
 def best_partition(X, k):
@@ -110,7 +112,7 @@ def test_rebuild_and_descent_keep_sizes_and_reach_a_local_optimum(seed):
     assert patch.size[:q].min() >= k
     assert patch.size[:q].max() <= most
     start = patch_cost(patch, q)
-    patch_descend(patch, 14, q, k, most)
+    patch_descend(patch, 14, q, k, most, fresh_state())
     assert patch.size[:q].min() >= k
     assert patch.size[:q].max() <= most
     end = patch_cost(patch, q)
@@ -120,6 +122,41 @@ def test_rebuild_and_descent_keep_sizes_and_reach_a_local_optimum(seed):
         for j in range(14):
             if patch.group[i] != patch.group[j]:
                 assert patch_swap(patch, i, j) > -1e-9
+
+
+def test_a_descent_obeys_a_stop():
+    X = np.random.default_rng(0).normal(size=(14, 2))
+    labels = np.arange(14) % 4
+    patch, q = open_patch(X, labels)
+    state = fresh_state()
+    state[STOP] = 1
+    patch_descend(patch, 14, q, 3, 5, state)
+    np.testing.assert_array_equal(patch.group[:14], labels)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 4), st.integers(4, 20), st.integers(1, 3), st.floats(0.1, 1e9), st.integers(0, 999))
+def test_a_descent_ends_where_another_finds_nothing(values, m, d, scale, seed):
+    """Few distinct values: groups of no cost, whose links hold nothing but roundings."""
+    X = np.random.default_rng(seed).integers(0, values + 1, size=(m, d)) * scale / 3
+    patch, q = open_patch(X, np.minimum(np.arange(m) // 2, m // 2 - 1))
+    patch_rebuild(patch, m, q, 2, 3, seeded(seed))
+    patch_descend(patch, m, q, 2, 3, fresh_state())
+    found = patch.group[:m].copy()
+    patch_descend(patch, m, q, 2, 3, fresh_state())
+    np.testing.assert_array_equal(patch.group[:m], found)
+
+
+def test_tables_of_few_distinct_values_end():
+    """In a process of its own: a search that does not end cannot be stopped."""
+    program = """
+import numpy as np, shoal
+from shoal.measures import standardise
+for values, n, seed in (1, 44, 0), (2, 94, 2), (4, 80, 1):
+    X = standardise(np.random.default_rng(seed).integers(0, values + 1, size=(n, 3)).astype(float))
+    shoal.partition(X, 2, "search", steps=3000, seed=0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.5])
@@ -246,6 +283,39 @@ def test_a_time_limit_ends_the_search():
     began = time.monotonic()
     shoal.partition(X, 3, "search", time_limit=0.5, seed=0)
     assert time.monotonic() - began < 30
+
+
+def test_a_part_of_the_work_stops_with_the_whole_and_at_its_own_time():
+    whole = fresh_state()
+    whole[DONE] = 20
+    for seconds in (0.0, None):
+        with within(whole, seconds, 10) as part:
+            assert bool(part[STOP]) == (seconds is not None)
+            whole[STOP] = seconds is None
+            while not part[STOP]:
+                time.sleep(0.01)
+        whole[STOP] = 0
+    with within(whole, 0.05, 10) as part:
+        while not part[STOP]:
+            time.sleep(0.01)
+    assert not whole[STOP]
+
+
+def test_a_part_counts_on_from_the_whole_and_never_back():
+    whole = fresh_state()
+    whole[DONE] = 20
+    with within(whole, None, 10) as part:
+        for done, seen in (4, 24), (2, 24), (99, 30):
+            part[DONE] = done
+            with within(part, None, 0) as uncounted:
+                uncounted[DONE] = 50
+            for _ in range(1000):
+                if whole[DONE] >= seen:
+                    break
+                time.sleep(0.01)
+            assert whole[DONE] == seen
+        publish(part, steps=3, sse=0.5)
+    assert observe(whole) == (3, 0.5, None)
 
 
 def test_bound_refuses_large_tables():

@@ -1,10 +1,15 @@
 """Two-swap: the change of each swap, the paper's figures, and what must never happen."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import shoal
-from shoal.algorithms.two_swap import _apply, _change, _Swaps, improve, start_labels
+from shoal.algorithms.two_swap import _apply, _change, _Swaps, improve, lists_of, start_labels
 from shoal.measures import canonical_labels, centroids, group_sizes, information_loss, sse
 from shoal.progress import STOP, fresh_state
 
@@ -49,7 +54,7 @@ def test_centroids_follow_a_swap():
     X, labels = random.normal(size=(12, 2)), random_partition(random, 12, 4)
     swaps = _Swaps(X, labels.copy(), centroids(X, labels), group_sizes(labels))
     j = int(np.flatnonzero(labels != labels[0])[0])
-    _apply(swaps, 0, j)
+    _apply(swaps, lists_of(X, labels), 0, j)
     assert swaps.label[0] == labels[j]
     np.testing.assert_allclose(swaps.centre, centroids(X, swaps.label), atol=1e-12)
 
@@ -78,6 +83,44 @@ def test_duplicates_and_constant_columns_end(variant):
     X = np.column_stack([np.repeat([0.0, 1.0, 1e9], 6), np.full(18, 3.0)])
     labels = shoal.partition(X, 3, "two-swap", start="mdav", variant=variant)
     assert sse(X, labels) == 0.0
+
+
+@pytest.mark.parametrize("variant", ["steepest", "fast"])
+def test_a_great_group_does_not_hide_the_gains_of_small_ones(variant):
+    X = np.array([1e12, 2e12, 3e12, 0, 10, 0, 10, 0, 10])[:, None]
+    better = improve(X, np.array([0, 0, 0, 1, 1, 1, 2, 2, 2]), variant=variant, state=fresh_state())
+    assert better[[3, 5, 7]].tolist() == [better[3]] * 3
+    assert better[[4, 6, 8]].tolist() == [better[4]] * 3
+
+
+def test_a_centroid_forgets_the_values_that_have_left():
+    X = np.array([1e17, 1e17, 1.0, 2.0, 3.0, 1e17])[:, None]
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    swaps = _Swaps(X, labels.copy(), centroids(X, labels), group_sizes(labels))
+    _apply(swaps, lists_of(X, labels), 2, 5)
+    assert swaps.centre.ravel().tolist() == [1e17, 2.0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(6, 30), st.integers(1, 3), st.sampled_from([0.0, 1.0, 1e9, 1e16]), st.integers(1, 5), st.integers(0, 99)
+)
+@pytest.mark.parametrize("variant", ["steepest", "fast"])
+def test_what_was_improved_cannot_be_improved_again(variant, n, d, offset, values, seed):
+    """Whatever the offset, and with values that differ by a few units in the last place."""
+    random = np.random.default_rng(seed)
+    X = offset + random.integers(0, values + 1, size=(n, d)) / 3
+    better = improve(X, random_partition(random, n, 3), variant=variant, state=fresh_state())
+    np.testing.assert_array_equal(improve(X, better, variant=variant, state=fresh_state()), better)
+
+
+@pytest.mark.parametrize("method", ["two-swap", "decomposition"])
+def test_a_stratum_of_next_to_no_spread_ends(tmp_path, method):
+    """In a process of its own: before, this ran in circles."""
+    rows = ["r,x", "A,0", "A,0", "A,1e18", "B,58", "B,42", "B,35", "B,92", "B,37", "B,27"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "shoal", "mask", "t.csv", "-k", "3", "--by", "r", "-m", method, "-o", "o.csv"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
 
 
 def test_a_stop_returns_the_start():

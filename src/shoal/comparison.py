@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.algorithms.cost import predicted_seconds
+from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import METHODS, Method, find
 from shoal.assessment.risk import linkage
 from shoal.display import aligned, html_table
@@ -20,7 +21,7 @@ from shoal.grouping import check_k
 from shoal.measures import group_sizes, released_loss, scaling
 from shoal.partitioning import aggregate_groups, group_cells
 from shoal.planning import MISSING, Missing, Plan, check_choice, choose_masked, plan_records
-from shoal.progress import DONE, STOP, watch
+from shoal.progress import DONE, STOP, watch, within
 from shoal.tables.choosing import as_names, open_data
 from shoal.tables.frames import Name, codes_of, strata_of
 from shoal.types import Floats, Ints, State
@@ -181,8 +182,9 @@ def compare(
     columns, by, weights, missing, seed
         As `shoal.mask` takes them.
     time_limit
-        The seconds that one run may take. A method that would take longer on this table and machine is left out,
-        and named; one that works until it is stopped (it has an option ``time_limit``) is stopped then.
+        The seconds that one run may take, all strata together. A method that would take longer on this table and
+        machine, or does, is left out, and named; one that has a result whenever it is stopped (it has an option
+        ``time_limit``) is stopped then.
     progress
         Show a progress bar on a terminal.
 
@@ -216,24 +218,30 @@ def compare(
     strata = codes_of(strata_of(plan.table, by_names), len(Z))
 
     chosen, left_out = _affordable(entries, Z, plan, sizes, seed, time_limit)
-    if not chosen:
-        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-        raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
 
     def work(state: State) -> list[Trial]:
         trials: list[Trial] = []
         shared: dict[str, list[Mapping[str, Any]]] = {}
-        for entry in chosen:
-            options = _options(entry, time_limit, len(plan.cells))
-            for size in sizes:
-                if state[STOP]:
-                    break
-                given = _shared_work(entry, Z, plan, shared)
-                trials.append(run_trial(Z, plan, strata, entry, size, options, seed=seed, state=state, shared=given))
-                state[DONE] = len(trials) * len(Z)
+        for done, (entry, size) in enumerate(product(chosen, sizes), start=1):
+            if state[STOP]:
+                break
+            options, given = _options(entry, time_limit), _shared_work(entry, Z, plan, shared)
+            keeps = "time_limit" in options
+            start = time.perf_counter()
+            with within(state, None if keeps else time_limit, len(Z)) as limited:
+                labels = group_cells(Z, plan, entry, size, options, seed, limited, given).labels
+            seconds = time.perf_counter() - start
+            if keeps or not limited[STOP]:
+                trials.append(_measured(Z, plan, strata, entry, size, labels, seconds))
+            else:
+                left_out[entry.name] = f"a run (k = {size}) was not done after {time_limit:g} s"
+            state[DONE] = done * len(Z)
         return trials
 
-    trials = watch(work, len(chosen) * len(sizes) * len(Z), title="compare", show=progress)
+    trials = watch(work, len(chosen) * len(sizes) * len(Z), title="compare", show=progress) if chosen else []
+    if not trials:
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
     return Comparison(
         trials=pareto(trials),
         left_out=left_out,
@@ -262,12 +270,14 @@ def run_trial(
     *,
     seed: int | None,
     state: State,
-    shared: Sequence[Mapping[str, Any]] = (),
 ) -> Trial:
     """Partition, aggregate, verify and measure; everything on the standardised records."""
     start = time.perf_counter()
-    labels = group_cells(Z, plan, entry, k, options, seed, state, shared).labels
-    seconds = time.perf_counter() - start
+    labels = group_cells(Z, plan, entry, k, options, seed, state).labels
+    return _measured(Z, plan, strata, entry, k, labels, time.perf_counter() - start)
+
+
+def _measured(Z: Floats, plan: Plan, strata: Ints, entry: Method, k: int, labels: Ints, seconds: float) -> Trial:
     released = aggregate_groups(Z, replace(plan, X=Z), labels, "mean")
     if entry.whole_records:
         verify(released, k, strata)
@@ -319,9 +329,14 @@ def _affordable(
         if entry.univariate and Z.shape[1] > 1:
             left_out[entry.name] = f"it groups one column, the table has {Z.shape[1]}"
             continue
-        options = _options(entry, time_limit, len(plan.cells))
-        limited = options.get("time_limit") is not None
-        seconds = 0.0 if limited or not blocks else predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
+        options = entry.read_options({})
+        keeps = "time_limit" in options
+        if keeps:
+            # It keeps the limit but for what it does in any case, which is nothing to speak of on small tables.
+            options["time_limit"] = 0.0
+        seconds = 0.0
+        if blocks and not (keeps and (entry.anytime or max(map(len, blocks)) <= PROBE)):
+            seconds = predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
         if seconds > time_limit:
             left_out[entry.name] = (
                 f"a run would take about {seconds:,.0f} s on {len(Z):,} records, more than {time_limit:g} s"
@@ -331,14 +346,10 @@ def _affordable(
     return chosen, left_out
 
 
-def _options(entry: Method, time_limit: float, cells: int) -> dict[str, Any]:
+def _options(entry: Method, time_limit: float) -> dict[str, Any]:
     """Return the method's options, with a time limit where it has one."""
-    defaults = entry.read_options({})
-    if "time_limit" not in defaults:
-        return defaults
-    # An anytime method shares its time out by itself; the others allow it to each cell, and to each subset of it.
-    limit = time_limit if entry.anytime else time_limit / cells / defaults.get("subsets", 1)
-    return entry.read_options({"time_limit": limit})
+    limited = any(option.name == "time_limit" for option in entry.options)
+    return entry.read_options({"time_limit": time_limit} if limited else {})
 
 
 def _shared_work(

@@ -8,13 +8,15 @@ runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from shoal.types import State
 
-__all__ = ["DONE", "STOP", "Observation", "fresh_state", "observe", "publish", "watch"]
+__all__ = ["DONE", "STOP", "Observation", "fresh_state", "observe", "publish", "watch", "within"]
 
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 T = TypeVar("T")
@@ -115,6 +117,47 @@ def watch(
     if failure:
         raise failure[0]
     return result[0]
+
+
+@contextmanager
+def within(state: State, seconds: float | None, total: int) -> Iterator[State]:
+    """Yield a state for a part of the work that may take so many seconds.
+
+    It is asked to stop once they are over (None: they never are) or `state` is. What it publishes is published there,
+    and what it counts, up to `total`, is added to what `state` had counted before: never less than a moment ago.
+
+    Examples
+    --------
+    >>> whole = fresh_state()
+    >>> with within(whole, 60.0, total=10) as part:
+    ...     part[DONE] = 7
+    >>> int(whole[DONE]), int(part[STOP])
+    (7, 0)
+    """
+    part, before = fresh_state(), int(state[DONE])
+    until = None if seconds is None else time.monotonic() + seconds
+    ended = threading.Event()
+
+    def pass_on() -> None:
+        if state[STOP] or (until is not None and time.monotonic() >= until):
+            part[STOP] = 1
+        state[DONE] = max(int(state[DONE]), before + min(int(part[DONE]), total))
+        if part[_STEPS:].any():
+            state[_STEPS:] = part[_STEPS:]
+
+    def follow() -> None:
+        while not ended.wait(0.05):
+            pass_on()
+
+    pass_on()
+    thread = threading.Thread(target=follow, name="shoal-within", daemon=True)
+    thread.start()
+    try:
+        yield part
+    finally:
+        ended.set()
+        thread.join()
+        pass_on()
 
 
 def _wait(ended: threading.Event) -> None:

@@ -25,6 +25,8 @@ __all__ = ["tour"]
 LOOKS, SEGMENT = 8, 3
 # A move must gain this part of the edges that it takes away, or rounding could make it go round in circles.
 GAIN = 1e-9
+# Moves for each record after which to end in any case; one or two are common.
+MOVES = 1000
 
 
 def tour(X: Floats, state: State) -> Ints:
@@ -67,18 +69,20 @@ def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
     queue, waiting = at.copy(), np.ones(n, dtype=np.bool_)
     head, count = 0, n
     ends = np.empty(8, dtype=np.int64)
+    moves = MOVES * n
     while count > 0 and not state[STOP]:
         place = queue[head]
         waiting[place] = False
         head = (head + 1) % n
         count -= 1
         state[DONE] = n - count
-        while True:
+        while moves > 0 and not state[STOP]:
             touched = _reverse_better(tree, near_places, at, step, place, ends)
             if touched == 0:
                 touched = _move_better(tree, near_places, at, step, place, ends)
             if touched == 0:
                 break
+            moves -= 1
             for t in range(touched):
                 if not waiting[ends[t]]:
                     waiting[ends[t]] = True

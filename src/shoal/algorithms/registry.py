@@ -356,14 +356,15 @@ _ENTRIES = (
         name="decomposition",
         summary="two-swap, then column generation in subsets, then two-swap",
         paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
-        cost="O(d n²), and up to time_limit for each subset",
+        cost="O(d n²), and up to subset_limit for each subset, time_limit in all",
         function="shoal.optimize.decomposition:decomposition",
         sizes="variable",
         below_2k=False,
         options=(
             Option("subsets", int, 10, "how many subsets at most: fewer lose less and take longer", minimum=1),
             Option("first_swap", bool, True, "improve the start by swaps before it is divided (Step 3)"),
-            Option("time_limit", float, 60.0, "seconds for each subset", minimum=0.0),
+            Option("subset_limit", float, 60.0, "seconds for each subset", minimum=0.0),
+            Option("time_limit", float, None, "seconds for the whole run; not limited if not given", minimum=0.0),
         ),
     ),
     Method(

@@ -30,8 +30,11 @@ from shoal.types import Floats, Ints, State
 
 __all__ = ["improve", "start_labels", "two_swap"]
 
-# Gains below this share of the mean squared error are rounding: taking them could run in circles.
-_NOISE = 1e-10
+# Gains below this share of the largest they could be among the values of the two groups are rounding: taking them could
+# run in circles.
+_NOISE = 1e-14
+# Swaps, or looks, for each record after which to end whatever the arithmetic does; a few are common.
+_MOST = 1000
 
 
 def two_swap(X: Floats, k: int, *, state: State, start: str, variant: str) -> Outcome:
@@ -76,12 +79,12 @@ def improve(X: Floats, labels: Ints, *, variant: str = "steepest", state: State)
     [1, 0, 1, 0]
     """
     swaps = _Swaps(X, labels.copy(), centroids(X, labels), group_sizes(labels))
-    noise = _NOISE * sse(X, labels) / len(X)
+    lists = lists_of(X, labels)
     if variant == "fast":
         width = min(len(X) - 1, 2 * int(swaps.size.min()) + 4)
-        _sweep(swaps, nearest(X, width), noise, state)
+        _sweep(swaps, lists, nearest(X, width), state)
     else:
-        _steepest(swaps, noise, state)
+        _steepest(swaps, lists, state)
     return swaps.label
 
 
@@ -90,6 +93,25 @@ class _Swaps(NamedTuple):
     label: Ints
     centre: Floats
     size: Ints
+
+
+class _Lists(NamedTuple):
+    reach: Floats  # (groups, d): the largest absolute value in each group
+    first: Ints  # the members of group g are member[first[g]:first[g + 1]]
+    member: Ints
+    place: Ints  # where each record is among the members
+
+
+def lists_of(X: Floats, labels: Ints) -> _Lists:
+    """Return the members of each group and how great their values are: what most judgements of a swap do not need."""
+    size = group_sizes(labels)
+    reach = np.zeros((len(size), X.shape[1]))
+    np.maximum.at(reach, labels, np.abs(X))
+    first = np.concatenate([[0], np.cumsum(size)])
+    member = np.argsort(labels, kind="stable")
+    place = np.empty(len(X), dtype=np.int64)
+    place[member] = np.arange(len(X))
+    return _Lists(reach, first, member, place)
 
 
 @kernel
@@ -111,95 +133,107 @@ def _change(swaps: _Swaps, i: int, j: int) -> float:
 
 
 @kernel
-def _apply(swaps: _Swaps, i: int, j: int) -> None:
+def _rounding(swaps: _Swaps, lists: _Lists, i: int, j: int) -> float:
+    """Return how far off the change of a swap may be: a centroid is as exact as the values of its group are great."""
     a, b = swaps.label[i], swaps.label[j]
+    total = 0.0
     for t in range(swaps.X.shape[1]):
-        delta = swaps.X[j, t] - swaps.X[i, t]
-        swaps.centre[a, t] += delta / swaps.size[a]
-        swaps.centre[b, t] -= delta / swaps.size[b]
-    swaps.label[i] = b
-    swaps.label[j] = a
+        total += abs(swaps.X[i, t] - swaps.X[j, t]) * (lists.reach[a, t] + lists.reach[b, t])
+    return _NOISE * total
 
 
 @kernel
-def _partner(swaps: _Swaps, i: int, gain: Floats, partner: Ints) -> None:
+def _apply(swaps: _Swaps, lists: _Lists, i: int, j: int) -> None:
+    a, b = swaps.label[i], swaps.label[j]
+    swaps.label[i], swaps.label[j] = b, a
+    at, other = lists.place[i], lists.place[j]
+    lists.member[at], lists.member[other] = j, i
+    lists.place[i], lists.place[j] = other, at
+    _recentre(swaps, lists, a)
+    _recentre(swaps, lists, b)
+
+
+@kernel
+def _recentre(swaps: _Swaps, lists: _Lists, g: int) -> None:
+    """Compute a centroid anew: one that is only corrected keeps the roundings of values that have left."""
+    begin, end = lists.first[g], lists.first[g + 1]
+    for t in range(swaps.X.shape[1]):
+        origin = swaps.X[lists.member[begin], t]
+        total, reach = 0.0, 0.0
+        for at in range(begin, end):
+            value = swaps.X[lists.member[at], t]
+            total += value - origin
+            reach = max(reach, abs(value))
+        swaps.centre[g, t] = origin + total / swaps.size[g]
+        lists.reach[g, t] = reach
+
+
+@kernel
+def _partner(swaps: _Swaps, lists: _Lists, i: int, gain: Floats, partner: Ints) -> None:
     """Find the best j > i for i."""
     gain[i], partner[i] = 0.0, -1
     for j in range(i + 1, len(swaps.label)):
         change = _change(swaps, i, j)
-        if change < gain[i]:
+        if change < gain[i] and change < -_rounding(swaps, lists, i, j):
             gain[i], partner[i] = change, j
 
 
 @kernel
-def _steepest(swaps: _Swaps, noise: float, state: State) -> None:
+def _steepest(swaps: _Swaps, lists: _Lists, state: State) -> None:
     n = len(swaps.label)
     gain, partner = np.zeros(n), np.full(n, -1)
     touched = np.zeros(n, dtype=np.bool_)
     for i in range(n):
         if state[STOP]:
             return
-        _partner(swaps, i, gain, partner)
+        _partner(swaps, lists, i, gain, partner)
         state[DONE] = i
-    while not state[STOP]:
+    for _ in range(_MOST * n):
         i = 0
         for other in range(1, n):
             if gain[other] < gain[i]:
                 i = other
-        if gain[i] >= -noise:
+        if gain[i] == 0.0 or state[STOP]:
             return
         j = partner[i]
-        _apply(swaps, i, j)
+        _apply(swaps, lists, i, j)
         a, b = swaps.label[i], swaps.label[j]
         for x in range(n):
             touched[x] = swaps.label[x] == a or swaps.label[x] == b
         for x in range(n):
             if touched[x] or (partner[x] >= 0 and touched[partner[x]]):
-                _partner(swaps, x, gain, partner)
+                _partner(swaps, lists, x, gain, partner)
                 continue
             for y in range(x + 1, n):
                 if touched[y]:
                     change = _change(swaps, x, y)
-                    if change < gain[x]:
+                    if change < gain[x] and change < -_rounding(swaps, lists, x, y):
                         gain[x], partner[x] = change, y
 
 
 @kernel
-def _sweep(swaps: _Swaps, near: Ints, noise: float, state: State) -> None:
+def _sweep(swaps: _Swaps, lists: _Lists, near: Ints, state: State) -> None:
     n = len(swaps.label)
-    groups = len(swaps.size)
-    # Members by group, so that the partners in a neighbour's group are at hand.
-    first = np.zeros(groups + 1, dtype=np.int64)
-    for i in range(n):
-        first[swaps.label[i] + 1] += 1
-    for g in range(groups):
-        first[g + 1] += first[g]
-    member, place = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    fill = first.copy()
-    for i in range(n):
-        g = swaps.label[i]
-        member[fill[g]] = i
-        place[i] = fill[g]
-        fill[g] += 1
-    seen = np.full(groups, -1)
+    seen = np.full(len(swaps.size), -1)
     quiet, i = 0, 0
-    while quiet < n and not state[STOP]:
-        best, j = -noise, -1
+    for _ in range(_MOST * n):
+        if quiet == n or state[STOP]:
+            return
+        best, j = 0.0, -1
         for t in range(near.shape[1]):
             g = swaps.label[near[i, t]]
             if g == swaps.label[i] or seen[g] == i:
                 continue
             seen[g] = i
-            for at in range(first[g], first[g + 1]):
-                change = _change(swaps, i, member[at])
-                if change < best:
-                    best, j = change, member[at]
+            for at in range(lists.first[g], lists.first[g + 1]):
+                other = lists.member[at]
+                change = _change(swaps, i, other)
+                if change < best and change < -_rounding(swaps, lists, i, other):
+                    best, j = change, other
         for t in range(near.shape[1]):
             seen[swaps.label[near[i, t]]] = -1
         if j >= 0:
-            _apply(swaps, i, j)
-            member[place[i]], member[place[j]] = j, i
-            place[i], place[j] = place[j], place[i]
+            _apply(swaps, lists, i, j)
             quiet = 0
         else:
             quiet += 1

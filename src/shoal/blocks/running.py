@@ -18,7 +18,7 @@ __all__ = ["group_blocks", "share_options"]
 
 
 def share_options(entry: Method, options: Mapping[str, Any], share: float, parallel: int = 1) -> dict[str, Any]:
-    """Give a set of records its share of the time or the steps that an anytime method may take.
+    """Give a set of records its share of the time or the steps that a method may take for all of them.
 
     Parameters
     ----------
@@ -36,16 +36,15 @@ def share_options(entry: Method, options: Mapping[str, Any], share: float, paral
     >>> share_options(find("search"), {"time_limit": 60.0, "steps": None}, 0.5)
     {'time_limit': 30.0, 'steps': None}
     """
-    if not entry.anytime:
-        return dict(options)
-    seconds, steps = options["time_limit"], options["steps"]
-    if seconds is None and steps is None:
+    seconds, steps = options.get("time_limit"), options.get("steps")
+    if entry.anytime and seconds is None and steps is None:
         seconds = SEARCH_SECONDS
-    return {
-        **options,
-        "time_limit": None if seconds is None else seconds * share * parallel,
-        "steps": None if steps is None else max(1, int(steps * share)),
-    }
+    shared = dict(options)
+    if seconds is not None:
+        shared["time_limit"] = seconds * share * parallel
+    if steps is not None:
+        shared["steps"] = max(1, int(steps * share))
+    return shared
 
 
 def group_blocks(

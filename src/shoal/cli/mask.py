@@ -38,7 +38,9 @@ def mask(
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
     ] = None,
-    seconds: Annotated[float | None, typer.Option("--time", help="Seconds to search, for method search.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--time", help="Seconds for methods search and decomposition.")
+    ] = None,
     bound: Annotated[bool, typer.Option("--bound", help="Also prove how far from the optimum it can be.")] = False,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column that splits into strata; repeat.")] = None,
     weights: Annotated[str | None, typer.Option(help="Column of record weights: keeps weighted totals.")] = None,

@@ -18,7 +18,8 @@ import numpy as np
 
 from shoal.kernels.compiling import kernel
 from shoal.optimize._random import Word, below
-from shoal.types import Floats, Ints
+from shoal.progress import STOP
+from shoal.types import Floats, Ints, State
 
 __all__ = [
     "Patch",
@@ -36,6 +37,11 @@ __all__ = [
 
 # Gains below this share of the patch's own cost are rounding, and would let the descent run in circles.
 _NOISE = 1e-11
+# So are those below this share of a place's distances to all others, which its links have been sums of: at no cost the
+# links still hold what adding and taking away has left there.
+_RESIDUE = 1e-14
+# A descent takes a few rounds of the places; whatever the arithmetic does, it ends after so many.
+_ROUNDS = 100
 
 
 class Patch(NamedTuple):
@@ -142,14 +148,16 @@ def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
 
 
 @kernel
-def patch_descend(patch: Patch, m: int, q: int, k: int, most: int) -> None:
-    """Take the best relocation or swap of each place in turn until no place has an improving one."""
+def patch_descend(patch: Patch, m: int, q: int, k: int, most: int, state: State) -> None:
+    """Take the best relocation or swap of each place in turn until no place has an improving one, or asked to stop."""
     quiet = 0
     i = 0
-    noise = -_NOISE * patch_cost(patch, q)
-    while quiet < m:
+    noise = _NOISE * patch_cost(patch, q)
+    for _ in range(_ROUNDS * m):
+        if quiet == m or state[STOP]:
+            break
         a = patch.group[i]
-        best, into, partner = noise, -1, -1
+        best, into, partner = -noise, -1, -1
         if patch.size[a] > k:
             for b in range(q):
                 if b != a and patch.size[b] < most:
@@ -167,7 +175,7 @@ def patch_descend(patch: Patch, m: int, q: int, k: int, most: int) -> None:
                 ) / patch.size[b]
                 if change < best:
                     best, into, partner = change, b, j
-        if into >= 0:
+        if into >= 0 and best < -_RESIDUE * _linked(patch, i, q):
             patch_move(patch, m, i, into)
             if partner >= 0:
                 patch_move(patch, m, partner, a)
@@ -177,6 +185,15 @@ def patch_descend(patch: Patch, m: int, q: int, k: int, most: int) -> None:
         i += 1
         if i == m:
             i = 0
+
+
+@kernel
+def _linked(patch: Patch, i: int, q: int) -> float:
+    """Return the sum of the squared distances from place i to all others."""
+    total = 0.0
+    for g in range(q):
+        total += patch.link[i, g]
+    return total
 
 
 @kernel

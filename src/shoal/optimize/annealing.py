@@ -166,7 +166,7 @@ def anneal(
             patch_rebuild(patch, m, p, k, most, rng)
         elif q > 1:
             patch_shake(patch, m, q, k, most, 1 + below(rng, 4), rng)
-        patch_descend(patch, m, p, k, most)
+        patch_descend(patch, m, p, k, most, state)
         delta = patch_cost(patch, p) - cost
         same = p == q
         if same:

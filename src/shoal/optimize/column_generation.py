@@ -39,6 +39,8 @@ _CLIMBS = 2
 _COARSE, _FINE = 1e-2, 1e-6
 # Columns for each record that the master problem keeps when cuts begin.
 _KEEP = 6
+# Linear programmes of one relaxation at most; some dozens are common.
+_PRICINGS = 2000
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class ColumnGeneration:
                 return
             master.drop(np.flatnonzero(answer.cuts.price <= self.noise))
             x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
-            fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3)
+            fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3, state=self.state)
             have = set(master.cuts.each())
             fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
             if not len(fresh):
@@ -172,7 +174,18 @@ class ColumnGeneration:
                 return
             # The proof that follows needs time too, and column generation most.
             until = began + 0.1 * (turn + 1) * (self.limits.deadline - began)
-            duals = ascend(self.X, self.D, self.k, duals, self.upper, known, steps=100, until=until, over=self.over)
+            duals = ascend(
+                self.X,
+                self.D,
+                self.k,
+                duals,
+                self.upper,
+                known,
+                steps=100,
+                until=until,
+                over=self.over,
+                state=self.state,
+            )
             bound = self._prove(duals, no_cuts())
             if bound is None:
                 return
@@ -188,9 +201,9 @@ class ColumnGeneration:
         return labels
 
     def relax(self, accuracy: float) -> Relaxed | None:
-        """Price until value and bound of the relaxation agree to a relative accuracy; None out of time."""
+        """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""
         tolerance = _COARSE if self.latest is None else 1e-4
-        while True:
+        for _ in range(_PRICINGS):
             answer = self.master.solve(tolerance)
             if answer is None:
                 # Out of time: what the last duals are worth may still be told.
@@ -214,6 +227,7 @@ class ColumnGeneration:
                 return answer
             relative = apart / max(self.value, 1e-9 * self.upper)
             tolerance = float(np.clip(0.1 * relative, _FINE, _COARSE if fresh else 0.1 * tolerance))
+        return None
 
     def _price_exactly(self, answer: Relaxed) -> int | None:
         """Prove a bound, and add the groups that it found violated; None if there are too many to list."""
@@ -258,7 +272,7 @@ class ColumnGeneration:
         added = 0
         for size in sizes_that_matter(self.n, self.k, cuts)[:3]:
             pair_weights(self.D, self.X.shape[1], duals, cuts, size, self.W)
-            groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise), axis=1), axis=0)
+            groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise, self.state), axis=1), axis=0)
             added += self._add(Columns.of(self.X, groups), duals, cuts, short)
         return added
 

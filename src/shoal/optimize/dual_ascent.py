@@ -20,7 +20,8 @@ from shoal.kernels.compiling import kernel
 from shoal.measures import centroids
 from shoal.optimize.cuts import no_cuts
 from shoal.optimize.pricing import guess_groups, pair_weights
-from shoal.types import Floats, Ints
+from shoal.progress import STOP
+from shoal.types import Floats, Ints, State
 
 __all__ = ["ascend", "first_duals"]
 
@@ -89,6 +90,7 @@ def ascend(
     steps: int,
     until: float,
     over: Callable[[], bool],
+    state: State,
 ) -> Floats:
     """Return duals that are feasible as far as the heuristic can see, after so many steps or until the time is up.
 
@@ -106,6 +108,8 @@ def ascend(
         The steps to take, and the `time.monotonic` at which to stop earlier.
     over
         Whether to stop at once.
+    state
+        Shared progress; a stop is obeyed within a step.
     """
     n, d = X.shape
     W, short, slope = np.empty_like(D), np.empty(n), np.empty(n)
@@ -122,7 +126,10 @@ def ascend(
             break
         pair_weights(D, d, duals, none, k, W)
         place = first + turn % _MEMORY * n
-        memory[place : place + n] = guess_groups(W, k, np.inf)
+        guessed = guess_groups(W, k, np.inf, state)
+        if state[STOP]:
+            break
+        memory[place : place + n] = guessed
         _costs(D, memory[place : place + n], cost[place : place + n])
         held = first + min(turn + 1, _MEMORY) * n
         value = _estimate(duals, memory[:held], cost[:held], short, slope)

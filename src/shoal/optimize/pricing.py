@@ -165,7 +165,7 @@ def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State)
                     m -= 1
                     continue
                 visited += 1
-                if visited >= most:
+                if visited >= most or state[STOP]:
                     return sets[:found], room + 1, visited
                 if m + 1 == s:
                     if found == room:
@@ -244,9 +244,10 @@ def enumerate_groups(
 
 
 @kernel
-def guess_groups(W: Floats, size: int, limit: float) -> Ints:
+def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
     """Grow a group from each record by the smallest weights, improve it by exchanges, keep it if below the limit.
 
+    Asked to stop, it returns the groups of the records so far.
     The heuristic that goes before the enumeration: O(n² s) and a few O(n s) exchanges for each record.
     """
     n = len(W)
@@ -256,6 +257,8 @@ def guess_groups(W: Floats, size: int, limit: float) -> Ints:
     inside = np.zeros(n, dtype=np.bool_)
     chosen = np.empty(size, dtype=np.int64)
     for first in range(n):
+        if state[STOP]:
+            break
         for v in range(n):
             degree[v] = W[first, v]
             inside[v] = False

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from shoal.optimize.column_pool import ColumnPool, pool_groups, pool_open
 from shoal.optimize.neighbours import nearest
 from shoal.optimize.proof import PROVABLE, Attempt, prove, recombine
 from shoal.optimize.regions import split_groups
-from shoal.progress import DONE, STOP, fresh_state, publish
+from shoal.progress import DONE, STOP, fresh_state, publish, within
 from shoal.types import Floats, Ints, State
 
 __all__ = ["Budget", "search"]
@@ -90,10 +91,13 @@ def search(
         time_limit = SEARCH_SECONDS
     chosen_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     _compile(bound=bound)
-    run = _Search(X, k, state, chosen_seed, threads or os.cpu_count() or 1)
-    return run.with_bound(time_limit, steps) if bound else run.without(time_limit, steps)
+    # Each part looks at the clock between its steps; one that takes long is stopped.
+    with within(state, time_limit, n) as limited:
+        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1)
+        return run.with_bound(time_limit, steps) if bound else run.without(time_limit, steps)
 
 
+@cache
 def _compile(*, bound: bool) -> None:
     """Search a tiny table, so that compiling the kernels is not taken from the time given."""
     tiny = _Search(np.random.default_rng(0).normal(size=(12, 2)), 2, fresh_state(), 0, 1)

@@ -14,7 +14,8 @@ import numpy as np
 from shoal.kernels.compiling import kernel
 from shoal.optimize.columns import Columns
 from shoal.optimize.cuts import Cuts
-from shoal.types import Floats, Ints
+from shoal.progress import STOP
+from shoal.types import Floats, Ints, State
 
 __all__ = ["violated_cuts"]
 
@@ -37,6 +38,8 @@ KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
 _LINKS = 16
 # What a column that is not yet rounded up is worth to a growing cut.
 _PROMISE = 0.15
+# Exchanges for each place of a cut after which it is taken as it is; one or two are common.
+_EXCHANGES = 100
 
 
 @kernel
@@ -87,9 +90,17 @@ def _best(
 
 @kernel
 def _search(
-    x: Floats, first: Ints, column: Ints, links: Ints, starts: Ints, parts: Ints, whole: int, least: float
+    x: Floats,
+    first: Ints,
+    column: Ints,
+    links: Ints,
+    starts: Ints,
+    parts: Ints,
+    whole: int,
+    least: float,
+    state: State,
 ) -> tuple[Ints, Floats]:
-    """Return the records of the violated cuts of one kind, and by how much."""
+    """Return the records of the violated cuts of one kind, and by how much; asked to stop, those found so far."""
     r = len(parts)
     right = parts.sum() // whole
     found, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
@@ -97,6 +108,8 @@ def _search(
     weight, taken = np.zeros(len(x), dtype=np.int64), np.zeros(len(links), dtype=np.int64)
     chosen = np.empty(r, dtype=np.int64)
     for record, place in starts:
+        if state[STOP]:
+            break
         chosen[:] = -1
         chosen[place] = record
         taken[record] = 1
@@ -112,7 +125,9 @@ def _search(
                 chosen[a] = other
                 taken[other] = 1
         quiet, a = 0, 0
-        while quiet < r and chosen.min() >= 0:
+        for _ in range(_EXCHANGES * r):
+            if quiet == r or chosen.min() < 0:
+                break
             old = chosen[a]
             _put(old, -parts[a], first, column, weight)
             here = _gain(old, parts[a], whole, first, column, x, weight, 0.0)
@@ -152,14 +167,15 @@ def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
     return by_record.indptr.astype(np.int64), by_record.indices.astype(np.int64), links
 
 
-def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: int, each: int) -> Cuts:
+def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: int, each: int, state: State) -> Cuts:
     """Return violated cuts: of each kind up to `most`, the worst first, no record in more than `each` of them.
 
     Examples
     --------
+    >>> from shoal.progress import fresh_state
     >>> X = np.zeros((3, 1))
     >>> halves = Columns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
-    >>> violated_cuts(halves, np.full(3, 0.5), 3, least=0.1, most=9, each=1).each()
+    >>> violated_cuts(halves, np.full(3, 0.5), 3, least=0.1, most=9, each=1, state=fresh_state()).each()
     [((0, 1, 2), (1, 1, 1), 2)]
     """
     used = np.flatnonzero(x > 1e-4)
@@ -172,7 +188,7 @@ def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: in
     for parts, whole in KINDS:
         places = sorted({parts.index(p) for p in parts} | {len(parts) - 1})
         starts = np.array([(i, place) for i in open_ones for place in places], dtype=np.int64)
-        found, excess = _search(x, first, column, links, starts, np.array(parts), whole, least)
+        found, excess = _search(x, first, column, links, starts, np.array(parts), whole, least, state)
         times = np.zeros(n, dtype=np.int64)
         seen: set[tuple[tuple[int, int], ...]] = set()
         for at in np.argsort(-np.round(excess, 9), kind="stable"):
