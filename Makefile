@@ -8,7 +8,7 @@ BIN := .venv/bin
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
 	@echo "make test   set up and run the whole test suite"
-	@echo "make lint   set up, then ruff and mypy"
+	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
 
@@ -30,6 +30,7 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

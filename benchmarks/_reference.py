@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from shoal.measures import standardise
+from shoal.core.measures import standardise
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,8 +10,8 @@ import time
 from _reference import header, load
 
 import shoal
-from shoal.grouping import find_groups
-from shoal.measures import information_loss, sst
+from shoal.algorithms.partition import find_groups
+from shoal.core.measures import information_loss, sst
 
 PUBLISHED = {
     ("tarragona", 3): 14.46,

@@ -4,7 +4,7 @@ import argparse
 
 from _reference import header, load
 
-from shoal.grouping import find_groups
+from shoal.algorithms.partition import find_groups
 
 SUBSETS = (40, 20, 10, 5, 2)
 # (table, k, with Step 3) → (Step 5 loss, CPU s, Step 7 loss) for each s, as printed in Tables 1–4.

@@ -11,9 +11,9 @@ import numpy as np
 
 from shoal.algorithms.fixed import fixed
 from shoal.algorithms.univariate import univariate
-from shoal.measures import sse
-from shoal.progress import fresh_state
-from shoal.types import Floats
+from shoal.core.measures import sse
+from shoal.core.progress import fresh_state
+from shoal.core.types import Floats
 
 N = 1000
 TABLE_1 = {

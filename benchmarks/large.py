@@ -39,7 +39,7 @@ print(json.dumps({"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1
 METHOD = """
 import json, time, numpy as np
 from shoal.algorithms.registry import find
-from shoal.progress import fresh_state
+from shoal.core.progress import fresh_state
 blocks = np.random.default_rng(0).uniform(-1.7, 1.7, (40, 2441, 4))
 run = lambda X: find("mdav").run(X, 3, {}, seed=0, state=fresh_state())
 run(blocks[0])

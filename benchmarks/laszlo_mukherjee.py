@@ -21,8 +21,8 @@ import polars as pl
 
 import shoal
 from shoal.algorithms.mst import _cut, preorder
-from shoal.measures import canonical_labels, group_sizes, information_loss, sse, sst, standardise
-from shoal.types import Floats, Ints
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse, sst, standardise
+from shoal.core.types import Floats, Ints
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 CLUSTERS = 200

@@ -23,14 +23,14 @@ import polars as pl
 from matplotlib.figure import Figure
 from numba import njit
 
-from shoal.measures import sse
-from shoal.privacy.bounds import Bounds
+from shoal.core.measures import sse
+from shoal.core.types import Floats, Ints
 from shoal.privacy.budgets import split_budget
+from shoal.privacy.domains import Bounds
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import noisy_means
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 from shoal.privacy.ways import find_way
-from shoal.types import Floats, Ints
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))

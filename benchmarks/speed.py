@@ -22,8 +22,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from shoal.algorithms.registry import METHODS
-from shoal.measures import sse
-from shoal.types import Floats
+from shoal.core.measures import sse
+from shoal.core.types import Floats
 
 
 def seconds(work: Callable[[], object], repeat: int = 5) -> float:

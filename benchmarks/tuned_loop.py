@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.algorithms._pool import block_distances
-from shoal.types import Floats, Ints
+from shoal.core.types import Floats, Ints
+from shoal.kernels.pool import block_distances
 
 BLOCK = 256
 ORDER = {"nnan", "nsz", "reassoc"}

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.measures import standardise
+from shoal.core.measures import standardise
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}

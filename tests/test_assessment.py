@@ -10,9 +10,9 @@ import scipy.stats
 
 import shoal
 from shoal.assessment import risk, utility
+from shoal.core.errors import InputError
+from shoal.core.measures import standardise
 from shoal.demo import firms
-from shoal.errors import InputError
-from shoal.measures import standardise
 
 # Four records, two groups of two, worked by hand below.
 X = np.array([[1.0, 10.0], [3.0, 30.0], [7.0, 50.0], [9.0, 70.0]])
@@ -190,7 +190,7 @@ def test_linkage_equals_all_distances(masked):
     table, release = masked
     x = standardise(table.select("sales", "profit").to_numpy())
     y = np.column_stack([release.data["sales"].to_numpy(), release.data["profit"].to_numpy()])
-    scale = shoal.measures.scaling(table.select("sales", "profit").to_numpy())
+    scale = shoal.core.measures.scaling(table.select("sales", "profit").to_numpy())
     w = scale.apply(y)
     distances = ((w[:, None] - x[None]) ** 2).sum(axis=2)
     ties = distances <= distances.min(axis=1, keepdims=True) * (1 + 1e-9)

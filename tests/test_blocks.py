@@ -10,8 +10,8 @@ from shoal.blocks import blocking
 from shoal.blocks.blocking import Blocking, InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
-from shoal.errors import InputError
-from shoal.measures import canonical_labels, released_loss, standardise
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels, released_loss, standardise
 
 
 def uniform(n, d, seed=0):

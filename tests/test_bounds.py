@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from test_search import best_partition
 
 import shoal
-from shoal.errors import InputError
-from shoal.grouping import find_groups
-from shoal.measures import sse
-from shoal.optimize.bounds import lower_bound
-from shoal.optimize.columns import Columns
-from shoal.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
-from shoal.optimize.dual_ascent import ascend, first_duals
-from shoal.optimize.interior_point import centre
-from shoal.optimize.master import Interior, Simplex
-from shoal.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
-from shoal.optimize.separation import KINDS, violated_cuts
-from shoal.optimize.set_partitioning import choose
-from shoal.progress import STOP, fresh_state
+from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
+from shoal.algorithms.optimize.dual_ascent import ascend, first_duals
+from shoal.algorithms.optimize.interior_point import centre
+from shoal.algorithms.optimize.lower_bounds import lower_bound
+from shoal.algorithms.optimize.master import Interior, Simplex
+from shoal.algorithms.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
+from shoal.algorithms.optimize.separation import KINDS, violated_cuts
+from shoal.algorithms.optimize.set_partitioning import choose
+from shoal.algorithms.partition import find_groups
+from shoal.core.errors import InputError
+from shoal.core.measures import sse
+from shoal.core.progress import STOP, fresh_state
 
 LIMITS = {"room": 10**6, "most": 10**8}
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import shoal
-from shoal.errors import InputError, VerificationError
+from shoal.core.errors import InputError, VerificationError
 
 dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
 distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")

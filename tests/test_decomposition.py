@@ -5,11 +5,11 @@ import pytest
 from test_search import best_partition
 
 import shoal
-from shoal.grouping import find_groups
-from shoal.measures import canonical_labels, group_sizes, sse
-from shoal.optimize import decomposition as module
-from shoal.optimize.decomposition import divide
-from shoal.progress import STOP, fresh_state
+from shoal.algorithms.optimize import decomposition as module
+from shoal.algorithms.optimize.decomposition import divide
+from shoal.algorithms.partition import find_groups
+from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.progress import STOP, fresh_state
 
 
 @pytest.mark.parametrize("subsets", [1, 2, 7, 40, 1000])

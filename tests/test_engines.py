@@ -20,15 +20,15 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.cli import app
+from shoal.core.errors import FileError, InputError, VerificationError
+from shoal.core.measures import canonical_labels
+from shoal.core.memory import read_memory
+from shoal.core.progress import fresh_state
 from shoal.demo import firms
 from shoal.engines import local, workers
 from shoal.engines.local import is_beyond_memory
-from shoal.engines.memory import read_memory
 from shoal.engines.shuffle import Shuffle
 from shoal.engines.workers import Workers, WorkersError
-from shoal.errors import FileError, InputError, VerificationError
-from shoal.measures import canonical_labels
-from shoal.progress import fresh_state
 from shoal.tables.files import write_file
 
 COLUMNS = ["a", "b", "c"]

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import shoal
 from shoal import Microaggregator
-from shoal.errors import InputError
+from shoal.core.errors import InputError
 
 X = np.random.default_rng(0).lognormal(size=(60, 3))
 

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import feather, parquet
 
 import shoal
+from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
-from shoal.errors import FileError, InputError
 from shoal.tables.files import read_file, write_file, written_beside
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'

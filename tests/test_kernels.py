@@ -12,13 +12,15 @@ import pytest
 from conftest import ROOT
 from numba import config
 
-from shoal.kernels import caching, compiling
-from shoal.kernels.compiling import kernel
+from shoal.core import caching, compiling
+from shoal.core.compiling import kernel
 
 IN_CHECKOUT = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="not run from a checkout")
 SOURCES = caching.sources(caching.PACKAGE)
 ALL = {path.relative_to(caching.PACKAGE).as_posix(): path.read_bytes() for path in caching.PACKAGE.rglob("*.py")}
-USE_A_KERNEL = "import numpy as np; from shoal.measures import squared_errors; squared_errors(np.eye(2), np.eye(2))"
+USE_A_KERNEL = (
+    "import numpy as np; from shoal.core.measures import squared_errors; squared_errors(np.eye(2), np.eye(2))"
+)
 
 
 def run(code, package, **environment):
@@ -75,7 +77,7 @@ def test_an_upgrade_runs_the_new_kernels(tmp_path):
 
 
 def test_kernels_are_taken_from_the_cache(package):
-    count = "; from shoal.measures import squared_errors as used; print(*used.stats.cache_hits.values())"
+    count = "; from shoal.core.measures import squared_errors as used; print(*used.stats.cache_hits.values())"
     assert run(USE_A_KERNEL + count, package) == ""
     assert run(USE_A_KERNEL + count, package) == "1"
     assert [path.name for path in (package / "__pycache__").glob("kernels-*")] == [caching.name_folder(package)]
@@ -167,7 +169,7 @@ def test_options_reach_numba():
 
 def test_kernels_of_others_are_none_of_ours():
     """Their sources do not count here, so they have no cache of ours; and numba's settings are as they were."""
-    from shoal.measures import squared_errors
+    from shoal.core.measures import squared_errors
 
     before = config.CACHE_DIR
     assert kernel(lambda x: x).stats.cache_path is None

@@ -197,7 +197,7 @@ def test_a_cluster_is_never_taken_from_a_manifest(folder, monkeypatch):
         asked.append((keywords["engine"], keywords["scheduler"]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shoal.masking.mask", stop)
+    monkeypatch.setattr("shoal.masking.mask.mask", stop)
     for arguments in (["--engine", "dask"], ["--scheduler", "tcp://here:1"], ["--engine", "memory"]):
         shoal("mask", "--from-manifest", folder / "run.json", *arguments)
     assert asked == [("dask", None), ("dask", "tcp://here:1"), ("memory", None)]
@@ -225,7 +225,7 @@ def test_every_parameter_of_a_run_can_be_repeated():
     import inspect
 
     from shoal import mask
-    from shoal.manifest import PARAMETERS
+    from shoal.masking.manifest import PARAMETERS
 
     release = mask(firms(20), 3, columns=["sales"])
     keywords = set(inspect.signature(mask).parameters)

@@ -13,8 +13,8 @@ from polars.testing import assert_frame_equal
 
 import shoal
 from shoal.algorithms.registry import METHODS
+from shoal.core.errors import InputError, NotKAnonymousWarning
 from shoal.demo import firms
-from shoal.errors import InputError, NotKAnonymousWarning
 
 MONEY = ["sales", "wages", "assets"]
 

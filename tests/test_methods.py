@@ -9,8 +9,8 @@ from hypothesis.extra.numpy import arrays
 
 import shoal
 from shoal.algorithms.registry import METHODS, Option
-from shoal.errors import InputError
-from shoal.measures import canonical_labels, group_sizes, information_loss, sse
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 
 SLOW = {"mdav": slow.mdav, "diameter": slow.diameter, "centroid": slow.centroid}
 RECORDWISE = [name for name, method in METHODS.items() if method.whole_records]

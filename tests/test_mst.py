@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 import shoal
 from shoal.algorithms.mst import _cut
-from shoal.errors import InputError
-from shoal.measures import canonical_labels, group_sizes, information_loss, sse
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 
 METHODS = ("mst", "mst-d", "mst-c")
 

@@ -12,11 +12,11 @@ import shoal
 from shoal.algorithms._ordered import group_in_order
 from shoal.algorithms._tour import _improve, _move, _reverse, tour
 from shoal.algorithms.mst import preorder
+from shoal.algorithms.partition import find_groups
 from shoal.algorithms.path import _maximum_distance, _nearest_point_next
-from shoal.errors import InputError
-from shoal.grouping import find_groups
-from shoal.measures import canonical_labels, group_sizes, information_loss, sse
-from shoal.progress import STOP, fresh_state
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
+from shoal.core.progress import STOP, fresh_state
 
 ORDERS = [("projection", o) for o in ("component", "scores", "column", "best")]
 ORDERS += [("path", o) for o in ("tour", "nearest", "maximum", "best")]
@@ -232,7 +232,7 @@ def test_asked_to_stop_it_still_returns_groups(method, order):
 
 
 def test_a_stopped_tour_is_whole():
-    from shoal.algorithms._kdtree import build
+    from shoal.kernels.kdtree import build
 
     X = np.random.default_rng(10).normal(size=(50, 2))
     tree = build(X)

@@ -8,8 +8,8 @@ import slow
 import shoal
 from shoal.algorithms import _foresight, _pool, _scan
 from shoal.algorithms import mdav as mdav_module
-from shoal.measures import canonical_labels
-from shoal.progress import fresh_state
+from shoal.core.measures import canonical_labels
+from shoal.core.progress import fresh_state
 
 TABLES = {
     "smooth": lambda rng, n: rng.normal(size=(n, 3)),

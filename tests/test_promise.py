@@ -17,7 +17,7 @@ import pytest
 from conftest import reference_path
 
 import shoal
-from shoal.errors import InputError
+from shoal.core.errors import InputError
 
 ENGINES = ("memory", "local")
 

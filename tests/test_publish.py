@@ -13,10 +13,16 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.registry import METHODS
-from shoal.errors import DataBoundsWarning, InputError, PrivacyWarning, SeededNoiseWarning, UnprotectedColumnWarning
-from shoal.measures import sse
-from shoal.privacy.bounds import Bounds
+from shoal.core.errors import (
+    DataBoundsWarning,
+    InputError,
+    PrivacyWarning,
+    SeededNoiseWarning,
+    UnprotectedColumnWarning,
+)
+from shoal.core.measures import sse
 from shoal.privacy.budgets import split_budget
+from shoal.privacy.domains import Bounds
 from shoal.privacy.exploring import explore
 from shoal.privacy.groups import group_columns
 from shoal.privacy.ways import WAYS, find_way

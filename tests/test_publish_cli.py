@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from shoal.cli import app
 from shoal.cli.publish import read_bounds_options, read_budget
-from shoal.errors import InputError, ShoalError
+from shoal.core.errors import InputError, ShoalError
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMED = ["--bounds", "sales=0:100", "--bounds", "wages=0:300"]

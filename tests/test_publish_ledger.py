@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.errors import FileError, InputError, ShoalError
+from shoal.core.errors import FileError, InputError, ShoalError
 from shoal.privacy.ledger import BudgetExceededError, spend, spent
 
 TABLE = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
@@ -200,7 +200,7 @@ NESTED = pl.DataFrame({"x": [1.0, 2.0], "parts": [[1], [2]], "name of the firm":
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore::shoal.errors.UnprotectedColumnWarning")
+@pytest.mark.filterwarnings("ignore::shoal.core.errors.UnprotectedColumnWarning")
 def test_a_refusal_spends_nothing(tmp_path, monkeypatch, options, rule):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.csv").mkdir()

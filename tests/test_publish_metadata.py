@@ -10,7 +10,7 @@ import pytest
 from pyarrow import feather, parquet
 
 import shoal
-from shoal.errors import UnprotectedColumnWarning
+from shoal.core.errors import UnprotectedColumnWarning
 
 SECRET = "owned by ACME"
 BOUNDS = {"x": (0.0, 10.0)}

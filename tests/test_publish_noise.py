@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import shoal
-from shoal.errors import InputError, SeededNoiseWarning
+from shoal.core.errors import InputError, SeededNoiseWarning
 from shoal.privacy.laplace import check_grid, noisy_means
 
 

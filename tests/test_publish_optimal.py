@@ -8,8 +8,8 @@ import pytest
 from numba import njit
 
 from shoal.algorithms.registry import METHODS
-from shoal.errors import InputError
-from shoal.measures import sse
+from shoal.core.errors import InputError
+from shoal.core.measures import sse
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise, optimal_partition
 
 

@@ -7,8 +7,8 @@ from conftest import reference_path
 
 import shoal
 from shoal.algorithms.registry import METHODS
-from shoal.errors import DataBoundsWarning, SeededNoiseWarning
-from shoal.measures import sse, standardise
+from shoal.core.errors import DataBoundsWarning, SeededNoiseWarning
+from shoal.core.measures import sse, standardise
 from shoal.privacy.exploring import explore
 
 COLUMNS = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]

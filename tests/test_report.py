@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
-from shoal.errors import FileError, InputError
 from shoal.report.figures import short
 from shoal.report.protection import protected_bins
 

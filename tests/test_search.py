@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.errors import InputError
-from shoal.grouping import find_groups
-from shoal.measures import group_sizes, information_loss, sse
-from shoal.optimize import search as search_module
-from shoal.optimize._patch import (
+from shoal.algorithms.optimize import search as search_module
+from shoal.algorithms.optimize.annealing import anneal, groups_of
+from shoal.algorithms.optimize.column_pool import pool_groups, pool_keep, pool_open
+from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.patch import (
     patch_assign,
     patch_cost,
     patch_descend,
@@ -27,12 +27,12 @@ from shoal.optimize._patch import (
     patch_shake,
     patch_swap,
 )
-from shoal.optimize._random import below, seeded, uniform
-from shoal.optimize.annealing import anneal, groups_of
-from shoal.optimize.column_pool import pool_groups, pool_keep, pool_open
-from shoal.optimize.neighbours import nearest
-from shoal.optimize.regions import split_groups
-from shoal.progress import DONE, STOP, fresh_state, observe, publish, within
+from shoal.algorithms.optimize.random import below, seeded, uniform
+from shoal.algorithms.optimize.regions import split_groups
+from shoal.algorithms.partition import find_groups
+from shoal.core.errors import InputError
+from shoal.core.measures import group_sizes, information_loss, sse
+from shoal.core.progress import DONE, STOP, fresh_state, observe, publish, within
 
 
 def best_partition(X, k):
@@ -151,7 +151,7 @@ def test_tables_of_few_distinct_values_end():
     """In a process of its own: a search that does not end cannot be stopped."""
     program = """
 import numpy as np, shoal
-from shoal.measures import standardise
+from shoal.core.measures import standardise
 for values, n, seed in (1, 44, 0), (2, 94, 2), (4, 80, 1):
     X = standardise(np.random.default_rng(seed).integers(0, values + 1, size=(n, 3)).astype(float))
     shoal.partition(X, 2, "search", steps=3000, seed=0)

@@ -10,10 +10,10 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist, squareform
 
 import shoal
-from shoal.algorithms._kdtree import LEAF, NOBODY, build, neighbours
 from shoal.algorithms.spanning_tree import find_tree
-from shoal.errors import InputError
-from shoal.progress import STOP, fresh_state
+from shoal.core.errors import InputError
+from shoal.core.progress import STOP, fresh_state
+from shoal.kernels.kdtree import LEAF, NOBODY, build, neighbours
 
 ALGORITHMS = ("boruvka", "prim")
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.two_swap import _apply, _change, _Swaps, improve, lists_of, start_labels
-from shoal.measures import canonical_labels, centroids, group_sizes, information_loss, sse
-from shoal.progress import STOP, fresh_state
+from shoal.core.measures import canonical_labels, centroids, group_sizes, information_loss, sse
+from shoal.core.progress import STOP, fresh_state
 
 
 def random_partition(random, n, k):

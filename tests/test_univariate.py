@@ -8,10 +8,10 @@ import slow
 
 import shoal
 from shoal.algorithms import univariate as kernels
-from shoal.algorithms._sort import sort_values
 from shoal.algorithms.fixed import fixed
-from shoal.measures import group_sizes, sse
-from shoal.progress import fresh_state
+from shoal.core.measures import group_sizes, sse
+from shoal.core.progress import fresh_state
+from shoal.kernels.sort import sort_values
 
 PATHS = [kernels._plain_path, kernels._halving_path]
 

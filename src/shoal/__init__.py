@@ -8,12 +8,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shoal.core.version import __version__
+
 if TYPE_CHECKING:
+    from shoal.algorithms.optimize.certificate import verify_bound
+    from shoal.algorithms.partition import partition
     from shoal.algorithms.registry import methods
     from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
     from shoal.assessment.assess import assess
     from shoal.comparison import compare
-    from shoal.errors import (
+    from shoal.core.errors import (
         DataBoundsWarning,
         FileError,
         InputError,
@@ -25,14 +29,10 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from shoal.estimator import Microaggregator
-    from shoal.grouping import partition
-    from shoal.masking import mask
-    from shoal.optimize.certificate import verify_bound
+    from shoal.masking.mask import mask
+    from shoal.masking.release import Release
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
-    from shoal.release import Release
-
-__version__ = "0.1.1"
 
 __all__ = [
     "DataBoundsWarning",
@@ -48,6 +48,7 @@ __all__ = [
     "SpanningTree",
     "UnprotectedColumnWarning",
     "VerificationError",
+    "__version__",
     "assess",
     "compare",
     "mask",
@@ -61,23 +62,23 @@ __all__ = [
 _HOMES = {
     "Microaggregator": "shoal.estimator",
     "Publication": "shoal.privacy.publication",
-    "Release": "shoal.release",
+    "Release": "shoal.masking.release",
     "assess": "shoal.assessment.assess",
     "compare": "shoal.comparison",
-    "mask": "shoal.masking",
+    "mask": "shoal.masking.mask",
     "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",
-    "partition": "shoal.grouping",
+    "partition": "shoal.algorithms.partition",
     "spanning_tree": "shoal.algorithms.spanning_tree",
     "publish": "shoal.privacy.publishing",
-    "verify_bound": "shoal.optimize.certificate",
+    "verify_bound": "shoal.algorithms.optimize.certificate",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'shoal' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES.get(name, "shoal.errors")), name)
+    value = getattr(import_module(_HOMES.get(name, "shoal.core.errors")), name)
     globals()[name] = value
     return value
 

@@ -15,17 +15,17 @@ import numpy as np
 from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import METHODS, Method, find
 from shoal.assessment.risk import linkage
-from shoal.display import aligned, html_table
-from shoal.errors import InputError
-from shoal.grouping import check_k
-from shoal.measures import group_sizes, released_loss, scaling
-from shoal.partitioning import aggregate_groups, group_cells
-from shoal.planning import MISSING, Missing, Plan, check_choice, choose_masked, plan_records
-from shoal.progress import DONE, STOP, watch, within
+from shoal.core.checks import check_k
+from shoal.core.display import aligned, html_table, write_report
+from shoal.core.errors import InputError
+from shoal.core.measures import group_sizes, released_loss, scaling
+from shoal.core.progress import DONE, STOP, watch, within
+from shoal.core.types import Floats, Ints, State
+from shoal.masking.grouping import aggregate_groups, group_cells
+from shoal.masking.plan import MISSING, Missing, Plan, check_choice, choose_masked, plan_records
+from shoal.masking.verification import identical_records, verify
 from shoal.tables.choosing import as_names, open_data
 from shoal.tables.frames import Name, codes_of, strata_of
-from shoal.types import Floats, Ints, State
-from shoal.verification import identical_records, verify
 
 if TYPE_CHECKING:
     import polars as pl
@@ -135,9 +135,7 @@ class Comparison:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the comparison as one self-contained HTML page."""
-        from shoal.report.pages import comparison_page, write_page
-
-        return write_page(comparison_page(self), path)
+        return write_report("pages:comparison_page", path, self)
 
     def __str__(self) -> str:
         lines = [aligned(self.cells())]

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from shoal.grouping import find_groups
-from shoal.measures import centroids, group_sizes, information_loss, scaling
-from shoal.types import Floats, Ints
-from shoal.verification import verify
+from shoal.algorithms.partition import find_groups
+from shoal.core.measures import centroids, group_sizes, information_loss, scaling
+from shoal.core.types import Floats, Ints
+from shoal.masking.verification import verify
 
 __all__ = ["Microaggregator"]
 
@@ -88,7 +88,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Not used.
         """
         from shoal.algorithms.registry import choose, find
-        from shoal.errors import InputError
+        from shoal.core.errors import InputError
 
         records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if not find(choose(self.method, records.shape[1])).whole_records:

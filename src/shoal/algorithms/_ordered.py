@@ -13,10 +13,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from shoal.algorithms.univariate import labels_of_path
-from shoal.kernels.compiling import kernel
-from shoal.measures import sse
-from shoal.progress import STOP
-from shoal.types import Floats, Ints, State
+from shoal.core.compiling import kernel
+from shoal.core.measures import sse
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
 
 __all__ = ["best_of_orders", "group_in_order"]
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.algorithms._kdtree import KdTree, build, neighbours
-from shoal.algorithms._pool import squared_distance
 from shoal.algorithms.mst import preorder
 from shoal.algorithms.spanning_tree import distinct, find_tree
-from shoal.kernels.compiling import kernel
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
+from shoal.core.compiling import kernel
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.kdtree import KdTree, build, neighbours
+from shoal.kernels.pool import squared_distance
 
 __all__ = ["tour"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.algorithms._gather import Lot, gather, lot_new, place_leftovers
-from shoal.algorithms._pool import Pool, pool_farthest_from_centroid, pool_new, pool_tidy, pool_untidy
-from shoal.kernels.compiling import kernel
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
+from shoal.core.compiling import kernel
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.gather import Lot, gather, lot_new, place_leftovers
+from shoal.kernels.pool import Pool, pool_farthest_from_centroid, pool_new, pool_tidy, pool_untidy
 
 __all__ = ["centroid"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.registry import Method
-from shoal.types import Floats
+from shoal.core.types import Floats
 
 __all__ = ["PROBE", "exponent", "predicted_seconds"]
 

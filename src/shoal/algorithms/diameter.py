@@ -15,8 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms._gather import Lot, gather, lot_new, place_leftovers
-from shoal.algorithms._pool import (
+from shoal.core.compiling import kernel
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.gather import Lot, gather, lot_new, place_leftovers
+from shoal.kernels.pool import (
     Pool,
     pool_centroid,
     pool_farthest,
@@ -25,9 +28,6 @@ from shoal.algorithms._pool import (
     pool_untidy,
     squared_distance,
 )
-from shoal.kernels.compiling import kernel
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
 
 __all__ = ["Diameters", "diameter", "diameters_new", "most_distant"]
 

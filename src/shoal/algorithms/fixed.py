@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.types import Floats, Ints, State
+from shoal.core.types import Floats, Ints, State
 
 __all__ = ["fixed"]
 

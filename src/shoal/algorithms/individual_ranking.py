@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.algorithms.fixed import fixed
 from shoal.algorithms.univariate import univariate
-from shoal.types import Floats, Ints, State
+from shoal.core.types import Floats, Ints, State
 
 __all__ = ["individual_ranking"]
 

@@ -12,8 +12,11 @@ import os
 
 import numpy as np
 
-from shoal.algorithms._foresight import ROWS, TURNS, USED, Foresight, Seer, take_listed
-from shoal.algorithms._pool import (
+from shoal.core.compiling import kernel
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.foresight import ROWS, TURNS, USED, Foresight, Seer, take_listed
+from shoal.kernels.pool import (
     GREAT,
     LAST,
     SCANNED,
@@ -26,10 +29,7 @@ from shoal.algorithms._pool import (
     pool_tidy,
     pool_untidy,
 )
-from shoal.algorithms._scan import Scan, scan_farthest, scan_look, scan_nearest, scan_new, scan_remove
-from shoal.kernels.compiling import kernel
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
+from shoal.kernels.scan import Scan, scan_farthest, scan_look, scan_nearest, scan_new, scan_remove
 
 __all__ = ["mdav"]
 

@@ -17,11 +17,11 @@ import numpy as np
 from shoal.algorithms.centroid import centroid
 from shoal.algorithms.diameter import diameter
 from shoal.algorithms.spanning_tree import Algorithm, SpanningTree, find_tree
-from shoal.errors import InputError
-from shoal.kernels.compiling import kernel
-from shoal.measures import group_sizes
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
+from shoal.core.compiling import kernel
+from shoal.core.errors import InputError
+from shoal.core.measures import group_sizes
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
 
 __all__ = ["mst", "mst_c", "mst_d", "preorder"]
 

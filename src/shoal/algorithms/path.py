@@ -12,9 +12,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shoal.algorithms._gather import Lot, gather, lot_new
 from shoal.algorithms._ordered import best_of_orders
-from shoal.algorithms._pool import (
+from shoal.algorithms._tour import tour
+from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
+from shoal.algorithms.registry import Outcome
+from shoal.core.compiling import kernel
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.gather import Lot, gather, lot_new
+from shoal.kernels.pool import (
     Pool,
     pool_farthest_from_centroid,
     pool_nearest,
@@ -22,12 +28,6 @@ from shoal.algorithms._pool import (
     pool_remove,
     squared_distance,
 )
-from shoal.algorithms._tour import tour
-from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
-from shoal.algorithms.registry import Outcome
-from shoal.kernels.compiling import kernel
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
 
 __all__ = ["path"]
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from shoal.algorithms._ordered import best_of_orders
-from shoal.algorithms._sort import sort_values
 from shoal.algorithms.registry import Outcome
-from shoal.errors import InputError
-from shoal.measures import standardise
-from shoal.progress import STOP
-from shoal.types import Floats, Ints, State
+from shoal.core.errors import InputError
+from shoal.core.measures import standardise
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.sort import sort_values
 
 __all__ = ["projection"]
 

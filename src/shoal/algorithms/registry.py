@@ -2,7 +2,7 @@
 
 A method is a function ``f(X, k, *, state, **options)`` in a file of its own: records in, labels out. It gets a
 C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and
-returns early when asked to (`shoal.progress`). Modules are imported on first use, so that looking at the list
+returns early when asked to (`shoal.core.progress`). Modules are imported on first use, so that looking at the list
 costs nothing.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from shoal.errors import InputError, closest
-from shoal.progress import fresh_state
+from shoal.core.errors import InputError, closest
+from shoal.core.progress import fresh_state
 
 if TYPE_CHECKING:
-    from shoal.types import Floats, Ints, State
+    from shoal.core.types import Floats, Ints, State
 
 __all__ = [
     "AUTO",
@@ -357,7 +357,7 @@ _ENTRIES = (
         summary="two-swap, then column generation in subsets, then two-swap",
         paper="Castro, Gentile and Spagnolo-Arrizabalaga 2022",
         cost="O(d n²), and up to subset_limit for each subset, time_limit in all",
-        function="shoal.optimize.decomposition:decomposition",
+        function="shoal.algorithms.optimize.decomposition:decomposition",
         sizes="variable",
         below_2k=False,
         options=(
@@ -372,7 +372,7 @@ _ENTRIES = (
         summary="the least loss there is within a time limit; with a proven bound on request",
         paper="shoal",
         cost="O(n (d + k)) memory, O(n²) with bound; the time that is given",
-        function="shoal.optimize.search:search",
+        function="shoal.algorithms.optimize.search:search",
         sizes="variable",
         options=(
             Option("time_limit", float, None, "seconds to search; 60 if no steps are given either", minimum=0.0),

@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms._boruvka import boruvka
-from shoal.algorithms._prim import prim
-from shoal.kernels.compiling import kernel
-from shoal.progress import STOP, fresh_state
-from shoal.types import Floats, Ints, State
+from shoal.core.compiling import kernel
+from shoal.core.progress import STOP, fresh_state
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.boruvka import boruvka
+from shoal.kernels.prim import prim
 
 __all__ = ["SpanningTree", "distinct", "find_tree", "spanning_tree"]
 
@@ -87,7 +87,7 @@ def spanning_tree(X: ArrayLike, algorithm: Algorithm = "auto", threads: int | No
     >>> [shoal.partition(values, k, method="mst", tree=tree).tolist() for k in (2, 3)]
     [[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]
     """
-    from shoal.grouping import as_records
+    from shoal.core.checks import as_records
 
     return find_tree(as_records(X), algorithm, threads, fresh_state())
 

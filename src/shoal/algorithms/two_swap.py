@@ -6,7 +6,7 @@ group g, c_g its size and D_ij the squared distance of two records. Swapping i o
 
     e_ja − e_ia + e_ib − e_jb − D_ij (1/c_a + 1/c_b),
 
-for Σ_{j∈g} D_ij = c_g e_ig + SSE_g, put into the change written with pair sums (`shoal.optimize._patch`).
+for Σ_{j∈g} D_ij = c_g e_ig + SSE_g, put into the change written with pair sums (`optimize.patch`).
 
 * ``steepest`` is the paper's: the best of all swaps, again and again. The best partner of every record is kept,
   and only those that a swap can have changed are searched again: O(d n²) once, then O(d n k) and the few records
@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.registry import Outcome, find
-from shoal.kernels.compiling import kernel
-from shoal.measures import canonical_labels, centroids, group_sizes, sse
-from shoal.optimize.neighbours import nearest
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
+from shoal.core.compiling import kernel
+from shoal.core.measures import canonical_labels, centroids, group_sizes, sse
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
 
 __all__ = ["improve", "start_labels", "two_swap"]
 
@@ -73,7 +73,7 @@ def improve(X: Floats, labels: Ints, *, variant: str = "steepest", state: State)
 
     Examples
     --------
-    >>> from shoal.progress import fresh_state
+    >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [9.0], [1.0], [8.0]])
     >>> improve(X, np.array([0, 0, 1, 1]), state=fresh_state()).tolist()
     [1, 0, 1, 0]

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.algorithms._sort import sort_values
-from shoal.kernels.compiling import kernel
-from shoal.types import Floats, Ints, State
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.sort import sort_values
 
 __all__ = ["labels_of_path", "univariate"]
 

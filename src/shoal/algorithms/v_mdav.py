@@ -13,8 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms._gather import place_leftovers
-from shoal.algorithms._pool import (
+from shoal.algorithms.registry import Outcome
+from shoal.core.compiling import kernel
+from shoal.core.measures import sse
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.gather import place_leftovers
+from shoal.kernels.pool import (
     Pool,
     pool_centroid,
     pool_farthest,
@@ -24,11 +29,6 @@ from shoal.algorithms._pool import (
     pool_tidy,
     pool_untidy,
 )
-from shoal.algorithms.registry import Outcome
-from shoal.kernels.compiling import kernel
-from shoal.measures import sse
-from shoal.progress import DONE, STOP
-from shoal.types import Floats, Ints, State
 
 __all__ = ["GAMMAS", "v_mdav"]
 

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from shoal.measures import group_sizes, scaling
+from shoal.core.measures import group_sizes, scaling
+from shoal.core.types import Bools, Floats, Ints
+from shoal.masking.verification import identical_records
 from shoal.tables.frames import Name
-from shoal.types import Bools, Floats, Ints
-from shoal.verification import identical_records
 
 __all__ = [
     "Anonymity",

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.measures import released_loss, scaling, standardise
+from shoal.core.measures import released_loss, scaling, standardise
+from shoal.core.types import Floats
 from shoal.tables.frames import Name
-from shoal.types import Floats
 
 __all__ = [
     "LEVELS",

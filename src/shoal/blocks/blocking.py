@@ -31,10 +31,10 @@ from shoal.blocks.tree import (
     locate,
     plant,
 )
-from shoal.errors import InputError
-from shoal.kernels.compiling import kernel
-from shoal.measures import Scaling
-from shoal.types import Floats, Ints
+from shoal.core.compiling import kernel
+from shoal.core.errors import InputError
+from shoal.core.measures import Scaling
+from shoal.core.types import Floats, Ints
 
 __all__ = [
     "AUTOMATIC",

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.algorithms._pool import Pool, pool_nearest, pool_new
 from shoal.blocks.quantising import Frame, quantise_record
-from shoal.kernels.compiling import kernel
-from shoal.types import Floats, Ints
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+from shoal.kernels.pool import Pool, pool_nearest, pool_new
 
 __all__ = ["fuse", "leaf_sums"]
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.compiling import kernel
-from shoal.measures import Scaling
-from shoal.types import Floats, Ints
+from shoal.core.compiling import kernel
+from shoal.core.measures import Scaling
+from shoal.core.types import Floats, Ints
 
 __all__ = ["BITS", "Cells", "Frame", "bounds", "frame_of", "moments", "quantise", "quantise_record", "scaling_of"]
 

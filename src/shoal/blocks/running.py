@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.registry import SEARCH_SECONDS, Method
-from shoal.progress import STOP
-from shoal.types import Floats, Ints, State
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
 
 __all__ = ["group_blocks", "share_options"]
 
@@ -73,7 +73,7 @@ def group_blocks(
     records
         All records that share a time limit or a number of steps.
     state
-        See `shoal.progress`.
+        See `shoal.core.progress`.
     workers
         Threads that take blocks; they never change the groups.
     parallel

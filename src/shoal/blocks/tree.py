@@ -22,8 +22,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from shoal.blocks.quantising import BITS, Cells, Frame, quantise, quantise_record
-from shoal.kernels.compiling import kernel
-from shoal.types import Floats, Ints
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
 
 __all__ = [
     "SPLITS",

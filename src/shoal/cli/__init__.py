@@ -19,7 +19,7 @@ from shoal.cli.demo import demo
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
 from shoal.cli.publish import publish
-from shoal.errors import ShoalError
+from shoal.core.errors import ShoalError
 from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
@@ -58,7 +58,7 @@ for _command in (mask, publish, assess, compare, methods, demo):
 @app.callback(invoke_without_command=True)
 def _options(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
     if version:
-        from shoal import __version__
+        from shoal.core.version import __version__
 
         typer.echo(f"shoal {__version__}")
         raise typer.Exit

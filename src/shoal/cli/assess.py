@@ -37,7 +37,7 @@ def assess(
     Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
     """
     from shoal.assessment.assess import assess as assess_tables
-    from shoal.errors import VerificationError
+    from shoal.core.errors import VerificationError
     from shoal.tables.files import read_file
     from shoal.tables.frames import open_table
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.errors import InputError
+from shoal.core.errors import InputError
 
 __all__ = ["compare", "read_sizes"]
 

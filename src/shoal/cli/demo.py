@@ -15,10 +15,10 @@ def demo(
 ) -> None:
     """Make a table of 3,000 firms that do not exist, mask it, and say where the files are."""
     from shoal.cli.mask import print_release
+    from shoal.core.errors import FileError
     from shoal.demo import firms
-    from shoal.errors import FileError
-    from shoal.manifest import write_manifest
-    from shoal.masking import mask
+    from shoal.masking.manifest import write_manifest
+    from shoal.masking.mask import mask
     from shoal.tables.files import write_file
     from shoal.tables.outputs import moved_together
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.algorithms.registry import AUTO, METHODS, check_options
-from shoal.errors import InputError
+from shoal.core.errors import InputError
 
 if TYPE_CHECKING:
-    from shoal.release import Release
+    from shoal.masking.release import Release
 
 __all__ = ["mask", "print_release", "read_pairs"]
 
@@ -81,7 +81,7 @@ def mask(
     """
     recorded, parameters = None, dict[str, Any]()
     if from_manifest is not None:
-        from shoal.manifest import read_manifest
+        from shoal.masking.manifest import read_manifest
 
         _refuse_beside_manifest(context)
         recorded = read_manifest(from_manifest)
@@ -118,8 +118,8 @@ def mask(
             **options,
         }
 
-    from shoal.manifest import check_extras, write_manifest
-    from shoal.masking import mask as mask_table
+    from shoal.masking.manifest import check_extras, write_manifest
+    from shoal.masking.mask import mask as mask_table
     from shoal.tables.outputs import moved_together
 
     check_extras(source, output, labels=labels, manifest=manifest, report=report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.errors import InputError
+from shoal.core.errors import InputError
 from shoal.privacy.ways import WAYS
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def publish(
     if output is None:
         raise typer.BadParameter("say where the released table goes, e.g. -o released.csv", param_hint="-o")
 
-    from shoal.manifest import check_extras
-    from shoal.privacy.manifest import write_publication_manifest
+    from shoal.masking.manifest import check_extras
     from shoal.privacy.publishing import publish as publish_table
+    from shoal.privacy.record import write_publication_manifest
 
     check_extras(source, output, labels=None, manifest=manifest, report=report)
     if ledger is not None:

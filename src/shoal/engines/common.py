@@ -11,15 +11,15 @@ import polars as pl
 
 from shoal.algorithms.registry import find
 from shoal.blocks.blocking import BLOCK, Blocking, Blocks, Extent, choose_blocking
+from shoal.core.checks import check_k
+from shoal.core.errors import InputError
+from shoal.core.types import Ints
 from shoal.engines.request import Job, Request
-from shoal.engines.sources import Source
 from shoal.engines.tasks import Bucket, Kind, Spelling, Staged
-from shoal.errors import InputError
-from shoal.grouping import check_k
-from shoal.release import Release
+from shoal.masking.release import Release
 from shoal.tables.csv_files import one_spelling, parse_numbers
 from shoal.tables.frames import Stratum, check_name
-from shoal.types import Ints
+from shoal.tables.sources import Source
 
 __all__ = [
     "buckets_of",

@@ -20,6 +20,10 @@ import numpy as np
 import polars as pl
 
 from shoal.blocks.blocking import Blocks, assign, find_blocks
+from shoal.core.checks import check_k
+from shoal.core.errors import InputError
+from shoal.core.measures import Scaling, group_sizes
+from shoal.core.types import Floats, Ints
 from shoal.engines.common import (
     buckets_of,
     check_staged,
@@ -33,7 +37,6 @@ from shoal.engines.common import (
 )
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import sort_by_target
-from shoal.engines.sources import Source, find_paths, open_source
 from shoal.engines.tasks import (
     Bucket,
     Kind,
@@ -45,14 +48,11 @@ from shoal.engines.tasks import (
     put_back,
     read_numbers,
 )
-from shoal.errors import InputError
-from shoal.grouping import check_k
-from shoal.measures import Scaling, group_sizes
-from shoal.release import Release
+from shoal.masking.release import Release
+from shoal.masking.verification import Words, check_sizes, count_unique, number_words, row_hashes, words_of
 from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
 from shoal.tables.metadata import without_metadata
-from shoal.types import Floats, Ints
-from shoal.verification import Words, check_sizes, count_unique, number_words, row_hashes, words_of
+from shoal.tables.sources import Source, find_paths, open_source
 
 __all__ = ["is_dask", "mask_dask", "mask_paths"]
 

@@ -25,6 +25,11 @@ import numpy as np
 import polars as pl
 
 from shoal.blocks.blocking import Blocks, find_blocks
+from shoal.core.checks import check_k
+from shoal.core.errors import FileError, InputError, VerificationError
+from shoal.core.memory import available_memory, peak_bytes, read_memory
+from shoal.core.progress import watch
+from shoal.core.types import Ints, State
 from shoal.engines.common import (
     buckets_of,
     check_staged,
@@ -37,10 +42,8 @@ from shoal.engines.common import (
     read_rule,
     summarise,
 )
-from shoal.engines.memory import available_memory, peak_bytes, read_memory
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import Places, Shuffle
-from shoal.engines.sources import find_paths, open_source, record_bytes, stored_bytes
 from shoal.engines.tasks import (
     Bucket,
     Kind,
@@ -56,13 +59,10 @@ from shoal.engines.tasks import (
     warm,
 )
 from shoal.engines.workers import Nursery, Workers
-from shoal.errors import FileError, InputError, VerificationError
-from shoal.grouping import check_k
-from shoal.progress import watch
-from shoal.release import Release
+from shoal.masking.release import Release
 from shoal.tables.files import CSV, PARQUET, check_target
 from shoal.tables.outputs import Outputs, folder_beside, moved_together
-from shoal.types import Ints, State
+from shoal.tables.sources import find_paths, open_source, record_bytes, stored_bytes
 
 __all__ = ["is_beyond_memory", "mask_files"]
 

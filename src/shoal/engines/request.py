@@ -8,11 +8,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from shoal.aggregation import Aggregate
 from shoal.algorithms.registry import choose, find
-from shoal.engines.sources import Source
-from shoal.errors import InputError
+from shoal.core.errors import InputError
+from shoal.masking.aggregation import Aggregate
 from shoal.tables.frames import Name
+from shoal.tables.sources import Source
 
 __all__ = ["Job", "Request"]
 

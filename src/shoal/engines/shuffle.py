@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.compiling import kernel
-from shoal.types import Ints
+from shoal.core.compiling import kernel
+from shoal.core.types import Ints
 
 __all__ = ["Places", "Shuffle", "put_rows", "sort_by_target", "write_array"]
 

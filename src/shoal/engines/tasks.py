@@ -13,24 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from shoal.aggregation import group_values
 from shoal.algorithms.registry import find
 from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusing import leaf_sums
 from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks
+from shoal.core.compiling import kernel
+from shoal.core.errors import InputError, VerificationError
+from shoal.core.measures import Scaling, group_sizes, squared_errors
+from shoal.core.progress import fresh_state
+from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.request import Job, Request
 from shoal.engines.shuffle import Places, Shuffle, put_rows, sort_by_target, write_array
-from shoal.engines.sources import Source, column_types, read_schema
-from shoal.errors import InputError, VerificationError
-from shoal.kernels.compiling import kernel
-from shoal.measures import Scaling, group_sizes, squared_errors
-from shoal.progress import fresh_state
-from shoal.tables.csv_files import Dialect, csv_text
-from shoal.tables.frames import is_whole, round_to
-from shoal.tables.metadata import without_metadata
-from shoal.types import Bools, Floats, Ints
-from shoal.verification import (
+from shoal.masking.aggregation import group_values
+from shoal.masking.verification import (
     Words,
     cell_words,
     check_sizes,
@@ -40,6 +36,10 @@ from shoal.verification import (
     row_hashes,
     words_of,
 )
+from shoal.tables.csv_files import Dialect, csv_text
+from shoal.tables.frames import is_whole, round_to
+from shoal.tables.metadata import without_metadata
+from shoal.tables.sources import Source, column_types, read_schema
 
 __all__ = [
     "Bucket",

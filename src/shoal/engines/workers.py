@@ -22,13 +22,13 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from shoal.engines.memory import peak_bytes
+from shoal.core.errors import ShoalError
+from shoal.core.memory import peak_bytes
+from shoal.core.progress import DONE, STOP
 from shoal.engines.worker import fork
-from shoal.errors import ShoalError
-from shoal.progress import DONE, STOP
 
 if TYPE_CHECKING:
-    from shoal.types import State
+    from shoal.core.types import State
 
 __all__ = ["Nursery", "Workers", "WorkersError", "hatch"]
 

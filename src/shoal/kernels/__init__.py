@@ -1,1 +1,1 @@
-"""Kernels: functions that are compiled to machine code."""
+"""Compiled functions that know arrays only: trees, pools, scans, sorts. They trust what they are given."""

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from shoal.errors import InputError
+from shoal.core.errors import InputError
+from shoal.core.types import Floats
 from shoal.tables.frames import Name, check_name
-from shoal.types import Floats
 
 __all__ = ["BUDGETS", "Budget", "check_epsilon", "split_budget"]
 

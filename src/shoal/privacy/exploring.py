@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from shoal.errors import InputError
-from shoal.privacy.bounds import BoundsGiven
+from shoal.core.errors import InputError
+from shoal.core.types import Floats
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
+from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
@@ -24,7 +25,6 @@ from shoal.privacy.ways import WAYS, find_way
 from shoal.tables.choosing import as_names
 from shoal.tables.files import check_target, written_beside
 from shoal.tables.frames import Name
-from shoal.types import Floats
 
 __all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
 

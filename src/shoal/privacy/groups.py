@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.algorithms._sort import sort_values
 from shoal.algorithms.registry import find
-from shoal.measures import canonical_labels, centroids, group_sizes, standardise
-from shoal.privacy.bounds import Bounds
+from shoal.core.measures import canonical_labels, centroids, group_sizes, standardise
+from shoal.core.progress import watch
+from shoal.core.types import Floats, Ints
+from shoal.kernels.sort import sort_values
+from shoal.privacy.domains import Bounds
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
 from shoal.privacy.ways import Way
-from shoal.progress import watch
-from shoal.types import Floats, Ints
 
 __all__ = ["Grouping", "group_columns"]
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.errors import InputError
-from shoal.types import Floats, Ints
+from shoal.core.errors import InputError
+from shoal.core.types import Floats, Ints
 
 __all__ = ["check_grid", "check_grids", "noisy_means"]
 

@@ -18,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from shoal.errors import FileError, InputError
+from shoal.core.errors import FileError, InputError
 from shoal.privacy.budgets import check_epsilon
 from shoal.tables.files import check_target, written_beside
 

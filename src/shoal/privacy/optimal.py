@@ -23,12 +23,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms._sort import sort_values
 from shoal.algorithms.univariate import labels_of_path
-from shoal.errors import InputError
-from shoal.kernels.compiling import kernel
+from shoal.core.compiling import kernel
+from shoal.core.errors import InputError
+from shoal.core.types import Floats, Ints
+from shoal.kernels.sort import sort_values
 from shoal.privacy._double_double import exact_quotient, exact_square, exact_sum
-from shoal.types import Floats, Ints
 
 __all__ = ["laplace_noise", "optimal_for_noise", "optimal_partition"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from shoal.errors import InputError
-from shoal.privacy.bounds import Bounds, BoundsGiven, read_bounds
+from shoal.core.errors import InputError
+from shoal.core.types import Floats, Ints
+from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.ways import Way
 from shoal.tables.choosing import as_names, choose_columns, open_data
 from shoal.tables.files import Source
 from shoal.tables.frames import Name, Table, check_name
-from shoal.types import Floats, Ints
 
 __all__ = ["Prepared", "check_group_size", "column_sets", "prepare"]
 

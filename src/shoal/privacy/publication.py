@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from shoal.display import html_table
+from shoal.core.display import html_table, write_report
+from shoal.core.types import Ints
 from shoal.tables.frames import Name
-from shoal.types import Ints
 
 __all__ = ["Publication"]
 
@@ -97,10 +97,7 @@ class Publication:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a report as one HTML file that may go along with the data, and return its path."""
-        from shoal.report.pages import write_page
-        from shoal.report.publication import publication_page
-
-        return write_page(publication_page(self), path)
+        return write_report("publication:publication_page", path, self)
 
     def _terms(self, name: Name) -> str:
         """Say what holds for a column; a domain that was read from the data would tell its maximum."""

@@ -18,9 +18,10 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from shoal.errors import FileError, InputError, SeededNoiseWarning, ShoalError, UnprotectedColumnWarning
-from shoal.privacy.bounds import BoundsGiven
+from shoal.core.errors import FileError, InputError, SeededNoiseWarning, ShoalError, UnprotectedColumnWarning
+from shoal.core.types import Floats, Ints
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
+from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.guarantee import guarantee
 from shoal.privacy.laplace import check_grid, check_grids, noisy_means
@@ -33,7 +34,6 @@ from shoal.tables.csv_files import CsvFile
 from shoal.tables.files import Source, folder_beside, write_file
 from shoal.tables.frames import Name, check_name, open_table
 from shoal.tables.metadata import without_metadata
-from shoal.types import Floats, Ints
 
 __all__ = ["publish"]
 

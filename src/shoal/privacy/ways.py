@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from shoal.errors import InputError, closest
+from shoal.core.errors import InputError, closest
 
 __all__ = ["WAYS", "Way", "find_way"]
 

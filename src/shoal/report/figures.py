@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.assessment.utility import Pair
+from shoal.core.types import Ints
 from shoal.report.protection import Bins
-from shoal.types import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,22 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from shoal import __version__
 from shoal.algorithms.registry import find
 from shoal.assessment.assess import Assessment, assess_arrays
 from shoal.assessment.risk import LINKED_RECORDS
 from shoal.comparison import Comparison, Trial, pareto, run_trial
-from shoal.errors import InputError
-from shoal.manifest import as_json, described, versions
-from shoal.measures import scaling
-from shoal.progress import fresh_state
-from shoal.release import Release
+from shoal.core.errors import InputError
+from shoal.core.measures import scaling
+from shoal.core.progress import fresh_state
+from shoal.core.types import Floats, Ints
+from shoal.core.version import __version__
+from shoal.masking.manifest import as_json, described, versions
+from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.sections import Section
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import codes_of, open_table, strata_of
 from shoal.tables.outputs import written_beside, written_path
-from shoal.types import Floats, Ints
 
 __all__ = ["Page", "comparison_page", "release_page", "write_page"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.types import Floats, Ints
+from shoal.core.types import Floats, Ints
 
 __all__ = ["Bins", "coarse", "protected_bins"]
 

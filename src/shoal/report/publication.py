@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal import __version__
-from shoal.manifest import as_json, versions
+from shoal.core.version import __version__
+from shoal.masking.manifest import as_json, versions
 from shoal.privacy.publication import Publication
 from shoal.report import sections
 from shoal.report.pages import Page

@@ -11,11 +11,11 @@ from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Pair, Utility
 from shoal.comparison import Comparison, Trial
-from shoal.measures import group_sizes
+from shoal.core.measures import group_sizes
+from shoal.core.types import Floats, Ints
 from shoal.report.figures import Figure, bars, correlations, distribution, group_sizes_chart, risk_utility_map
 from shoal.report.protection import coarse, protected_bins
 from shoal.tables.frames import Name
-from shoal.types import Floats, Ints
 
 __all__ = [
     "APPROXIMATE",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.errors import InputError
+from shoal.core.errors import InputError
 from shoal.tables.files import Source, check_target, read_file
 from shoal.tables.frames import Name, Table, check_name, open_table
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import polars as pl
 
-from shoal.errors import FileError, InputError, closest
+from shoal.core.errors import FileError, InputError, closest
+from shoal.core.types import Ints
 from shoal.tables.frames import check_unique
-from shoal.types import Ints
 
 __all__ = [
     "CsvFile",

@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from shoal.errors import FileError, InputError
+from shoal.core.errors import FileError, InputError
+from shoal.core.types import Ints
 from shoal.tables.csv_files import CsvFile, Dialect, read_csv, write_csv
 from shoal.tables.metadata import without_metadata
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.stat_files import READERS, WRITERS, StatFile, read_stat, write_stat
-from shoal.types import Ints
 
 __all__ = ["Source", "check_target", "folder_beside", "read_file", "sha256", "write_file", "written_beside"]
 

@@ -14,9 +14,9 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from shoal.errors import InputError, closest
+from shoal.core.errors import InputError, closest
+from shoal.core.types import Floats, Ints
 from shoal.tables.metadata import without_metadata
-from shoal.types import Floats, Ints
 
 __all__ = [
     "ArrayTable",

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 
-from shoal.errors import FileError
+from shoal.core.errors import FileError
 
 __all__ = ["Outputs", "folder_beside", "moved_together", "naming", "noting", "written_beside", "written_path"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from shoal.errors import FileError
-from shoal.types import Ints
+from shoal.core.errors import FileError
+from shoal.core.types import Ints
 
 __all__ = ["READERS", "WRITERS", "StatFile", "read_stat", "write_stat"]
 

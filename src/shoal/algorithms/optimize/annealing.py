@@ -1,0 +1,180 @@
+"""Large-neighbourhood search with annealing: take a few neighbouring groups out, group them again, keep or undo.
+
+One step takes a random record, its group and one to five neighbouring groups, found through nearest-neighbour
+lists; shakes them by a few random moves or builds them anew with one group fewer, as many or one more; descends
+by relocations and swaps (`optimize.patch`); and accepts a change Δ of the SSE with probability
+min(1, exp(−Δ/t)). With m = O(k) records in a patch a step costs O(m² d + m² · moves), whatever n; memory is
+O(n k) for the neighbour lists and the members of the groups.
+
+Groups stay between k and 2k−1 records: a larger one can be split in two without loss (Domingo-Ferrer and
+Mateo-Sanz 2002).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.optimize.column_pool import ColumnPool, pool_keep
+from shoal.algorithms.optimize.patch import (
+    Patch,
+    patch_assign,
+    patch_cost,
+    patch_descend,
+    patch_new,
+    patch_open,
+    patch_rebuild,
+    patch_shake,
+)
+from shoal.algorithms.optimize.random import Word, below, uniform
+from shoal.core.compiling import kernel
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["Groups", "anneal", "groups_of"]
+
+MOST_GROUPS = 6
+
+
+class Groups(NamedTuple):
+    """A partition as lists of members; the first ``used[0]`` rows are in use."""
+
+    members: Ints  # (n // k + 1, 2k − 1)
+    size: Ints
+    label: Ints  # the row of each record
+    used: Ints  # how many rows, in one cell
+
+
+@kernel
+def groups_of(labels: Ints, k: int) -> Groups:
+    """Turn labels 0 … q−1 of groups below 2k records into lists of members."""
+    n = len(labels)
+    rows = n // k + 1
+    groups = Groups(
+        np.zeros((rows, 2 * k - 1), dtype=np.int64),
+        np.zeros(rows, dtype=np.int64),
+        labels.copy(),
+        np.zeros(1, dtype=np.int64),
+    )
+    for i in range(n):
+        g = labels[i]
+        groups.members[g, groups.size[g]] = i
+        groups.size[g] += 1
+        groups.used[0] = max(groups.used[0], g + 1)
+    return groups
+
+
+@kernel
+def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word) -> tuple[int, int]:
+    """Fill the patch with a random record's group and neighbouring ones; return records and groups taken."""
+    n, width = near.shape
+    rows[0] = groups.label[below(rng, n)]
+    q, m = 1, groups.size[rows[0]]
+    for _ in range(4 * want):
+        if q == want:
+            break
+        row = rows[below(rng, q)]
+        record = groups.members[row, below(rng, groups.size[row])]
+        # The square prefers the nearest without excluding the others.
+        draw = uniform(rng)
+        other = near[record, np.int64(draw * draw * width)]
+        if other < 0:
+            continue
+        row = groups.label[other]
+        fresh = m + groups.size[row] <= room
+        for g in range(q):
+            fresh = fresh and rows[g] != row
+        if fresh:
+            rows[q] = row
+            m += groups.size[row]
+            q += 1
+    place = 0
+    for g in range(q):
+        for i in range(groups.size[rows[g]]):
+            patch.records[place] = groups.members[rows[g], i]
+            patch.group[place] = g
+            place += 1
+    return m, q
+
+
+@kernel
+def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints, pool: ColumnPool) -> None:
+    """Replace q rows by the patch's p groups."""
+    for g in range(q, p):
+        rows[g] = groups.used[0]
+        groups.used[0] += 1
+    for g in range(p):
+        groups.size[rows[g]] = 0
+    for i in range(m):
+        row = rows[patch.group[i]]
+        groups.members[row, groups.size[row]] = patch.records[i]
+        groups.size[row] += 1
+        groups.label[patch.records[i]] = row
+    if len(pool.size) > 0:
+        for g in range(p):
+            pool_keep(pool, groups.members[rows[g]], groups.size[rows[g]])
+    for g in range(p, q):
+        last = groups.used[0] - 1
+        hole = rows[g]
+        if hole != last:
+            groups.size[hole] = groups.size[last]
+            for i in range(groups.size[last]):
+                groups.members[hole, i] = groups.members[last, i]
+                groups.label[groups.members[last, i]] = hole
+            for other in range(g + 1, q):
+                if rows[other] == last:
+                    rows[other] = hole
+        groups.size[last] = 0
+        groups.used[0] = last
+
+
+@kernel
+def anneal(
+    X: Floats,
+    k: int,
+    near: Ints,
+    groups: Groups,
+    pool: ColumnPool,
+    steps: int,
+    temperature: float,
+    state: State,
+    rng: Word,
+) -> float:
+    """Take the given number of steps, unless asked to stop; return the change of the SSE."""
+    most = 2 * k - 1
+    room = max(2 * most, min(MOST_GROUPS * most, 72))
+    patch = patch_new(room, MOST_GROUPS + 1)
+    rows = np.empty(MOST_GROUPS + 1, dtype=np.int64)
+    before = np.empty(room, dtype=np.int64)
+    change = 0.0
+    for _ in range(steps):
+        if state[STOP]:
+            break
+        want = 2 + below(rng, MOST_GROUPS - 1)
+        m, q = _gather(groups, near, want, room, patch, rows, rng)
+        patch_open(patch, X, m)
+        patch_assign(patch, m, q)
+        cost = patch_cost(patch, q)
+        for i in range(m):
+            before[i] = patch.group[i]
+        p = q
+        if uniform(rng) < 0.5:
+            p = q - 1 + below(rng, 3)
+            if p * k > m or p * most < m:
+                p = q
+            patch_rebuild(patch, m, p, k, most, rng)
+        elif q > 1:
+            patch_shake(patch, m, q, k, most, 1 + below(rng, 4), rng)
+        patch_descend(patch, m, p, k, most, state)
+        delta = patch_cost(patch, p) - cost
+        same = p == q
+        if same:
+            for i in range(m):
+                same = same and before[i] == patch.group[i]
+        if same:
+            continue
+        if delta <= 0 or (temperature > 0 and uniform(rng) < np.exp(-delta / temperature)):
+            change += delta
+            _write_back(groups, patch, m, q, p, rows, pool)
+    return change

@@ -1,0 +1,158 @@
+"""Certificates: what a proof of a lower bound rests on, and its check without the solver that found it.
+
+A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
+(`optimize.lower_bounds`); checking means to price all groups again, by enumeration in exact sums, and to see that what
+they prove is not less than what is claimed. Nothing of the search, the columns or the linear programme is believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.algorithms.optimize.cuts import Cuts
+from shoal.algorithms.optimize.lower_bounds import lower_bound
+from shoal.algorithms.optimize.pricing import distances
+from shoal.core.errors import InputError
+from shoal.core.measures import sst
+from shoal.core.progress import fresh_state
+from shoal.core.types import Floats
+
+__all__ = ["BoundCheck", "Certificate", "verify_bound"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What proves a lower bound on the SSE.
+
+    Parameters
+    ----------
+    k
+        The least size of a group.
+    duals
+        One multiplier a record.
+    cuts
+        Inequalities that every partition fulfils, with their multipliers, none negative.
+    bound
+        The claim: no partition into groups of at least k records has a smaller SSE.
+    optimum
+        The SSE that was found to be the least by an integer programme over all groups whose reduced cost under
+        these multipliers allows them in a better partition; None if that was not finished. `verify_bound` does not
+        repeat the integer programme: it checks `bound`.
+    """
+
+    k: int
+    duals: Floats
+    cuts: Cuts
+    bound: float
+    optimum: float | None = None
+
+
+@dataclass(frozen=True)
+class BoundCheck:
+    """The outcome of a check.
+
+    Parameters
+    ----------
+    valid
+        Whether the multipliers prove at least what is claimed.
+    claimed, proven
+        The bound on the SSE as claimed, and as proven by the check.
+    loss
+        The proven bound as information loss, 100·SSE/SST.
+    tolerance
+        What rounding can matter, already taken off `proven`.
+    visited
+        How many partial groups the check looked at.
+    reason
+        Why it is not valid; empty if it is.
+    """
+
+    valid: bool
+    claimed: float
+    proven: float
+    loss: float
+    tolerance: float
+    visited: int
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+
+def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 2_000_000_000) -> BoundCheck:
+    """Check a proven bound independently of the solver.
+
+    Parameters
+    ----------
+    X
+        The records as they were grouped: array ``(n, d)``, standardised if they were.
+    k
+        The least size of a group.
+    certificate
+        What `search` with ``bound=True`` returned.
+    most
+        Give up beyond so many partial groups of one size.
+
+    Returns
+    -------
+    check
+        True in a condition if the bound holds.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
+    >>> from shoal.algorithms.optimize.cuts import no_cuts
+    >>> claim = Certificate(2, np.ones(4), no_cuts(), bound=3.999)
+    >>> verify_bound(X, 2, claim).valid
+    True
+    >>> verify_bound(X, 2, Certificate(2, np.ones(4) * 1.1, no_cuts(), bound=4.4)).valid
+    False
+    """
+    records = np.ascontiguousarray(X, dtype=np.float64)
+    records = records[:, None] if records.ndim == 1 else records
+    n = len(records)
+    duals = np.ascontiguousarray(certificate.duals, dtype=np.float64)
+    cuts = certificate.cuts
+    if duals.shape != (n,):
+        raise InputError(f"Parameter 'certificate' must have a dual for each of the {n} records, got {len(duals)}.")
+
+    def fail(reason: str) -> BoundCheck:
+        return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, 0, reason)
+
+    if certificate.k != k:
+        return fail(f"the certificate is for k={certificate.k}, not k={k}")
+    if not np.isfinite(records).all() or not np.isfinite(duals).all() or not np.isfinite(cuts.price).all():
+        return fail("records and multipliers must be finite")
+    if wrong := _wrong_cuts(cuts, n):
+        return fail(wrong)
+    found = lower_bound(records, distances(records), k, duals, cuts, room=5_000_000, most=most, state=fresh_state())
+    if found is None:
+        return fail("too many groups violate the multipliers")
+    total = sst(records)
+    valid = found.value >= certificate.bound
+    return BoundCheck(
+        valid,
+        certificate.bound,
+        found.value,
+        100 * found.value / total if total > 0 else 0.0,
+        found.tolerance,
+        found.visited,
+        "" if valid else "the multipliers prove less than is claimed",
+    )
+
+
+def _wrong_cuts(cuts: Cuts, n: int) -> str:
+    """Say what is wrong with the cuts: only positive weights of distinct records make inequalities that always hold."""
+    if (cuts.price < 0).any():
+        return "the price of a cut is negative"
+    if (cuts.part < 1).any() or (cuts.whole < 1).any():
+        return "the weights of a cut are not positive"
+    for records, parts, _ in cuts.each():
+        if len(parts) != len(records) or not all(0 <= i < n for i in records):
+            return "a cut does not name records of the table"
+        if len(set(records)) < len(records):
+            return "a cut names a record twice"
+    return ""

@@ -1,0 +1,288 @@
+"""Column generation: the linear relaxation over all groups, and the cuts that close most of its gap.
+
+The master problem (`optimize.master`) is solved over the groups known so far. Groups of negative reduced cost
+are looked for among those that the search has seen and by a heuristic, then by enumeration
+(`optimize.pricing`), which also turns the duals into a proven bound (`optimize.lower_bounds`). When there is
+none, cuts that the fractional solution violates are added (`optimize.separation`) and it goes on.
+
+Without cuts the master is solved by an interior-point method, to a tolerance that follows the distance still to go,
+which keeps its duals central (Gondzio, González-Brevis and Munari 2013); with cuts by the simplex method.
+
+Each round costs one linear programme, O(n² k) for the heuristic and O(n) for each prefix of the enumeration.
+Memory O(n²).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.dual_ascent import ascend, first_duals
+from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_that_matter
+from shoal.algorithms.optimize.master import Interior, Master, Relaxed, Simplex
+from shoal.algorithms.optimize.pricing import distances, guess_groups, pair_weights
+from shoal.algorithms.optimize.separation import violated_cuts
+from shoal.core.progress import STOP, publish
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["SMALL", "ColumnGeneration", "Limits"]
+
+# Up to this size of groups the simplex method is the faster one from the start.
+SMALL = 4
+# Ascents before the first linear programme, each followed by a proof that teaches the next what it missed.
+_CLIMBS = 2
+# The accuracy of the first and of the last linear programmes.
+_COARSE, _FINE = 1e-2, 1e-6
+# Columns for each record that the master problem keeps when cuts begin.
+_KEEP = 6
+# Linear programmes of one relaxation at most; some dozens are common.
+_PRICINGS = 2000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far column generation goes.
+
+    Parameters
+    ----------
+    gap
+        Stop when bound and incumbent are this close, relative to the incumbent.
+    rounds
+        Rounds of cuts.
+    deadline
+        The `time.monotonic` at which to stop.
+    room, most
+        Limits of one enumeration: groups and prefixes.
+    exact
+        Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
+    """
+
+    gap: float = 1e-7
+    rounds: int = 60
+    deadline: float = np.inf
+    room: int = 200_000
+    most: int = 30_000_000
+    exact: bool = True
+
+
+@dataclass
+class ColumnGeneration:
+    """The state of column generation for one table; `run` may be called again to go on."""
+
+    X: Floats
+    k: int
+    upper: float
+    seen: Columns  # groups that the search has met
+    incumbent: int  # so many of them, the first, are a partition
+    state: State
+    limits: Limits
+    best: Bound | None = None
+    latest: Relaxed | None = None  # the master problem as last solved
+
+    def __post_init__(self) -> None:
+        self.n = len(self.X)
+        self.D = distances(self.X)
+        self.W = np.empty_like(self.D)
+        first = np.arange(self.incumbent)
+        small = self.k <= SMALL
+        self.master: Master = (
+            self._simplex(self.seen.take(first))
+            if small
+            else Interior(self.n, self.seen.take(first), no_cuts(), self.over)
+        )
+        self.known = set(self.master.columns.keys())
+        self.taken = np.zeros(len(self.seen), dtype=bool)
+        self.taken[first] = True
+        # Reduced costs matter in relation to the share of one record.
+        self.noise = 1e-7 * self.upper / self.n
+
+    @property
+    def bound(self) -> float:
+        """The best proven bound so far; 0 without one."""
+        return self.best.value if self.best else 0.0
+
+    @property
+    def value(self) -> float:
+        """The value of the master problem as last solved."""
+        return self.latest.value if self.latest else np.inf
+
+    def over(self) -> bool:
+        """Whether time is up or a stop was asked for."""
+        return bool(self.state[STOP]) or time.monotonic() >= self.limits.deadline
+
+    def closed(self) -> bool:
+        """Whether bound and incumbent agree."""
+        return self.upper - self.bound <= self.limits.gap * self.upper
+
+    def run(self) -> None:
+        """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
+        if self.limits.exact:
+            # A bound early, whatever becomes of the rest.
+            self._climb()
+        answer = self.relax(2e-6)
+        if answer is None or self.closed():
+            return
+        master = self._corner(answer)
+        weak = 0
+        for _ in range(self.limits.rounds):
+            last = self.value
+            answer = self.relax(2e-6)
+            if answer is None or self.closed():
+                return
+            weak = weak + 1 if self.value - last < 2e-6 * self.value else 0
+            if weak == 4:
+                return
+            master.drop(np.flatnonzero(answer.cuts.price <= self.noise))
+            x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
+            fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3, state=self.state)
+            have = set(master.cuts.each())
+            fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
+            if not len(fresh):
+                return
+            master.cut(fresh)
+
+    def _simplex(self, columns: Columns) -> Simplex:
+        return Simplex(self.n, columns, no_cuts(), self.over, unit=self.upper, deadline=self.limits.deadline)
+
+    def _corner(self, answer: Relaxed) -> Simplex:
+        """Go on with the simplex method, from the columns that matter; the others go back to those seen."""
+        if isinstance(self.master, Simplex):
+            return self.master
+        columns = self.master.columns
+        rest = reduced_costs(columns, answer.duals, answer.cuts)
+        # Without a partition among the columns there may be no solution at all.
+        rest[: self.incumbent] = 0.0
+        order = np.argsort(rest, kind="stable")
+        keep, go = np.sort(order[: _KEEP * self.n]), np.sort(order[_KEEP * self.n :])
+        gone = columns.take(go)
+        self.known.difference_update(gone.keys())
+        self.seen, self.taken = self.seen.join(gone), np.concatenate([self.taken, np.zeros(len(go), dtype=bool)])
+        self.master = simplex = self._simplex(columns.take(keep))
+        return simplex
+
+    def _climb(self) -> None:
+        """Ascend in the duals and prove what they are worth."""
+        duals = first_duals(self.X, self._incumbent_labels())
+        known = np.empty((0, self.k), dtype=np.int64)
+        began = time.monotonic()
+        for turn in range(_CLIMBS):
+            if self.over() or self.closed():
+                return
+            # The proof that follows needs time too, and column generation most.
+            until = began + 0.1 * (turn + 1) * (self.limits.deadline - began)
+            duals = ascend(
+                self.X,
+                self.D,
+                self.k,
+                duals,
+                self.upper,
+                known,
+                steps=100,
+                until=until,
+                over=self.over,
+                state=self.state,
+            )
+            bound = self._prove(duals, no_cuts())
+            if bound is None:
+                return
+            # What the heuristic missed is known from now on.
+            known = np.vstack([known, bound.columns.member.reshape(-1, self.k)])[-30 * self.n :]
+            if self.best is not None:
+                duals = self.best.duals
+
+    def _incumbent_labels(self) -> Ints:
+        labels = np.empty(self.n, dtype=np.int64)
+        for g in range(self.incumbent):
+            labels[self.seen[g]] = g
+        return labels
+
+    def relax(self, accuracy: float) -> Relaxed | None:
+        """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""
+        tolerance = _COARSE if self.latest is None else 1e-4
+        for _ in range(_PRICINGS):
+            answer = self.master.solve(tolerance)
+            if answer is None:
+                # Out of time: what the last duals are worth may still be told.
+                if self.latest is not None and self.limits.exact and not self.state[STOP]:
+                    self._prove(self.latest.duals, self.latest.cuts)
+                return None
+            self.latest = answer
+            fresh, short = self._price(answer)
+            apart = short
+            if fresh <= self.n // 40 and self.limits.exact:
+                exact = self._price_exactly(answer)
+                if exact is None and not fresh:
+                    return None
+                if exact is not None:
+                    fresh, apart = fresh + exact, self.value - self.bound
+            if tolerance <= 1e-4 and (
+                apart <= accuracy * self.value or fresh <= self.n // 40 * (not self.limits.exact)
+            ):
+                return answer
+            if not fresh and tolerance <= _FINE:
+                return answer
+            relative = apart / max(self.value, 1e-9 * self.upper)
+            tolerance = float(np.clip(0.1 * relative, _FINE, _COARSE if fresh else 0.1 * tolerance))
+        return None
+
+    def _price_exactly(self, answer: Relaxed) -> int | None:
+        """Prove a bound, and add the groups that it found violated; None if there are too many to list."""
+        bound = self._prove(answer.duals, answer.cuts)
+        if bound is None:
+            return None
+        rest = reduced_costs(bound.columns, answer.duals, answer.cuts)
+        return self._add(bound.columns.take(np.argsort(rest, kind="stable")[:2000]), answer.duals, answer.cuts)
+
+    def _price(self, answer: Relaxed) -> tuple[int, float]:
+        """Add columns of negative reduced cost, seen or guessed; return how many, and by how much the duals are off."""
+        short = np.zeros(self.n)
+        fresh = self._from_seen(answer.duals, answer.cuts, short)
+        fresh += self._from_guesses(answer.duals, answer.cuts, short)
+        return fresh, float(short.sum())
+
+    def _prove(self, duals: Floats, cuts: Cuts) -> Bound | None:
+        bound = lower_bound(
+            self.X,
+            self.D,
+            self.k,
+            duals,
+            cuts.take(np.flatnonzero(cuts.price > self.noise)),
+            room=self.limits.room,
+            most=self.limits.most,
+            state=self.state,
+        )
+        if bound is not None and bound.value > self.bound:
+            self.best = bound
+            publish(self.state, bound=bound.value)
+        return bound
+
+    def _from_seen(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
+        rest = reduced_costs(self.seen, duals, cuts)
+        rest[self.taken] = 0.0
+        order = np.argsort(rest, kind="stable")[: 3 * self.n]
+        order = order[rest[order] < -self.noise]
+        self.taken[order] = True
+        return self._add(self.seen.take(order), duals, cuts, short)
+
+    def _from_guesses(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
+        added = 0
+        for size in sizes_that_matter(self.n, self.k, cuts)[:3]:
+            pair_weights(self.D, self.X.shape[1], duals, cuts, size, self.W)
+            groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise, self.state), axis=1), axis=0)
+            added += self._add(Columns.of(self.X, groups), duals, cuts, short)
+        return added
+
+    def _add(self, columns: Columns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
+        """Add the columns that are new and have a negative reduced cost; note what each record is short of."""
+        keys = columns.keys()
+        rest = reduced_costs(columns, duals, cuts)
+        if short is not None:
+            np.maximum.at(short, columns.member, np.repeat(-rest / columns.sizes, columns.sizes))
+        fresh = [j for j, key in enumerate(keys) if key not in self.known and rest[j] < -self.noise]
+        self.known.update(keys[j] for j in fresh)
+        self.master.add(columns.take(np.array(fresh, dtype=np.int64)))
+        return len(fresh)

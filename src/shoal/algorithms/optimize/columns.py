@@ -1,0 +1,85 @@
+"""Columns: many groups in one pair of arrays, with their SSE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+
+__all__ = ["Columns"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Groups: those of column j are ``member[start[j]:start[j + 1]]``, sorted.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [2.0], [9.0], [9.0]])
+    >>> Columns.of(X, [np.array([0, 1]), np.array([2, 3])]).cost.tolist()
+    [2.0, 0.0]
+    """
+
+    start: Ints
+    member: Ints
+    cost: Floats
+
+    @classmethod
+    def of(cls, X: Floats, groups: Iterable[Ints]) -> Columns:
+        """Collect groups (sorted arrays of records) and sum their SSE from pair distances."""
+        kept = list(groups)
+        start = np.zeros(len(kept) + 1, dtype=np.int64)
+        np.cumsum([len(group) for group in kept], out=start[1:])
+        member = np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
+        return cls(start, member, _costs(X, start, member))
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    def __getitem__(self, j: int | np.integer[Any]) -> Ints:
+        return self.member[self.start[j] : self.start[j + 1]]
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of records of each group."""
+        return np.diff(self.start)
+
+    def take(self, which: Ints) -> Columns:
+        """Return some of the columns."""
+        sizes = self.sizes[which]
+        start = np.zeros(len(which) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=start[1:])
+        at = np.repeat(self.start[which] - start[:-1], sizes) + np.arange(start[-1])
+        return Columns(start, self.member[at], self.cost[which])
+
+    def join(self, other: Columns) -> Columns:
+        """Return these columns followed by others."""
+        return Columns(
+            np.concatenate([self.start, other.start[1:] + self.start[-1]]),
+            np.concatenate([self.member, other.member]),
+            np.concatenate([self.cost, other.cost]),
+        )
+
+    def keys(self) -> list[bytes]:
+        """Return one hashable key a column."""
+        return [self[j].tobytes() for j in range(len(self))]
+
+
+@kernel
+def _costs(X: Floats, start: Ints, member: Ints) -> Floats:
+    d = X.shape[1]
+    out = np.empty(len(start) - 1)
+    for c in range(len(out)):
+        total = 0.0
+        for a in range(start[c], start[c + 1]):
+            for b in range(start[c], a):
+                for t in range(d):
+                    delta = X[member[a], t] - X[member[b], t]
+                    total += delta * delta
+        out[c] = total / (start[c + 1] - start[c])
+    return out

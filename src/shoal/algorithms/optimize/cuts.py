@@ -1,0 +1,228 @@
+"""Cuts: inequalities that every partition fulfils and a fractional solution may not.
+
+A rank-one Chvátal–Gomory cut takes records R with weights p_i / q. The rows Σ_{G ∋ i} x_G = 1, summed with these
+weights, say Σ_G (Σ_{i ∈ G∩R} p_i / q) x_G = Σ_{i∈R} p_i / q. With its coefficients rounded down, the left side is at
+most the right side, and an integer for every partition: so the right side may be rounded down too,
+
+    Σ_G ⌊p(G∩R) / q⌋ x_G ≤ ⌊p(R) / q⌋.
+
+With three records and weights ½ these are the subset-row cuts of M. Jepsen, B. Petersen, S. Spoorendonk and D. Pisinger
+(Operations Research 56, 2008): at most one group holds two or more of three records. D. Pecin, A. Pessoa, M. Poggi,
+E. Uchoa and H. Santos (Operations Research Letters 45, 2017) list the weights that matter for up to five records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+
+from shoal.algorithms.optimize.columns import Columns
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+
+__all__ = ["Cuts", "cut_entries", "no_cuts", "pair_prices", "reduced_costs"]
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Rank-one cuts with their multipliers: cut c is about the records ``member[start[c]:start[c + 1]]``.
+
+    Parameters
+    ----------
+    start, member
+        The records of each cut.
+    part, whole
+        The weight of record ``member[a]`` in cut c is ``part[a] / whole[c]``.
+    price
+        The multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and μ⌊p(R)/q⌋ leaves the bound.
+
+    Examples
+    --------
+    >>> cuts = Cuts.of([((0, 1, 2), (1, 1, 1), 2), ((0, 2, 3, 4, 5), (1, 1, 1, 1, 1), 2)])
+    >>> cuts.most.tolist()
+    [1, 2]
+    """
+
+    start: Ints
+    member: Ints
+    part: Ints
+    whole: Ints
+    price: Floats
+
+    @classmethod
+    def of(cls, cuts: list[tuple[tuple[int, ...], tuple[int, ...], int]]) -> Cuts:
+        """Collect cuts, each as its records, their weights' numerators and the denominator, at no price yet."""
+        start = np.zeros(len(cuts) + 1, dtype=np.int64)
+        np.cumsum([len(records) for records, _, _ in cuts], out=start[1:])
+        return cls(
+            start,
+            np.array([i for records, _, _ in cuts for i in records], dtype=np.int64),
+            np.array([p for _, parts, _ in cuts for p in parts], dtype=np.int64),
+            np.array([whole for _, _, whole in cuts], dtype=np.int64),
+            np.zeros(len(cuts)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.price)
+
+    @property
+    def most(self) -> Ints:
+        """The right sides ⌊p(R)/q⌋."""
+        if not len(self):
+            return np.empty(0, dtype=np.int64)
+        total: Ints = np.add.reduceat(self.part, self.start[:-1]) // self.whole
+        return total
+
+    @property
+    def worth(self) -> Floats:
+        """What each cut takes off the bound: μ⌊p(R)/q⌋."""
+        return self.price * self.most
+
+    def priced(self, price: Floats) -> Cuts:
+        """Return the same cuts at other prices."""
+        return Cuts(self.start, self.member, self.part, self.whole, price)
+
+    def each(self) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
+        """Return the cuts one by one, as `of` takes them."""
+        bounds = zip(self.start[:-1].tolist(), self.start[1:].tolist(), self.whole.tolist(), strict=True)
+        member, part = self.member.tolist(), self.part.tolist()
+        return [(tuple(member[a:b]), tuple(part[a:b]), whole) for a, b, whole in bounds]
+
+    def take(self, which: Ints) -> Cuts:
+        """Return some of the cuts with their prices."""
+        every = self.each()
+        return Cuts.of([every[c] for c in which]).priced(self.price[which])
+
+    def join(self, other: Cuts) -> Cuts:
+        """Return these cuts followed by others."""
+        return Cuts(
+            np.concatenate([self.start, other.start[1:] + self.start[-1]]),
+            np.concatenate([self.member, other.member]),
+            np.concatenate([self.part, other.part]),
+            np.concatenate([self.whole, other.whole]),
+            np.concatenate([self.price, other.price]),
+        )
+
+
+def no_cuts() -> Cuts:
+    """Return an empty set of cuts."""
+    return Cuts.of([])
+
+
+@kernel
+def _entries(
+    start: Ints, member: Ints, n: int, cut_start: Ints, cut_member: Ints, part: Ints, whole: Ints
+) -> tuple[Ints, Ints, Ints]:
+    first = np.zeros(n + 1, dtype=np.int64)
+    for a in range(len(cut_member)):
+        first[cut_member[a] + 1] += 1
+    for i in range(n):
+        first[i + 1] += first[i]
+    cut, weight = np.empty(first[n], dtype=np.int64), np.empty(first[n], dtype=np.int64)
+    fill = first[:n].copy()
+    for c in range(len(whole)):
+        for a in range(cut_start[c], cut_start[c + 1]):
+            place = fill[cut_member[a]]
+            cut[place], weight[place] = c, part[a]
+            fill[cut_member[a]] += 1
+    total = np.zeros(len(whole), dtype=np.int64)
+    room, count = 1024, 0
+    found = np.empty((3, room), dtype=np.int64)
+    for column in range(len(start) - 1):
+        for a in range(start[column], start[column + 1]):
+            for at in range(first[member[a]], first[member[a] + 1]):
+                total[cut[at]] += weight[at]
+        for a in range(start[column], start[column + 1]):
+            for at in range(first[member[a]], first[member[a] + 1]):
+                c = cut[at]
+                if total[c] >= whole[c]:
+                    if count == room:
+                        room *= 2
+                        more = np.empty((3, room), dtype=np.int64)
+                        more[:, :count] = found
+                        found = more
+                    found[0, count], found[1, count], found[2, count] = column, c, total[c] // whole[c]
+                    count += 1
+                total[c] = 0
+    return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
+
+
+def cut_entries(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
+    """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0.
+
+    Examples
+    --------
+    >>> column = Columns.of(np.zeros((4, 1)), [np.array([0, 2, 3])])
+    >>> [found.tolist() for found in cut_entries(column, 4, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
+    [[0], [0], [1]]
+    """
+    if not len(cuts) or not len(columns):
+        nothing = np.empty(0, dtype=np.int64)
+        return nothing, nothing, nothing
+    found: tuple[Ints, Ints, Ints] = _entries(
+        columns.start, columns.member, n, cuts.start, cuts.member, cuts.part, cuts.whole
+    )
+    return found
+
+
+def reduced_costs(columns: Columns, duals: Floats, cuts: Cuts) -> Floats:
+    """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [2.0]])
+    >>> reduced_costs(Columns.of(X, [np.array([0, 1])]), np.array([0.5, 0.5]), no_cuts()).tolist()
+    [1.0]
+    """
+    if not len(columns):
+        return np.empty(0)
+    rest = columns.cost - np.add.reduceat(duals[columns.member], columns.start[:-1])
+    if len(cuts):
+        column, cut, times = cut_entries(columns, len(duals), cuts)
+        rest += np.bincount(column, cuts.price[cut] * times, minlength=len(columns))
+    return rest
+
+
+@cache
+def _share(parts: tuple[int, ...], whole: int, size: int) -> float:
+    """Return the largest b with b·(pairs of S with p_i + p_j ≥ q) ≤ ⌊p(S)/q⌋ for all S ⊆ R of up to `size` records."""
+    least = np.inf
+    for count in range(2, min(size, len(parts)) + 1):
+        for chosen in set(combinations(sorted(parts), count)):
+            pairs = sum(p + r >= whole for p, r in combinations(chosen, 2))
+            if pairs:
+                least = min(least, sum(chosen) // whole / pairs)
+    return float(least)
+
+
+def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
+    """Share the prices among pairs of records: no group of `size` records gets more from its pairs than it pays.
+
+    For a cut let b be the least ⌊p(S)/q⌋ / (pairs of S with p_i + p_j ≥ q) over its subsets S of at most `size` records
+    that have such a pair. Every such pair gets μ·b: then a group G with S = G∩R gets at most μ⌊p(S)/q⌋. For a triple
+    with weights ½, b = 1/3.
+
+    Returns
+    -------
+    pair, price
+        Pairs ``(m, 2)``, a pair as often as there are cuts for it, and what each adds.
+
+    Examples
+    --------
+    >>> pairs, prices = pair_prices(Cuts.of([((4, 5, 9), (1, 1, 1), 2)]).priced(np.array([6.0])), 3)
+    >>> pairs.tolist(), prices.tolist()
+    ([[4, 5], [4, 9], [5, 9]], [2.0, 2.0, 2.0])
+    """
+    pairs: list[tuple[int, int]] = []
+    prices: list[float] = []
+    for (records, parts, whole), price in zip(cuts.each(), cuts.price.tolist(), strict=True):
+        share = price * _share(tuple(sorted(parts)), whole, size)
+        if 0 < share < np.inf:
+            for a, b in combinations(range(len(records)), 2):
+                if parts[a] + parts[b] >= whole:
+                    pairs.append((records[a], records[b]))
+                    prices.append(share)
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(prices)

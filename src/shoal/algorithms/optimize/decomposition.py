@@ -1,0 +1,124 @@
+"""Decomposition: divide the groups of a heuristic among subsets, solve each by column generation, then swap.
+
+J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An optimization-based decomposition heuristic for the
+microaggregation problem, PSD 2022, Section 2, with HiGHS in the place of CPLEX and pricing by enumeration in the place
+of an integer programme. O(d n²) for the heuristics, then s subsets of about n/s records, each exponential in the worst
+case and limited in time. A time limit is one for all steps: what the heuristics of Step 2 leave of it is for the swaps
+and the subsets, which stop when it is over.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import numpy as np
+
+from shoal.algorithms.mdav import mdav
+from shoal.algorithms.optimize.column_generation import SMALL
+from shoal.algorithms.optimize.proof import PROVABLE, Attempt, prove
+from shoal.algorithms.registry import Outcome
+from shoal.algorithms.two_swap import improve, start_labels
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
+from shoal.core.progress import DONE, STOP, fresh_state, within
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["decomposition", "divide"]
+
+
+def decomposition(
+    X: Floats,
+    k: int,
+    *,
+    state: State,
+    subsets: int,
+    first_swap: bool,
+    subset_limit: float,
+    time_limit: float | None,
+) -> Outcome:
+    """Group the records by the paper's seven steps; see the options in the registry."""
+    n = len(X)
+    if time_limit is not None:
+        _compile(min(k, SMALL + 1))
+    clock = time.monotonic()
+    until = np.inf if time_limit is None else clock + time_limit
+    facts: dict[str, object] = {}
+
+    def note(step: str, labels: Ints) -> None:
+        nonlocal clock
+        facts[f"{step} loss"] = information_loss(X, canonical_labels(labels))
+        facts[f"{step} seconds"] = time.monotonic() - clock
+        clock = time.monotonic()
+
+    # Step 1, standardising, is the caller's. Step 2: the better of MDAV and V-MDAV, whole whatever the time.
+    with within(state, None, 0) as uncounted:
+        labels, facts["step 2"] = start_labels(X, k, "best", uncounted)
+    note("step 2", labels)
+    with within(state, until - clock, n) as limited:
+        if first_swap:
+            labels = _swap(X, labels, limited, (until - clock) / 3)  # Step 3
+            note("step 3", labels)
+        parts = divide(labels, max(subsets, -(-n // PROVABLE)))  # Step 4
+        found = np.empty(n, dtype=np.int64)
+        count = 0
+        for number, part in enumerate(parts):  # Steps 5 and 6
+            # What is left is shared by the subsets to come and Step 7.
+            share = (until - time.monotonic()) / (len(parts) - number + 1)
+            # The groups of Step 3 are whole in every subset.
+            better = canonical_labels(labels[part])
+            if share > 0 and not limited[STOP]:
+                records = np.ascontiguousarray(X[part])
+                solved = _solve(records, k, limited, min(subset_limit, share))
+                # As in the paper, whatever comes of it; but a subset that the time limit cut short should not lose.
+                if time_limit is None or sse(records, solved) < sse(records, better):
+                    better = solved
+            found[part] = better + count
+            count += len(group_sizes(better))
+            limited[DONE] += len(part)
+        note("step 5", found)
+        found = _swap(X, canonical_labels(found), limited, None)  # Step 7
+        note("step 7", found)
+    return Outcome(found, facts=facts)
+
+
+@cache
+def _compile(k: int) -> None:
+    """Group a tiny table, so that compiling the kernels is not taken from the time given."""
+    tiny = np.random.default_rng(0).normal(size=(6 * k, 2))
+    decomposition(tiny, k, state=fresh_state(), subsets=1, first_swap=False, subset_limit=60.0, time_limit=None)
+
+
+def _swap(X: Floats, labels: Ints, state: State, seconds: float | None) -> Ints:
+    # Progress counts the records of the subsets solved.
+    with within(state, seconds, 0) as uncounted:
+        return improve(X, labels, state=uncounted)
+
+
+def divide(labels: Ints, subsets: int) -> list[Ints]:
+    """Return Step 4's subsets: whole groups in order, until each has round(n / s) records.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in divide(np.array([0, 1, 0, 1, 2, 2]), 3)]
+    [[0, 2], [1, 3], [4, 5]]
+    """
+    n = len(labels)
+    enough = max(1, round(n / subsets))
+    of_group = np.empty(len(group_sizes(labels)), dtype=np.int64)
+    part = held = 0
+    for g, size in enumerate(group_sizes(labels)):
+        of_group[g] = part
+        held += size
+        if held >= enough:
+            part, held = part + 1, 0
+    of_record = of_group[labels]
+    return [np.flatnonzero(of_record == p) for p in range(int(of_record.max()) + 1)]
+
+
+def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
+    """Solve one subset. As in the paper, the groups of Step 3 are not used: other groups may do better."""
+    start = canonical_labels(mdav(X, k, state=fresh_state()))
+    if len(X) < 2 * k:
+        return start
+    with within(state, seconds, 0) as limited:
+        return canonical_labels(prove(Attempt(X, k, start, limited), [], time.monotonic() + seconds).labels)

@@ -1,0 +1,187 @@
+"""The master problem: choose groups so that every record is in exactly one, at the least SSE, its linear relaxation.
+
+    min Σ c_G x_G   subject to   Σ_{G ∋ i} x_G = 1 for every record i,
+                                 Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R,   x ≥ 0.
+
+Two ways to solve it. `Interior` (`optimize.interior_point`) gives central duals: far from the optimum it needs
+few rounds of pricing, but each solve starts anew and costs O((n + cuts)³). `Simplex` (HiGHS) goes on from the last
+solution: close to the optimum, with a few hundred columns or cuts more each time, it takes a fraction of that.
+
+Nothing here is trusted by the proof: the duals are checked by `optimize.lower_bounds` in its own arithmetic.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.cuts import Cuts, cut_entries
+from shoal.algorithms.optimize.interior_point import centre
+from shoal.core.types import Floats, Ints
+
+__all__ = ["Interior", "Master", "Relaxed", "Simplex", "matrix"]
+
+
+class Relaxed(NamedTuple):
+    """The relaxation solved to a tolerance.
+
+    Parameters
+    ----------
+    value
+        Its objective.
+    duals, cuts
+        The multiplier of each record, and the cuts with theirs.
+    x
+        The share of each column.
+    """
+
+    value: float
+    duals: Floats
+    cuts: Cuts
+    x: Floats
+
+
+def matrix(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
+    """Return the rows of records and cuts by columns: where each column starts, its rows and its entries.
+
+    Examples
+    --------
+    >>> column = Columns.of(np.zeros((3, 1)), [np.array([0, 2])])
+    >>> [part.tolist() for part in matrix(column, 3, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
+    [[0, 3], [0, 2, 3], [1.0, 1.0, 1.0]]
+    """
+    column, cut, times = cut_entries(columns, n, cuts)
+    owner = np.concatenate([np.repeat(np.arange(len(columns)), columns.sizes), column])
+    order = np.argsort(owner, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(columns)))])
+    row = np.concatenate([columns.member, cut + n])[order]
+    entry = np.concatenate([np.ones(len(columns.member)), times])[order]
+    return start, row, entry
+
+
+class Master(ABC):
+    """The linear relaxation over the columns and cuts given so far."""
+
+    def __init__(self, n: int, columns: Columns, cuts: Cuts, over: Callable[[], bool]) -> None:
+        self.n, self.columns, self.cuts, self.over = n, columns, cuts, over
+
+    def add(self, columns: Columns) -> None:
+        """Add columns."""
+        self.columns = self.columns.join(columns)
+
+    def cut(self, cuts: Cuts) -> None:
+        """Add cuts."""
+        self.cuts = self.cuts.join(cuts)
+
+    @abstractmethod
+    def solve(self, tolerance: float) -> Relaxed | None:
+        """Solve it to a relative tolerance; None if stopped or the arithmetic fails."""
+
+
+class Interior(Master):
+    """Solved anew each time, stopped early, with central duals."""
+
+    def solve(self, tolerance: float) -> Relaxed | None:  # noqa: D102
+        start, row, entry = matrix(self.columns, self.n, self.cuts)
+        count = len(self.cuts)
+        # A column for what a cut leaves over.
+        start = np.concatenate([start, start[-1] + 1 + np.arange(count)])
+        row = np.concatenate([row, self.n + np.arange(count)])
+        entry = np.concatenate([entry, np.ones(count)])
+        cost = np.concatenate([self.columns.cost, np.zeros(count)])
+        right = np.concatenate([np.ones(self.n), self.cuts.most])
+        found = centre(start, row, entry, cost, right, tolerance=tolerance, over=self.over)
+        if found is None:
+            return None
+        prices = np.maximum(-found.duals[self.n :], 0.0)
+        return Relaxed(found.value, found.duals[: self.n], self.cuts.priced(prices), found.x[: len(self.columns)])
+
+
+class Simplex(Master):
+    """Solved from the last solution, to the solver's own tolerances."""
+
+    def __init__(
+        self, n: int, columns: Columns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
+    ) -> None:
+        import highspy
+
+        super().__init__(n, columns, cuts, over)
+        self.deadline = deadline
+        self.solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        self.solver.setOptionValue("output_flag", False)
+        self.solver.setOptionValue("threads", 1)
+        self.solver.setOptionValue("solver", "simplex")
+        # Every right-hand side is about 1 and costs are SSEs: the objective in units of the incumbent is well scaled.
+        self.unit = unit or 1.0
+        none = np.empty(0, dtype=np.int64)
+        self.solver.addRows(n, np.ones(n), np.ones(n), 0, none.astype(np.int32), none.astype(np.int32), np.empty(0))
+        self._add_rows(cuts, none, none, none)
+        self._add_columns(columns)
+
+    def add(self, columns: Columns) -> None:  # noqa: D102
+        super().add(columns)
+        self._add_columns(columns)
+
+    def cut(self, cuts: Cuts) -> None:  # noqa: D102
+        super().cut(cuts)
+        self._add_rows(cuts, *cut_entries(self.columns, self.n, cuts))
+
+    def drop(self, idle: Ints) -> None:
+        """Remove cuts by number."""
+        if len(idle):
+            self.solver.deleteRows(len(idle), (idle + self.n).astype(np.int32))
+            self.cuts = self.cuts.take(np.setdiff1d(np.arange(len(self.cuts)), idle))
+
+    def solve(self, tolerance: float) -> Relaxed | None:  # noqa: D102
+        import highspy
+
+        # The solver counts the seconds of all its runs together.
+        left = max(self.deadline - time.monotonic(), 0.1)
+        self.solver.setOptionValue("time_limit", min(self.solver.getRunTime() + left, 1e30))
+        self.solver.run()
+        if self.solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:
+            # A lost basis: once more from scratch.
+            self.solver.clearSolver()
+            self.solver.run()
+        if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal or self.over():
+            return None
+        answer: Any = self.solver.getSolution()
+        duals = np.array(answer.row_dual) * self.unit
+        value = float(self.solver.getInfo().objective_function_value) * self.unit
+        cuts = self.cuts.priced(np.maximum(-duals[self.n :], 0.0))
+        return Relaxed(value, duals[: self.n], cuts, np.array(answer.col_value))
+
+    def _add_columns(self, columns: Columns) -> None:
+        count = len(columns)
+        if count:
+            start, row, entry = matrix(columns, self.n, self.cuts)
+            self.solver.addCols(
+                count,
+                columns.cost / self.unit,
+                np.zeros(count),
+                np.full(count, np.inf),
+                len(row),
+                start[:-1].astype(np.int32),
+                row.astype(np.int32),
+                entry,
+            )
+
+    def _add_rows(self, cuts: Cuts, column: Ints, cut: Ints, times: Ints) -> None:
+        count = len(cuts)
+        if count:
+            order = np.argsort(cut, kind="stable")
+            start = np.concatenate([[0], np.cumsum(np.bincount(cut, minlength=count))[:-1]])
+            self.solver.addRows(
+                count,
+                np.full(count, -np.inf),
+                cuts.most.astype(np.float64),
+                len(column),
+                start.astype(np.int32),
+                column[order].astype(np.int32),
+                times[order].astype(np.float64),
+            )

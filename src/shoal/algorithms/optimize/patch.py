@@ -1,0 +1,251 @@
+"""A patch: a few neighbouring groups taken out of a partition and grouped again, all costs from pair distances.
+
+For a group g of c_g records let T_g be the sum of the squared distances over its pairs, and L_ig the sum of the
+squared distances from record i to the members of g. Then SSE_g = T_g / c_g (Castro, Gentile and
+Spagnolo-Arrizabalaga 2022, equation 4), and a move changes the SSE by a few terms:
+
+* record i from group a to group b:  (T_a − L_ia)/(c_a − 1) + (T_b + L_ib)/(c_b + 1) − T_a/c_a − T_b/c_b;
+* records i of a and j of b swapped: (L_ja − L_ia − D_ij)/c_a + (L_ib − L_jb − D_ij)/c_b.
+
+With m records a patch costs O(m² d) to open; a move costs O(1) to judge and O(m) to make.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.optimize.random import Word, below
+from shoal.core.compiling import kernel
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+
+__all__ = [
+    "Patch",
+    "patch_assign",
+    "patch_cost",
+    "patch_descend",
+    "patch_move",
+    "patch_new",
+    "patch_open",
+    "patch_rebuild",
+    "patch_relocation",
+    "patch_shake",
+    "patch_swap",
+]
+
+# Gains below this share of the patch's own cost are rounding, and would let the descent run in circles.
+_NOISE = 1e-11
+# So are those below this share of a place's distances to all others, which its links have been sums of: at no cost the
+# links still hold what adding and taking away has left there.
+_RESIDUE = 1e-14
+# A descent takes a few rounds of the places; whatever the arithmetic does, it ends after so many.
+_ROUNDS = 100
+
+
+class Patch(NamedTuple):
+    """Working arrays for up to `records.shape[0]` records in up to `size.shape[0]` groups."""
+
+    records: Ints  # the record at each place
+    group: Ints  # the group of each place, −1 while it has none
+    distance: Floats  # (m, m) squared distances
+    link: Floats  # (m, groups): L_ig
+    pairs: Floats  # T_g
+    size: Ints  # c_g
+
+
+@kernel
+def patch_new(most: int, groups: int) -> Patch:
+    """Return an empty patch with room for so many places and groups."""
+    return Patch(
+        np.empty(most, dtype=np.int64),
+        np.empty(most, dtype=np.int64),
+        np.empty((most, most)),
+        np.empty((most, groups)),
+        np.empty(groups),
+        np.empty(groups, dtype=np.int64),
+    )
+
+
+@kernel
+def patch_open(patch: Patch, X: Floats, m: int) -> None:
+    """Compute the distances among the first m places."""
+    d = X.shape[1]
+    for a in range(m):
+        patch.distance[a, a] = 0.0
+        x = X[patch.records[a]]
+        for b in range(a):
+            y = X[patch.records[b]]
+            total = 0.0
+            for j in range(d):
+                delta = x[j] - y[j]
+                total += delta * delta
+            patch.distance[a, b] = total
+            patch.distance[b, a] = total
+
+
+@kernel
+def patch_assign(patch: Patch, m: int, q: int) -> None:
+    """Sum sizes, links and pair sums anew from `group`; places without a group count nowhere."""
+    for g in range(q):
+        patch.pairs[g] = 0.0
+        patch.size[g] = 0
+    for a in range(m):
+        for g in range(q):
+            patch.link[a, g] = 0.0
+        for b in range(m):
+            if patch.group[b] >= 0:
+                patch.link[a, patch.group[b]] += patch.distance[a, b]
+        if patch.group[a] >= 0:
+            patch.size[patch.group[a]] += 1
+            patch.pairs[patch.group[a]] += 0.5 * patch.link[a, patch.group[a]]
+
+
+@kernel
+def patch_cost(patch: Patch, q: int) -> float:
+    """Return the SSE of the first q groups."""
+    total = 0.0
+    for g in range(q):
+        if patch.size[g] > 0:
+            total += patch.pairs[g] / patch.size[g]
+    return total
+
+
+@kernel
+def patch_relocation(patch: Patch, i: int, b: int) -> float:
+    """Return the change of cost when place i moves to group b."""
+    a = patch.group[i]
+    ca, cb = patch.size[a], patch.size[b]
+    left = (patch.pairs[a] - patch.link[i, a]) / (ca - 1) if ca > 1 else 0.0
+    here = patch.pairs[b] / cb if cb > 0 else 0.0
+    change: float = left + (patch.pairs[b] + patch.link[i, b]) / (cb + 1) - patch.pairs[a] / ca - here
+    return change
+
+
+@kernel
+def patch_swap(patch: Patch, i: int, j: int) -> float:
+    """Return the change of cost when places i and j change groups."""
+    a, b = patch.group[i], patch.group[j]
+    apart = patch.distance[i, j]
+    change: float = (patch.link[j, a] - patch.link[i, a] - apart) / patch.size[a]
+    change += (patch.link[i, b] - patch.link[j, b] - apart) / patch.size[b]
+    return change
+
+
+@kernel
+def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
+    """Put place i into group b, from its group or from none."""
+    a = patch.group[i]
+    if a >= 0:
+        patch.pairs[a] -= patch.link[i, a]
+        patch.size[a] -= 1
+        for x in range(m):
+            patch.link[x, a] -= patch.distance[x, i]
+    patch.pairs[b] += patch.link[i, b]
+    patch.size[b] += 1
+    for x in range(m):
+        patch.link[x, b] += patch.distance[x, i]
+    patch.group[i] = b
+
+
+@kernel
+def patch_descend(patch: Patch, m: int, q: int, k: int, most: int, state: State) -> None:
+    """Take the best relocation or swap of each place in turn until no place has an improving one, or asked to stop."""
+    quiet = 0
+    i = 0
+    noise = _NOISE * patch_cost(patch, q)
+    for _ in range(_ROUNDS * m):
+        if quiet == m or state[STOP]:
+            break
+        a = patch.group[i]
+        best, into, partner = -noise, -1, -1
+        if patch.size[a] > k:
+            for b in range(q):
+                if b != a and patch.size[b] < most:
+                    change = patch_relocation(patch, i, b)
+                    if change < best:
+                        best, into, partner = change, b, -1
+        ca = 1.0 / patch.size[a]
+        own = patch.link[i, a]
+        for j in range(m):
+            b = patch.group[j]
+            if b != a:
+                apart = patch.distance[i, j]
+                change = (patch.link[j, a] - own - apart) * ca + (
+                    patch.link[i, b] - patch.link[j, b] - apart
+                ) / patch.size[b]
+                if change < best:
+                    best, into, partner = change, b, j
+        if into >= 0 and best < -_RESIDUE * _linked(patch, i, q):
+            patch_move(patch, m, i, into)
+            if partner >= 0:
+                patch_move(patch, m, partner, a)
+            quiet = 0
+        else:
+            quiet += 1
+        i += 1
+        if i == m:
+            i = 0
+
+
+@kernel
+def _linked(patch: Patch, i: int, q: int) -> float:
+    """Return the sum of the squared distances from place i to all others."""
+    total = 0.0
+    for g in range(q):
+        total += patch.link[i, g]
+    return total
+
+
+@kernel
+def patch_shake(patch: Patch, m: int, q: int, k: int, most: int, moves: int, rng: Word) -> None:
+    """Make a few random moves that keep every size between k and `most`."""
+    for _ in range(moves):
+        i, j = below(rng, m), below(rng, m)
+        a, b = patch.group[i], patch.group[j]
+        if a == b:
+            continue
+        patch_move(patch, m, i, b)
+        if patch.size[a] < k or patch.size[b] > most:
+            patch_move(patch, m, j, a)
+
+
+@kernel
+def patch_rebuild(patch: Patch, m: int, q: int, k: int, most: int, rng: Word) -> None:
+    """Group all places anew: q times a random free place and the k−1 that cost it least, then the others."""
+    for a in range(m):
+        patch.group[a] = -1
+    for g in range(q):
+        patch.pairs[g] = 0.0
+        patch.size[g] = 0
+        for a in range(m):
+            patch.link[a, g] = 0.0
+    free = m
+    for g in range(q):
+        skip = below(rng, free)
+        i = 0
+        while True:
+            if patch.group[i] < 0:
+                if skip == 0:
+                    break
+                skip -= 1
+            i += 1
+        patch_move(patch, m, i, g)
+        for _ in range(k - 1):
+            near, reach = -1, np.inf
+            for a in range(m):
+                if patch.group[a] < 0 and patch.link[a, g] < reach:
+                    near, reach = a, patch.link[a, g]
+            patch_move(patch, m, near, g)
+        free -= k
+    for a in range(m):
+        if patch.group[a] < 0:
+            into, least = -1, np.inf
+            for g in range(q):
+                c = patch.size[g]
+                if c < most:
+                    cost = (patch.pairs[g] + patch.link[a, g]) / (c + 1) - patch.pairs[g] / c
+                    if cost < least:
+                        into, least = g, cost
+            patch_move(patch, m, a, into)

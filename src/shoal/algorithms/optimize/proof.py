@@ -1,0 +1,236 @@
+"""Proof: from a partition to a bound, and to the optimum where the gap lets all groups that matter be listed.
+
+Column generation with cuts gives multipliers and a bound (`optimize.column_generation`). Let π, μ be repaired,
+so that no reduced cost is negative, and B = Σ π_i − Σ_R μ_R ⌊p(R)/q⌋ the bound they prove. A partition fulfils every
+cut, so its SSE is at least B plus the sum of the reduced costs of its groups: if it is at most B + reach, each of its
+groups has a reduced cost within reach. So when all groups of k … 2k−1 records within reach can be listed, and the best
+choice among them has an SSE of at most B + reach, that choice is the optimum, even if no good partition was known
+before. The reach grows step by step, until it finds one or covers the distance to the best partition known. The integer
+programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from shoal.algorithms.optimize.certificate import Certificate
+from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
+from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.lower_bounds import Bound
+from shoal.algorithms.optimize.pricing import enumerate_groups
+from shoal.algorithms.optimize.set_partitioning import choose
+from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.progress import STOP, publish
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["PROVABLE", "Attempt", "Proven", "prove", "recombine"]
+
+# Two n×n arrays of float64: 400 MB.
+PROVABLE = 5000
+# Rounds of cuts before the groups seen are recombined.
+_RECOMBINE = 20
+# An integer programme of more columns than this does not end.
+_LISTED = 400_000
+# An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
+_TRUST = 1e-8
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A table and the best partition so far."""
+
+    X: Floats
+    k: int
+    labels: Ints
+    state: State
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What `prove` found; see `shoal.algorithms.registry.Outcome`."""
+
+    labels: Ints
+    bound: float | None
+    status: Literal["optimal", "bounded", "heuristic"]
+    certificate: Certificate | None
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+def groups_in(labels: Ints) -> list[Ints]:
+    """Return the members of each group, sorted.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in groups_in(np.array([0, 1, 0]))]
+    [[0, 2], [1]]
+    """
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(group_sizes(labels))[:-1])
+
+
+def _generation(attempt: Attempt, seen: list[Ints], limits: Limits) -> ColumnGeneration:
+    own = groups_in(attempt.labels)
+    columns = Columns.of(attempt.X, own + seen)
+    return ColumnGeneration(
+        attempt.X, attempt.k, sse(attempt.X, attempt.labels), columns, len(own), attempt.state, limits
+    )
+
+
+def recombine(attempt: Attempt, seen: list[Ints], until: float | None) -> Ints | None:
+    """Return the best partition that the groups seen allow, if it is better and found in time.
+
+    Without a time limit the integer programme is limited in nodes, so that the result is always the same.
+    """
+    if sse(attempt.X, attempt.labels) == 0.0:
+        return None
+    now = time.monotonic()
+    deadline = np.inf if until is None else now + 0.7 * (until - now)
+    generation = _generation(attempt, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
+    generation.run()
+    latest = generation.latest
+    if latest is None:
+        return None
+    columns = generation.master.columns
+    rest = reduced_costs(columns, latest.duals, latest.cuts)
+    near = np.argsort(rest, kind="stable")[: 2 * generation.n]
+    return _choose(generation, columns.take(np.sort(near)), latest.cuts, attempt.labels, until, nodes=1)[0]
+
+
+def _choose(
+    generation: ColumnGeneration, columns: Columns, cuts: Cuts, labels: Ints, until: float | None, nodes: int | None
+) -> tuple[Ints | None, bool]:
+    """Solve the set partitioning over the columns and the incumbent's."""
+    own = Columns.of(generation.X, groups_in(labels))
+    have = {key: j for j, key in enumerate(columns.keys())}
+    missing = np.array([j for j, key in enumerate(own.keys()) if key not in have], dtype=np.int64)
+    every = columns.join(own.take(missing))
+    place = {key: j for j, key in enumerate(every.keys())}
+    choice = choose(
+        every,
+        generation.n,
+        generation.upper,
+        cuts=cuts.take(np.flatnonzero(cuts.price > generation.noise)),
+        incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
+        time_limit=None if until is None else max(0.1, until - time.monotonic()),
+        nodes=nodes if until is None else None,
+        state=generation.state,
+    )
+    return choice.labels, choice.proven
+
+
+def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
+    """Bound the SSE from below, improve the partition on the way, and prove it optimal if that can be.
+
+    Parameters
+    ----------
+    attempt
+        The table and the partition to start from.
+    seen
+        Groups that the search met.
+    until
+        The `time.monotonic` at which to stop; None goes on until the limits of each part.
+    """
+    now = time.monotonic()
+    deadline = np.inf if until is None else now + 0.6 * (until - now)
+    labels = attempt.labels
+    nothing = Certificate(attempt.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
+    if sse(attempt.X, labels) == 0.0:
+        return Proven(labels, 0.0, "optimal", nothing)
+    # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
+    most = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
+    generation = _generation(attempt, seen, Limits(deadline=deadline, most=most))
+    generation.run()
+    best = generation.best
+    if best is None:
+        # Out of time before any bound: the columns generated may still hold a better partition.
+        better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes=1)
+        return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
+    optimal, listed = generation.closed(), 0
+    if not optimal and not attempt.state[STOP]:
+        labels, optimal, listed = _ladder(generation, best, labels, until)
+    upper = generation.upper
+    # The repaired duals are rounded; whoever checks them must not find a unit in the last place less.
+    claim = best.value - 1e-12 * float(np.abs(best.duals).sum() + best.cuts.worth.sum())
+    bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
+    publish(attempt.state, bound=bound)
+    certificate = Certificate(attempt.k, best.duals, best.cuts, claim, upper if optimal else None)
+    facts: dict[str, object] = {
+        "cuts": len(best.cuts),
+        "columns": len(generation.master.columns),
+        "listed": listed,
+    }
+    return Proven(labels, bound, "optimal" if optimal else "bounded", certificate, facts)
+
+
+def _ladder(generation: ColumnGeneration, best: Bound, labels: Ints, until: float | None) -> tuple[Ints, bool, int]:
+    """Solve the integer programme over all groups of a reduced cost within reach, farther at each step.
+
+    A partition of SSE at most B + reach has no other groups: one that is found there is the optimum, however far the
+    incumbent was. Returns the labels, whether they are proven optimal, and how many groups were listed.
+    """
+    rest = np.sort(reduced_costs(generation.master.columns, best.duals, best.cuts))
+    reach = float(rest[min(2 * generation.n, len(rest)) - 1])
+    listed = 0
+    while not generation.state[STOP]:
+        # Rounding of the bound and of the reduced costs must not hide a group.
+        gap = (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
+        reach = min(reach, gap)
+        columns, complete = _within(generation, best, reach)
+        left = np.inf if until is None else until - time.monotonic()
+        # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
+        if len(columns) > (40 * generation.n if until is None else 2000 * left):
+            break
+        listed = len(columns)
+        share = None if until is None else time.monotonic() + 0.6 * left
+        better, proven = _choose(generation, columns, best.cuts, labels, share, nodes=500)
+        labels = _adopt(generation, labels, better)
+        if not proven:
+            break
+        if complete and generation.upper - best.value <= reach:
+            return labels, True, listed
+        if reach >= gap:
+            break
+        reach *= 1.5
+    return labels, False, listed
+
+
+def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> Ints:
+    if better is None:
+        return labels
+    value = sse(generation.X, canonical_labels(better))
+    if value >= generation.upper:
+        return labels
+    generation.upper = value
+    publish(generation.state, sse=value)
+    return canonical_labels(better)
+
+
+def _within(generation: ColumnGeneration, best: Bound, reach: float) -> tuple[Columns, bool]:
+    """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
+    n, d = generation.X.shape
+    every: Columns | None = None
+    for size in range(generation.k, min(2 * generation.k - 1, n) + 1):
+        found = enumerate_groups(
+            generation.D,
+            d,
+            best.duals,
+            best.cuts,
+            size,
+            reach,
+            room=_LISTED,
+            most=generation.limits.most,
+            state=generation.state,
+            work=generation.W,
+        )
+        if not found.complete:
+            rest = reduced_costs(generation.master.columns, best.duals, best.cuts)
+            return generation.master.columns.take(np.flatnonzero(rest <= reach)), False
+        columns = Columns.of(generation.X, found.groups)
+        columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= reach))
+        every = columns if every is None else every.join(columns)
+    return every if every is not None else generation.master.columns, True

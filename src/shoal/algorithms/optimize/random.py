@@ -1,0 +1,54 @@
+"""Random numbers inside kernels: splitmix64 (Steele, Lea and Flood 2014), one word of state, no locks.
+
+numba's own generator is global to a thread; one word that travels with the work makes the result depend on the
+seed alone, however many threads there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.compiling import kernel
+
+__all__ = ["Word", "below", "seeded", "uniform"]
+
+Word = NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+
+
+def seeded(*parts: int) -> Word:
+    """Return the state that belongs to a seed and the numbers of a stream.
+
+    Examples
+    --------
+    >>> bool(seeded(1, 2) == seeded(1, 3))
+    False
+    """
+    return np.random.SeedSequence(parts).generate_state(1, np.uint64).astype(np.uint64)
+
+
+@kernel
+def word(state: Word) -> np.uint64:
+    state[0] += _GOLDEN
+    z = state[0]
+    z = (z ^ (z >> _S30)) * _MIX1
+    z = (z ^ (z >> _S27)) * _MIX2
+    mixed: np.uint64 = z ^ (z >> _S31)
+    return mixed
+
+
+@kernel
+def uniform(state: Word) -> float:
+    """Draw from [0, 1)."""
+    return np.float64(word(state) >> _S11) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def below(state: Word, n: int) -> int:
+    """Draw one of 0 … n−1; the bias of the rounding is below 2^-53·n."""
+    return int(uniform(state) * n)

@@ -1,0 +1,268 @@
+"""Search: the least information loss to be found within a time limit, with a proven bound on request.
+
+Large-neighbourhood search with annealing from MDAV (`optimize.annealing`), a set-partitioning problem over the
+groups it has seen (`optimize.set_partitioning`), and on request column generation, cuts and a proof
+(`optimize.proof`). A step costs what a few groups cost, whatever n; memory is O(n (d + k)), and O(n²) for
+the proof, which is meant for some thousands of records.
+
+Tables beyond `REGION` records are searched in regions, on all cores. What is done depends on the seed and the steps
+only; with a time limit the machine's speed decides how many steps there are.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from shoal.algorithms.mdav import mdav
+from shoal.algorithms.optimize.annealing import anneal, groups_of
+from shoal.algorithms.optimize.column_generation import SMALL
+from shoal.algorithms.optimize.column_pool import ColumnPool, pool_groups, pool_open
+from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.proof import PROVABLE, Attempt, prove, recombine
+from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.optimize.regions import split_groups
+from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.progress import DONE, STOP, fresh_state, publish, within
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["Budget", "search"]
+
+REGION = 5000
+# A block of so many records is grouped by MDAV in a moment or two: larger tables start from blocks.
+START_BLOCK = 100_000
+
+
+@dataclass
+class Budget:
+    """How much of the allowed time or steps a phase of the search has used.
+
+    Parameters
+    ----------
+    seconds, steps
+        What the phase may use; None does not limit it.
+
+    Examples
+    --------
+    >>> budget = Budget(None, 400)
+    >>> budget.used(100)
+    0.25
+    """
+
+    seconds: float | None
+    steps: int | None
+
+    def __post_init__(self) -> None:
+        self.began = time.monotonic()
+
+    def used(self, steps: int) -> float:
+        """Return the used share of what is allowed, the larger of the two."""
+        share = steps / self.steps if self.steps else float(self.steps == 0)
+        return share if self.seconds is None else max(share, (time.monotonic() - self.began) / max(self.seconds, 1e-9))
+
+
+def search(
+    X: Floats,
+    k: int,
+    *,
+    state: State,
+    seed: int | None,
+    time_limit: float | None,
+    steps: int | None,
+    bound: bool,
+    threads: int | None,
+) -> Outcome:
+    """Group the records as well as the time allows; see the options in the registry."""
+    n = len(X)
+    if bound and n > PROVABLE:
+        raise InputError(
+            f"Option 'bound' of method 'search' takes at most {PROVABLE} records, got {n}. "
+            "Leave it out, or mask in blocks or strata below that size."
+        )
+    if time_limit is None and steps is None:
+        time_limit = SEARCH_SECONDS
+    chosen_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    _compile(bound=bound)
+    # Each part looks at the clock between its steps; one that takes long is stopped.
+    with within(state, time_limit, n) as limited:
+        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1)
+        return run.with_bound(time_limit, steps) if bound else run.without(time_limit, steps)
+
+
+@cache
+def _compile(*, bound: bool) -> None:
+    """Search a tiny table, so that compiling the kernels is not taken from the time given."""
+    tiny = _Search(np.random.default_rng(0).normal(size=(12, 2)), 2, fresh_state(), 0, 1)
+    if bound:
+        tiny.with_bound(None, 8)
+    else:
+        tiny.without(None, 8)
+
+
+class _Search:
+    """One search: the partition it is at, the best one so far, and what it has seen."""
+
+    def __init__(self, X: Floats, k: int, state: State, seed: int, threads: int) -> None:
+        self.X, self.k, self.state, self.seed, self.threads = X, k, state, seed, threads
+        self.n = len(X)
+        self.began = time.monotonic()
+        self.steps = 0
+        self.round = 0
+        self.best = self._start()
+        self.upper = sse(X, self.best)
+        self.scale = self.upper / self.n
+        self.alone = self.n <= REGION
+        self.near = np.zeros((self.n, 0), dtype=np.int64)
+        if self.n >= 2 * k:
+            # The lists of large tables need not be exact: the search should begin within seconds.
+            self.near = nearest(X, max(2 * k, 12), slack=0.0 if self.alone else 1.0)
+        # As many places as a step or two for each record fill; none where the set partitioning would be hopeless.
+        places = 1 << max(10, min(17, int(np.ceil(np.log2(128 * self.n))))) if self.alone else 0
+        self.pool: ColumnPool = pool_open(self.n if self.alone else 1, 2 * k - 1, places, seed)
+        publish(state, steps=0, sse=self.upper)
+
+    def _start(self) -> Ints:
+        labels = np.zeros(self.n, dtype=np.int64)
+        ones = np.arange(self.n)
+        blocks = split_groups(self.X, ones, START_BLOCK, np.random.default_rng(self.seed))
+        count = 0
+        for block in blocks:
+            # The start is quick and must be whole: a stop is obeyed after it.
+            part = canonical_labels(mdav(np.ascontiguousarray(self.X[block]), self.k, state=fresh_state()))
+            labels[block] = part + count
+            count += int(part.max()) + 1
+        return labels
+
+    def without(self, time_limit: float | None, steps: int | None) -> Outcome:
+        """Anneal; recombine what was seen; anneal again from there, cooler."""
+        if self.n < 2 * self.k:
+            return Outcome(self.best, status="optimal", bound=self.upper * (1 - 1e-12), facts=self._facts())
+        left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
+        recombining = self.alone and self._recombinable(left)
+        share = 0.5 if recombining else 1.0
+        self.anneal(self._part(left, steps, share), 1.5, 0.0, share)
+        if recombining and self.steps and not self.state[STOP]:
+            until = None if time_limit is None else self.began + 0.95 * time_limit
+            self._take(recombine(self._attempt(), pool_groups(self.pool), until))
+            # Once more from there, cooler: for what is left of the time, or the other half of the steps.
+            left = None if time_limit is None else max(0.0, self.began + time_limit - time.monotonic())
+            self.anneal(Budget(left, None if steps is None else max(0, steps - self.steps)), 0.1, 0.95, 1.0)
+        return Outcome(self.best, facts=self._facts())
+
+    def _recombinable(self, seconds: float | None) -> bool:
+        """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
+        if self.k <= SMALL:
+            return True
+        return self.n <= 2000 and (seconds is None or seconds >= 30)
+
+    def with_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
+        """Anneal for a part of the time, then prove, improving on the way."""
+        if self.n < 2 * self.k:
+            return self.without(time_limit, steps)
+        left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
+        share = 0.25
+        self.anneal(self._part(left, steps, 1.0 if left is None else share), 1.5, 0.0, share)
+        until = None if time_limit is None else self.began + time_limit
+        result = prove(self._attempt(), pool_groups(self.pool), until)
+        self._take(result.labels)
+        if result.status != "optimal" and until is not None:
+            # A proof that gave up early leaves time to go on from what it found.
+            self.anneal(Budget(max(0.0, until - time.monotonic()), None), 0.1, 1.0, 1.0)
+        self.state[DONE] = self.n
+        return Outcome(
+            self.best,
+            bound=min(result.bound or 0.0, self.upper),
+            status=result.status,
+            facts={**self._facts(), **result.facts},
+            certificate=result.certificate,
+        )
+
+    @staticmethod
+    def _part(seconds: float | None, steps: int | None, share: float) -> Budget:
+        """Give a phase its share; with a limit on both, whichever ends first."""
+        return Budget(None if seconds is None else seconds * share, None if steps is None else int(steps * share))
+
+    def _attempt(self) -> Attempt:
+        return Attempt(self.X, self.k, self.best, self.state)
+
+    def _take(self, labels: Ints | None) -> None:
+        if labels is None:
+            return
+        labels = canonical_labels(labels)
+        value = sse(self.X, labels)
+        if value < self.upper:
+            self.best, self.upper = labels, value
+            publish(self.state, sse=value)
+
+    def _facts(self) -> dict[str, object]:
+        return {"seed": self.seed, "steps": self.steps}
+
+    def anneal(self, budget: Budget, hot: float, done_from: float, done_to: float) -> None:
+        """Anneal from the best partition, cooling by the share of the budget used, cold for its last twentieth."""
+        labels, value = self.best, self.upper
+        first = self.steps
+        size = max(64, (budget.steps or 40_000) // (400 if self.alone else 40))
+        runner = self._alone(labels) if self.alone else self._regions
+        while not self.state[STOP]:
+            used = budget.used(self.steps - first)
+            if used >= 1.0:
+                break
+            began = time.monotonic()
+            temperature = self.scale * hot * max(0.0, 1.0 - used / 0.95) ** 2
+            labels, change, taken = runner(labels, size, temperature)
+            value += change
+            self.steps += taken
+            self.round += 1
+            if value < self.upper:
+                self.best, self.upper = labels.copy(), value
+            if budget.steps is None:
+                # Rounds of about a fiftieth of a second alone and a second in regions follow the clock closely.
+                aim = min(0.02 if self.alone else 1.0, (budget.seconds or 1.0) / 20)
+                size = int(np.clip(size * aim / max(time.monotonic() - began, 1e-4), size / 4, size * 4)) + 1
+            self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * min(used, 1.0)))
+            publish(self.state, steps=self.steps, sse=self.upper)
+        self.best = canonical_labels(self.best)
+        # The sum of the changes has drifted by as many roundings as there were steps.
+        self.upper = sse(self.X, self.best)
+
+    def _alone(self, labels: Ints) -> Callable[[Ints, int, float], tuple[Ints, float, int]]:
+        groups = groups_of(labels, self.k)
+        rng = seeded(self.seed, self.round)
+
+        def run(_: Ints, steps: int, temperature: float) -> tuple[Ints, float, int]:
+            change = anneal(self.X, self.k, self.near, groups, self.pool, steps, temperature, self.state, rng)
+            return groups.label, change, steps
+
+        return run
+
+    def _regions(self, labels: Ints, steps: int, temperature: float) -> tuple[Ints, float, int]:
+        labels = canonical_labels(labels)
+        parts = split_groups(self.X, labels, REGION, np.random.default_rng((self.seed, self.round)))
+        each = max(1, steps // len(parts))
+
+        def run(number: int) -> tuple[Ints, float]:
+            part = parts[number]
+            place = np.full(self.n, -1, dtype=np.int64)
+            place[part] = np.arange(len(part))
+            groups = groups_of(canonical_labels(labels[part]), self.k)
+            near = place[self.near[part]]
+            rng = seeded(self.seed, self.round, number)
+            X = np.ascontiguousarray(self.X[part])
+            return groups.label, anneal(X, self.k, near, groups, self.pool, each, temperature, self.state, rng)
+
+        with ThreadPoolExecutor(self.threads) as workers:
+            results = list(workers.map(run, range(len(parts))))
+        joined = np.empty(self.n, dtype=np.int64)
+        count = 0
+        for part, (found, _) in zip(parts, results, strict=True):
+            joined[part] = found + count
+            count += len(group_sizes(found))
+        return joined, float(sum(change for _, change in results)), each * len(parts)

@@ -1,0 +1,201 @@
+"""Separation: find the cuts that a fractional solution violates most, by local search.
+
+For each kind of weights (`optimize.cuts`) and each record of a fractional group, records are added one by one
+that let the left side grow most, then exchanged for others as long as it grows. Only records that fractional groups
+link closely to one already in the cut are tried. With r records an exchange costs O(r · links · groups of a record).
+
+It is a heuristic: what it finds is valid and violated, but a violated cut may be missed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.cuts import Cuts
+from shoal.core.compiling import kernel
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["violated_cuts"]
+
+# Numerators and denominator: for up to five records those of Pecin et al. (2017) that are not dominated, then odd sets.
+KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
+    ((1, 1, 1), 2),
+    ((2, 1, 1, 1), 3),
+    ((1, 1, 1, 1, 1), 2),
+    ((1, 1, 1, 1, 1), 3),
+    ((2, 2, 1, 1, 1), 3),
+    ((2, 2, 1, 1, 1), 4),
+    ((3, 1, 1, 1, 1), 4),
+    ((3, 2, 2, 1, 1), 5),
+    ((3, 3, 2, 2, 1), 4),
+    ((1, 1, 1, 1, 1, 1, 1), 2),
+    ((1, 1, 1, 1, 1, 1, 1), 3),
+    ((1, 1, 1, 1, 1, 1, 1, 1, 1), 2),
+)
+# Links of a record that are tried, the strongest.
+_LINKS = 16
+# What a column that is not yet rounded up is worth to a growing cut.
+_PROMISE = 0.15
+# Exchanges for each place of a cut after which it is taken as it is; one or two are common.
+_EXCHANGES = 100
+
+
+@kernel
+def _gain(
+    record: int, part: int, whole: int, first: Ints, column: Ints, x: Floats, weight: Ints, promise: float
+) -> float:
+    """Return what the left side gains by the record; a column it shares with others counts a little in any case."""
+    total = 0.0
+    for at in range(first[record], first[record + 1]):
+        c = column[at]
+        total += x[c] * ((weight[c] + part) // whole - weight[c] // whole)
+        if weight[c] > 0:
+            total += promise * x[c]
+    return total
+
+
+@kernel
+def _put(record: int, part: int, first: Ints, column: Ints, weight: Ints) -> None:
+    for at in range(first[record], first[record + 1]):
+        weight[column[at]] += part
+
+
+@kernel
+def _best(
+    place: int,
+    chosen: Ints,
+    taken: Ints,
+    links: Ints,
+    part: int,
+    whole: int,
+    first: Ints,
+    column: Ints,
+    x: Floats,
+    weight: Ints,
+    promise: float,
+) -> tuple[int, float]:
+    """Return the free record, linked to one in another place, that gains most, and its gain."""
+    best, most = -1, -np.inf
+    for b in range(len(chosen)):
+        if b != place and chosen[b] >= 0:
+            for other in links[chosen[b]]:
+                if other >= 0 and taken[other] == 0:
+                    gain = _gain(other, part, whole, first, column, x, weight, promise)
+                    if gain > most:
+                        best, most = other, gain
+    return best, most
+
+
+@kernel
+def _search(
+    x: Floats,
+    first: Ints,
+    column: Ints,
+    links: Ints,
+    starts: Ints,
+    parts: Ints,
+    whole: int,
+    least: float,
+    state: State,
+) -> tuple[Ints, Floats]:
+    """Return the records of the violated cuts of one kind, and by how much; asked to stop, those found so far."""
+    r = len(parts)
+    right = parts.sum() // whole
+    found, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
+    count = 0
+    weight, taken = np.zeros(len(x), dtype=np.int64), np.zeros(len(links), dtype=np.int64)
+    chosen = np.empty(r, dtype=np.int64)
+    for record, place in starts:
+        if state[STOP]:
+            break
+        chosen[:] = -1
+        chosen[place] = record
+        taken[record] = 1
+        left = _gain(record, parts[place], whole, first, column, x, weight, 0.0)
+        _put(record, parts[place], first, column, weight)
+        for a in range(r):
+            if chosen[a] < 0:
+                other, _ = _best(a, chosen, taken, links, parts[a], whole, first, column, x, weight, _PROMISE)
+                if other < 0:
+                    break
+                left += _gain(other, parts[a], whole, first, column, x, weight, 0.0)
+                _put(other, parts[a], first, column, weight)
+                chosen[a] = other
+                taken[other] = 1
+        quiet, a = 0, 0
+        for _ in range(_EXCHANGES * r):
+            if quiet == r or chosen.min() < 0:
+                break
+            old = chosen[a]
+            _put(old, -parts[a], first, column, weight)
+            here = _gain(old, parts[a], whole, first, column, x, weight, 0.0)
+            other, there = _best(a, chosen, taken, links, parts[a], whole, first, column, x, weight, 0.0)
+            quiet += 1
+            if other >= 0 and there > here + 1e-6:
+                taken[old], taken[other] = 0, 1
+                chosen[a] = other
+                left += there - here
+                quiet = 0
+            _put(chosen[a], parts[a], first, column, weight)
+            a = (a + 1) % r
+        if chosen.min() >= 0 and left - right > least:
+            found[count], excess[count] = chosen, left - right
+            count += 1
+        for a in range(r):
+            if chosen[a] >= 0:
+                _put(chosen[a], -parts[a], first, column, weight)
+                taken[chosen[a]] = 0
+    return found[:count], excess[:count]
+
+
+def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
+    """Return the columns of each record (first, column), and the records most linked to it, filled up with −1."""
+    from scipy.sparse import csr_array
+
+    holds = csr_array((np.ones(len(columns.member)), columns.member, columns.start), shape=(len(columns), n))
+    link = (holds.T @ holds.multiply(x[:, None])).tocsr()
+    link.setdiag(0.0)
+    by_record = holds.tocsc()
+    links = np.full((n, _LINKS), -1, dtype=np.int64)
+    for i in range(n):
+        row = slice(link.indptr[i], link.indptr[i + 1])
+        order = np.lexsort((link.indices[row], -np.round(link.data[row], 9)))[:_LINKS]
+        order = order[link.data[row][order] > 0]
+        links[i, : len(order)] = link.indices[row][order]
+    return by_record.indptr.astype(np.int64), by_record.indices.astype(np.int64), links
+
+
+def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: int, each: int, state: State) -> Cuts:
+    """Return violated cuts: of each kind up to `most`, the worst first, no record in more than `each` of them.
+
+    Examples
+    --------
+    >>> from shoal.core.progress import fresh_state
+    >>> X = np.zeros((3, 1))
+    >>> halves = Columns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
+    >>> violated_cuts(halves, np.full(3, 0.5), 3, least=0.1, most=9, each=1, state=fresh_state()).each()
+    [((0, 1, 2), (1, 1, 1), 2)]
+    """
+    used = np.flatnonzero(x > 1e-4)
+    part, x = columns.take(used), x[used]
+    open_ones = np.unique(part.member[np.repeat(x < 1 - 1e-4, part.sizes)])
+    if not len(open_ones):
+        return Cuts.of([])
+    first, column, links = _linked(part, x, n)
+    kept: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
+    for parts, whole in KINDS:
+        places = sorted({parts.index(p) for p in parts} | {len(parts) - 1})
+        starts = np.array([(i, place) for i in open_ones for place in places], dtype=np.int64)
+        found, excess = _search(x, first, column, links, starts, np.array(parts), whole, least, state)
+        times = np.zeros(n, dtype=np.int64)
+        seen: set[tuple[tuple[int, int], ...]] = set()
+        for at in np.argsort(-np.round(excess, 9), kind="stable"):
+            records = sorted(zip(found[at].tolist(), parts, strict=True))
+            key = tuple(records)
+            if key not in seen and (times[found[at]] < each).all() and len(seen) < most:
+                seen.add(key)
+                times[found[at]] += 1
+                kept.append((tuple(i for i, _ in records), tuple(p for _, p in records), whole))
+    return Cuts.of(kept)

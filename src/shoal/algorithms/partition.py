@@ -1,0 +1,98 @@
+"""partition(): validate, then let a method of the registry group the records of an array."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.algorithms.registry import Outcome, choose, find
+from shoal.core.checks import as_records, check_k
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels
+from shoal.core.progress import watch
+from shoal.core.types import Ints
+
+__all__ = ["find_groups", "partition"]
+
+GREAT = 400  # powers of two
+
+
+def partition(
+    X: ArrayLike,
+    k: int,
+    method: str = "auto",
+    *,
+    seed: int | None = None,
+    progress: bool = False,
+    **options: object,
+) -> Ints:
+    """Group the records of an array, at least k to a group.
+
+    Distances are Euclidean on the columns as given; `shoal.mask` standardises them first.
+
+    Parameters
+    ----------
+    X
+        Array ``(n, d)`` of finite numbers; a vector is one column.
+    k
+        The least number of records in a group.
+    method
+        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several.
+    seed
+        Decides the result of a random method.
+    progress
+        Show a progress bar on a terminal.
+    **options
+        Options of the method.
+
+    Returns
+    -------
+    labels
+        The group of each record: 0, 1, … in order of first appearance. ``(n, d)`` for a method that groups
+        every column on its own.
+
+    Examples
+    --------
+    >>> partition([[1.0], [9.0], [1.2], [9.3]], k=2).tolist()
+    [0, 1, 0, 1]
+    """
+    return find_groups(X, k, method, seed=seed, progress=progress, **options).labels
+
+
+def find_groups(
+    X: ArrayLike,
+    k: int,
+    method: str = "auto",
+    *,
+    seed: int | None = None,
+    progress: bool = False,
+    **options: object,
+) -> Outcome:
+    """Do what `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
+    array = as_records(X)
+    method = choose(method, array.shape[1])
+    entry = find(method)
+    chosen = entry.read_options(options)
+    k = check_k(k, len(array))
+    if entry.univariate and array.shape[1] != 1:
+        raise InputError(
+            f"Method {method!r} groups one column, got {array.shape[1]}. "
+            "Take 'individual-ranking' for each column on its own, or a multivariate method."
+        )
+    # Squares of very large numbers are not finite; the same groups are found for all of them times a power of two.
+    exponent = int(np.frexp(np.abs(array).max())[1])
+    great = exponent > GREAT
+    if great:
+        array = np.ldexp(array, -exponent)
+    outcome = watch(
+        lambda state: entry.run(array, k, chosen, seed=seed, state=state),
+        len(array),
+        title=method,
+        show=progress,
+    )
+    if great:
+        # Nothing can be said of their squares.
+        outcome = replace(outcome, bound=None, status="heuristic", certificate=None)
+    return replace(outcome, labels=canonical_labels(outcome.labels))

@@ -1,0 +1,1 @@
+"""What everything rests on: errors, types, measures, progress, the compiler of kernels."""

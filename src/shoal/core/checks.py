@@ -1,0 +1,65 @@
+"""Rules that hold for any table and array: records are finite, k fits them, a word is one of those that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.core.errors import InputError
+from shoal.core.types import Floats
+
+__all__ = ["as_records", "check_choice", "check_k"]
+
+
+def as_records(X: ArrayLike) -> Floats:
+    """Return the records as a contiguous array ``(n, d)`` of finite float64, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> as_records([1, 2]).shape
+    (2, 1)
+    """
+    try:
+        array = np.ascontiguousarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("Parameter 'X' must be an array of numbers; encode or leave out columns of text.") from None
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"Parameter 'X' must have records in rows and at least one column, got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(
+            f"Parameter 'X' must be finite, got {array[row, column]} in record {row}, column {column}. "
+            "Leave such records out, or use shoal.mask(..., missing=...)."
+        )
+    return array
+
+
+def check_k(k: object, n: int, where: str = "") -> int:
+    """Return k if it can be kept for n records, else refuse it.
+
+    Examples
+    --------
+    >>> check_k(3, 10)
+    3
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise InputError(f"Parameter 'k' must be a whole number of at least 2, got {k!r}.")
+    if k < 2:
+        raise InputError(f"Parameter 'k' must be at least 2, got {k}: a group of one record hides nobody.")
+    if n < k:
+        records = f"{n} record{'' if n == 1 else 's'}"
+        raise InputError(
+            f"Parameter 'k' must not exceed the number of records: k={k}, but {where or 'the table'} has {records}. "
+            "Take a smaller k" + (", or join small strata before masking." if where else ".")
+        )
+    return int(k)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a word that is not one of those a parameter may be."""
+    if value not in choices:
+        raise InputError(f"Parameter {name!r} must be one of {', '.join(map(repr, choices))}, got {value!r}.")

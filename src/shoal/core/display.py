@@ -1,0 +1,62 @@
+"""How results show themselves: tables of text for terminals and notebooks, and a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+__all__ = ["aligned", "html_table", "write_report"]
+
+
+def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
+    """Align columns: the first to the left, the others to the right if they hold numbers.
+
+    Examples
+    --------
+    >>> print(aligned([["k", "loss"], ["10", "9.1"]]))
+    k   loss
+    10   9.1
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+
+    def placed(i: int, cell: str) -> str:
+        return cell.rjust(widths[i]) if numeric and i else cell.ljust(widths[i])
+
+    return "\n".join("  ".join(placed(i, cell) for i, cell in enumerate(row)).rstrip() for row in rows)
+
+
+def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), caption: str = "") -> str:
+    """Make a table for a notebook; without a head, the first cell of each row is its heading.
+
+    Examples
+    --------
+    >>> html_table([["records", "9"]])
+    "<table><tr><th style='text-align:left'>records</th><td style='text-align:left'>9</td></tr></table>"
+    """
+    left = " style='text-align:left'"
+
+    def cell(text: str, *, heading: bool) -> str:
+        kind = "th" if heading else "td"
+        return f"<{kind}{left}>{escape(text)}</{kind}>"
+
+    lines = [[cell(text, heading=True) for text in head]] if head else []
+    lines += [[cell(text, heading=not head and i == 0) for i, text in enumerate(row)] for row in rows]
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+    return f"<table>{title}{body}</table>"
+
+
+def write_report(page: str, path: str | os.PathLike[str], result: object, **keywords: object) -> Path:
+    """Write the page of a result; `page` is ``"module:function"`` below `shoal.report`.
+
+    Pages lie above results, which know none: they are found by name, as methods are.
+    """
+    module, _, name = page.partition(":")
+    pages: Any = import_module("shoal.report.pages")
+    made = getattr(import_module(f"shoal.report.{module}"), name)(result, **keywords)
+    written: Path = pages.write_page(made, path)
+    return written

@@ -1,0 +1,235 @@
+"""What a partition is and how good it is: labels, sizes, centroids, SSE, information loss. Computed here only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+
+__all__ = [
+    "Scaling",
+    "canonical_labels",
+    "centroids",
+    "group_sizes",
+    "information_loss",
+    "released_loss",
+    "scaling",
+    "squared_errors",
+    "sse",
+    "sst",
+    "standardise",
+]
+
+
+def canonical_labels(labels: ArrayLike) -> Ints:
+    """Number the groups 0, 1, … in order of first appearance (down each column of a 2-D array).
+
+    Examples
+    --------
+    >>> canonical_labels([7, 3, 7, 9]).tolist()
+    [0, 1, 0, 2]
+    """
+    array = np.asarray(labels)
+    if array.ndim == 2:
+        return np.column_stack([canonical_labels(column) for column in array.T])
+    if array.dtype.kind in "iu" and len(array) and array.min() >= 0 and array.max() < 2 * len(array):
+        # Of several writes to one place the last one stays: written backwards, that is the first appearance.
+        seen = np.full(int(array.max()) + 1, len(array))
+        seen[array[::-1]] = np.arange(len(array) - 1, -1, -1)
+        number: Ints = np.empty(len(seen), dtype=np.int64)
+        number[np.argsort(seen, kind="stable")] = np.arange(len(seen))
+        labels_in_order: Ints = number[array]
+        return labels_in_order
+    _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+def group_sizes(labels: ArrayLike) -> Ints:
+    """Count the records of each group.
+
+    Examples
+    --------
+    >>> group_sizes([0, 1, 0]).tolist()
+    [2, 1]
+    """
+    return np.bincount(np.asarray(labels)).astype(np.int64)
+
+
+def _plain(X: Floats) -> Floats:
+    """Return numbers as kernels are compiled for."""
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
+    """Return the (weighted) mean of each group, one row a group; equal values have exactly that value as mean.
+
+    Examples
+    --------
+    >>> centroids(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1])).tolist()
+    [[2.0], [8.0]]
+    """
+    X = _plain(X)
+    pivot, means = _deviations(X, labels, _count(labels), np.ones(len(X)) if weights is None else _plain(weights))
+    centres: Floats = np.take(X, pivot, axis=0) + means
+    return centres
+
+
+def _count(labels: Ints) -> int:
+    return int(labels.max()) + 1 if len(labels) else 0
+
+
+@kernel
+def _deviations(X: Floats, labels: Ints, groups: int, weights: Floats) -> tuple[Ints, Floats]:
+    """Return the first record of each of the groups and the (weighted) mean deviation from it.
+
+    Such deviations cost no digits under a large offset, and are 0 where values are equal.
+    """
+    n, d = X.shape
+    pivot = np.zeros(groups, dtype=np.int64)
+    means, total = np.zeros((groups, d)), np.zeros(groups)
+    for i in range(n):
+        pivot[labels[n - 1 - i]] = n - 1 - i
+    for i in range(n):
+        g = labels[i]
+        total[g] += weights[i]
+        for j in range(d):
+            means[g, j] += (X[i, j] - X[pivot[g], j]) * weights[i]
+    for g in range(groups):
+        for j in range(d):
+            means[g, j] /= total[g]
+    return pivot, means
+
+
+def sse(X: Floats, labels: Ints) -> float:
+    """Sum the squared distances of the records to the centroid of their group.
+
+    Examples
+    --------
+    >>> sse(np.array([[1.0], [3.0], [8.0]]), np.array([0, 0, 1]))
+    2.0
+    """
+    X = _plain(X)
+    pivot, means = _deviations(X, labels, _count(labels), np.ones(len(X)))
+    return float(np.square(X - X[pivot[labels]] - means[labels]).sum())
+
+
+def sst(X: Floats) -> float:
+    """Sum the squared distances of the records to their common centroid.
+
+    Examples
+    --------
+    >>> sst(np.array([[1.0], [3.0]]))
+    2.0
+    """
+    return sse(X, np.zeros(len(X), dtype=np.int64))
+
+
+def information_loss(X: Floats, labels: Ints) -> float:
+    """Return 100·SSE/SST; 0 when all records are equal.
+
+    Examples
+    --------
+    >>> information_loss(np.array([[0.0], [2.0], [9.0], [9.0]]), np.array([0, 0, 1, 1]))
+    3.0303030303030303
+    """
+    total = sst(X)
+    return 100 * sse(X, labels) / total if total > 0 else 0.0
+
+
+class Scaling(NamedTuple):
+    """What standardises a table: z = ((x − pivot) / reach − mean) / spread, column by column.
+
+    The pivot is a value of the column, so a constant column becomes exactly 0 and a large offset costs no digits;
+    the reach keeps squares finite.
+    """
+
+    pivot: Floats
+    reach: Floats
+    mean: Floats
+    spread: Floats
+
+    def apply(self, X: Floats) -> Floats:
+        """Standardise records of the same columns; missing cells (NaN) stay missing."""
+        Z: Floats = _apply(_plain(X), self.pivot, self.reach, self.mean, self.spread)
+        return Z
+
+
+@kernel
+def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats) -> Floats:
+    Z = np.empty(X.shape)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            # Halves, because the difference of two finite numbers need not be finite.
+            Z[i, j] = ((X[i, j] / 2 - pivot[j] / 2) / reach[j] - mean[j]) / spread[j]
+    return Z
+
+
+def scaling(X: Floats) -> Scaling:
+    """Find what brings every column to mean 0 and variance 1, from its cells that are not missing.
+
+    Examples
+    --------
+    >>> scaling(np.array([[1.0, 5.0], [3.0, 5.0]])).apply(np.array([[5.0, 5.0]])).tolist()
+    [[3.0, 0.0]]
+    """
+    d = X.shape[1]
+    found = Scaling(np.zeros(d), np.ones(d), np.zeros(d), np.ones(d))
+    for j, column in enumerate(X.T):
+        seen = column[~np.isnan(column)]
+        if not len(seen):
+            continue
+        found.pivot[j] = seen[0]
+        # Halves, because the difference of two finite numbers need not be finite.
+        deviations = seen / 2 - seen[0] / 2
+        found.reach[j] = np.abs(deviations).max() or 1.0
+        deviations /= found.reach[j]
+        found.mean[j] = deviations.mean()
+        found.spread[j] = np.sqrt(np.square(deviations - found.mean[j]).mean()) or 1.0
+    return found
+
+
+def standardise(X: Floats) -> Floats:
+    """Bring every column to mean 0 and variance 1; a constant column to 0. Missing cells (NaN) stay missing.
+
+    Examples
+    --------
+    >>> standardise(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    return scaling(X).apply(X)
+
+
+def released_loss(Z: Floats, released: Floats) -> tuple[float, Floats]:
+    """Return 100·SSE/SST of released values beside standardised ones: of all columns, and of each alone.
+
+    This is `information_loss` for any released values, means of groups or not; missing cells do not count.
+
+    Examples
+    --------
+    >>> released_loss(np.array([[-1.0], [1.0]]), np.array([[0.0], [0.0]]))
+    (100.0, array([100.]))
+    """
+    errors, totals = squared_errors(_plain(Z), _plain(released))
+    each = 100 * errors / np.where(totals > 0, totals, np.inf)
+    total = totals.sum()
+    return (float(100 * errors.sum() / total) if total > 0 else 0.0), each
+
+
+@kernel
+def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
+    """Sum, column by column, the squares of released − Z and of Z; missing cells (NaN) do not count."""
+    n, d = Z.shape
+    errors, totals = np.zeros(d), np.zeros(d)
+    for i in range(n):
+        for j in range(d):
+            if not np.isnan(Z[i, j]):
+                error = released[i, j] - Z[i, j]
+                errors[j] += error * error
+                totals[j] += Z[i, j] * Z[i, j]
+    return errors, totals

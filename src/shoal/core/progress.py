@@ -1,0 +1,183 @@
+"""Watching long work: kernels count what is done, the caller shows it and may stop it.
+
+A kernel shares one array with its caller: ``state[DONE]`` counts finished records, ``state[STOP]`` asks it to
+return early. A search also publishes its steps, best SSE and proven bound there (`publish`, `observe`). The work
+runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from shoal.core.types import State
+
+__all__ = ["DONE", "STOP", "Observation", "fresh_state", "observe", "publish", "watch", "within"]
+
+DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
+T = TypeVar("T")
+
+
+def fresh_state() -> State:
+    """Return the array that a kernel and its caller share."""
+    import numpy as np
+
+    return np.zeros(5, dtype=np.int64)
+
+
+class Observation(NamedTuple):
+    """What a search has reached: steps taken, least SSE and proven lower bound on it (None before there is one)."""
+
+    steps: int
+    sse: float | None
+    bound: float | None
+
+
+def publish(state: State, *, steps: int | None = None, sse: float | None = None, bound: float | None = None) -> None:
+    """Let the caller of a search see what it has reached.
+
+    Examples
+    --------
+    >>> state = fresh_state()
+    >>> publish(state, steps=100, sse=2.5)
+    >>> observe(state)
+    Observation(steps=100, sse=2.5, bound=None)
+    """
+    if steps is not None:
+        state[_STEPS] = steps
+    # −0.0 is the one float whose bits are not 0 and that no SSE has: it keeps an SSE of 0 apart from none.
+    for place, value in ((_SSE, sse), (_BOUND, bound)):
+        if value is not None:
+            state[place : place + 1].view("float64")[0] = value or -0.0
+
+
+def observe(state: State) -> Observation:
+    """Read what a search has published so far."""
+    values = [
+        float(state[place : place + 1].view("float64")[0]) + 0.0 if state[place] else None for place in (_SSE, _BOUND)
+    ]
+    return Observation(int(state[_STEPS]), *values)
+
+
+def watch(
+    work: Callable[[State], T],
+    total: int,
+    *,
+    title: str | Callable[[State], str] = "",
+    show: bool = False,
+    keep: bool = False,
+) -> T:
+    """Run ``work(state)`` in a thread; show its progress on a terminal and stop it on Ctrl-C.
+
+    Parameters
+    ----------
+    work
+        What to run. It gets the shared state and returns early once ``state[STOP]`` is set.
+    total
+        The value of ``state[DONE]`` when all is done.
+    title
+        What stands before the bar: a text, or what makes it from the state, again and again.
+    show
+        Draw a progress bar on standard error, if that is a terminal and the work lasts.
+    keep
+        After Ctrl-C, return what ``work`` returned early instead of raising ``KeyboardInterrupt``.
+
+    Examples
+    --------
+    >>> watch(lambda state: int(state[DONE]) + 1, total=1)
+    1
+    """
+    state = fresh_state()
+    result: list[T] = []
+    failure: list[BaseException] = []
+    # Not Thread.join: interrupted once, it takes the thread for ended (in CPython up to 3.12).
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            result.append(work(state))
+        except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
+            failure.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=run, name="shoal", daemon=True).start()
+    try:
+        if not ended.wait(0.5):
+            _follow(ended, state, total, title) if show else _wait(ended)
+    except KeyboardInterrupt:
+        state[STOP] = 1
+        _wait(ended)
+        if not keep:
+            raise
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+@contextmanager
+def within(state: State, seconds: float | None, total: int) -> Iterator[State]:
+    """Yield a state for a part of the work that may take so many seconds.
+
+    It is asked to stop once they are over (None: they never are) or `state` is. What it publishes is published there,
+    and what it counts, up to `total`, is added to what `state` had counted before: never less than a moment ago.
+
+    Examples
+    --------
+    >>> whole = fresh_state()
+    >>> with within(whole, 60.0, total=10) as part:
+    ...     part[DONE] = 7
+    >>> int(whole[DONE]), int(part[STOP])
+    (7, 0)
+    """
+    part, before = fresh_state(), int(state[DONE])
+    until = None if seconds is None else time.monotonic() + seconds
+    ended = threading.Event()
+
+    def pass_on() -> None:
+        if state[STOP] or (until is not None and time.monotonic() >= until):
+            part[STOP] = 1
+        state[DONE] = max(int(state[DONE]), before + min(int(part[DONE]), total))
+        if part[_STEPS:].any():
+            state[_STEPS:] = part[_STEPS:]
+
+    def follow() -> None:
+        while not ended.wait(0.05):
+            pass_on()
+
+    pass_on()
+    thread = threading.Thread(target=follow, name="shoal-within", daemon=True)
+    thread.start()
+    try:
+        yield part
+    finally:
+        ended.set()
+        thread.join()
+        pass_on()
+
+
+def _wait(ended: threading.Event) -> None:
+    # Waiting without a limit cannot be interrupted on every platform.
+    while not ended.wait(0.2):
+        pass
+
+
+def _follow(ended: threading.Event, state: State, total: int, title: str | Callable[[State], str]) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        "{task.percentage:>3.0f} %",
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        while not ended.wait(0.2):
+            bar.update(task, completed=int(state[DONE]), description=title if isinstance(title, str) else title(state))

@@ -1,0 +1,35 @@
+"""The n-th row by one column, without sorting: C. A. R. Hoare, Algorithm 65: find (1961). O(n) on average."""
+
+from __future__ import annotations
+
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+
+__all__ = ["select_nth"]
+
+
+@kernel
+def select_nth(rows: Floats, ids: Ints, axis: int, low: int, high: int, nth: int) -> None:
+    """Sort just enough that the rows before `nth` are not above it on the axis, nor those after it below."""
+    d = rows.shape[1]
+    while low < high:
+        a, b, c = rows[low, axis], rows[(low + high) // 2, axis], rows[high, axis]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = low, high
+        while i <= j:
+            while rows[i, axis] < pivot:
+                i += 1
+            while rows[j, axis] > pivot:
+                j -= 1
+            if i <= j:
+                for t in range(d):
+                    rows[i, t], rows[j, t] = rows[j, t], rows[i, t]
+                ids[i], ids[j] = ids[j], ids[i]
+                i += 1
+                j -= 1
+        if nth <= j:
+            high = j
+        elif nth >= i:
+            low = i
+        else:
+            return

@@ -1,0 +1,35 @@
+"""The lesser and the greater of two numbers as one instruction of the machine, which `min` and `max` do not become.
+
+Loops over them are done with vector instructions: for least and greatest values of an array that is what matters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+
+from shoal.core.compiling import intrinsic
+
+__all__ = ["greater", "lesser"]
+
+
+def _instruction(name: str) -> Any:
+    def typed(_context: Any, a: Any, b: Any) -> Any:
+        if a != b or not isinstance(a, types.Float):
+            return None
+
+        def generate(_context: Any, builder: ir.IRBuilder, _signature: Any, values: Any) -> Any:
+            kind = values[0].type
+            function = builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind, kind]))
+            # Without NaN, and with either zero for the other, the order of a loop does not matter.
+            return builder.call(function, values, fastmath=("nnan", "nsz"))
+
+        return a(a, b), generate
+
+    return intrinsic(typed)
+
+
+lesser = _instruction("llvm.minnum")
+greater = _instruction("llvm.maxnum")

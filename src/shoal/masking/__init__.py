@@ -1,0 +1,1 @@
+"""The way of the data, written once: request, plan, pipeline, release, manifest, verification."""

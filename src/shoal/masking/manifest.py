@@ -1,0 +1,316 @@
+"""The record of a run: what went in, what was asked, what came out. Enough to repeat it to the byte and to audit it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.algorithms.registry import find
+from shoal.core.errors import FileError, InputError, VerificationError, closest
+from shoal.core.measures import group_sizes
+from shoal.core.version import __version__
+from shoal.masking.release import Release
+from shoal.tables.files import check_target, sha256, write_file
+from shoal.tables.outputs import written_beside, written_path
+from shoal.tables.sources import find_paths
+
+__all__ = [
+    "LIBRARIES",
+    "Recorded",
+    "as_json",
+    "check_extras",
+    "described",
+    "plain",
+    "read_manifest",
+    "relative_to",
+    "versions",
+    "write_labels",
+    "write_manifest",
+]
+
+LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
+
+# What a manifest that is repeated must hold, with the types that JSON may give; one that may be null may be missing.
+WORDS = {int: "a whole number", str: "text", list: "a list of names", dict: "an object", NoneType: "null"}
+CONTENT: dict[str, tuple[type, ...]] = {
+    "shoal": (str,),
+    "versions": (dict,),
+    "input": (dict,),
+    "output": (dict,),
+    "parameters": (dict,),
+}
+FILE: dict[str, tuple[type, ...]] = {"path": (str,), "sha256": (str,)}
+# The keywords of `shoal.mask` that a manifest decides: none of them names a file or a machine.
+PARAMETERS: dict[str, tuple[type, ...]] = {
+    "k": (int,),
+    "columns": (list,),
+    "method": (str,),
+    "options": (dict,),
+    "by": (list,),
+    "weights": (str, NoneType),
+    "missing": (str,),
+    "integers": (str,),
+    "aggregate": (str,),
+    "block": (int, NoneType),
+    "split": (str, NoneType),
+    "seed": (int, NoneType),
+    "engine": (str, NoneType),
+    "memory": (int, str, NoneType),
+    "processes": (int, NoneType),
+    "delimiter": (str, NoneType),
+    "encoding": (str, NoneType),
+    "decimal": (str, NoneType),
+}
+
+
+def write_manifest(
+    release: Release, path: Path, *, source: str | os.PathLike[str], output: str | os.PathLike[str]
+) -> None:
+    """Write the manifest of a release; paths in it are relative to its own folder."""
+    content = {
+        **described(release),
+        "input": {"path": relative_to(source, path), **_digests(source)},
+        "output": {"path": relative_to(output, path), "sha256": sha256(written_path(output))},
+    }
+    with written_beside(path) as temporary:
+        temporary.write_text(as_json(content) + "\n", encoding="utf-8")
+
+
+def _digests(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the SHA-256 of a file; of a folder or a glob, that of the list of its files, and the list."""
+    if Path(source).is_file():
+        return {"sha256": sha256(source)}
+    files = {path.name: sha256(path) for path in _files(source)}
+    listed = "".join(f"{digest}  {name}\n" for name, digest in files.items())
+    return {"sha256": hashlib.sha256(listed.encode()).hexdigest(), "files": files}
+
+
+def _files(source: str | os.PathLike[str]) -> list[Path]:
+    return [Path(source)] if Path(source).is_file() else find_paths(source)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide a result."""
+    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+
+
+def described(release: Release) -> dict[str, Any]:
+    """Return what a manifest says of a release, but for its files."""
+    return {
+        "shoal": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "parameters": dict(release.parameters),
+        "result": {
+            "records": release.records,
+            "groups": len(release.sizes),
+            "loss": release.loss,
+            "bound": release.bound,
+            "gap": release.gap,
+            "status": release.status,
+            "column_loss": {str(name): loss for name, loss in release.column_loss.items()},
+            "group_sizes": {str(size): count for size, count in release.size_histogram.items()},
+            "facts": dict(release.facts),
+            "notes": list(release.notes),
+            "verified": True,
+        },
+        "seconds": {step: round(seconds, 4) for step, seconds in release.timings.items()},
+    }
+
+
+def as_json(content: Mapping[str, Any]) -> str:
+    """Write a manifest's content as text."""
+    return json.dumps(content, indent=2, ensure_ascii=False, default=plain)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A manifest that was read: it decides the parameters of a run, never where files are or which cluster computes."""
+
+    path: Path
+    content: Mapping[str, Any]
+
+    def source(self, given: Path | None) -> Path:
+        """Return the table to mask, the given or else the recorded one, once its bytes are the recorded ones."""
+        source = given if given is not None else self._own("input", "IN")
+        try:
+            digests = _digests(source)
+        except FileError:
+            raise FileError(
+                f"Manifest {self.path} was made from the input {source}, which is not there. Put the file back."
+            ) from None
+        if given is None and not all(_lies_in(file, self.path.parent) for file in _files(source)):
+            raise self._elsewhere("input", "IN")
+        recorded = self.content["input"]
+        if digests["sha256"] != recorded["sha256"]:
+            before = recorded.get("files", {})
+            other = [name for name, digest in digests.get("files", {}).items() if before.get(name) != digest]
+            which = f" ({', '.join(other[:5])})" if other else ""
+            raise InputError(
+                f"Input {source} is not the recorded one: its SHA-256 differs{which}. Put the recorded file back."
+            )
+        return source
+
+    def target(self, given: Path | None) -> Path:
+        """Return where the masked table goes, as given or else as recorded."""
+        return given if given is not None else self._own("output", "-o")
+
+    def parameters(self, *, engine: str | None = None, scheduler: str | None = None) -> dict[str, Any]:
+        """Return the keywords of `shoal.mask`; the engine may be another, the scheduler is never a recorded one."""
+        recorded = dict(self.content["parameters"])
+        method, options = recorded["method"], recorded.pop("options")
+        if recorded["weights"] == "given as a vector":
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated: the weights were a vector that is not in a file."
+            )
+        if options.get("steps", 0) is None or method == "decomposition":
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte: method {method!r} was limited by time, and how "
+                "far it comes depends on the machine. Give steps in place of a time to make a run repeatable."
+            )
+        if engine is not None and engine != recorded.get("engine"):
+            recorded = {name: value for name, value in recorded.items() if name not in ("memory", "processes")}
+            recorded["engine"] = engine
+        clustered = recorded.get("engine") == "dask"
+        if clustered and engine is None and scheduler is None:
+            raise InputError(
+                f"Manifest {self.path} asks for engine 'dask', and a manifest does not decide which cluster computes. "
+                "Give --scheduler ADDRESS, or --engine dask for one on this machine."
+            )
+        if scheduler is not None and not clustered:
+            raise InputError(
+                f"Option --scheduler goes with engine 'dask' only, which manifest {self.path} does not ask for. Give "
+                "--engine dask as well, or leave it out."
+            )
+        return {**recorded, **options, "scheduler": scheduler}
+
+    def check(self, target: Path) -> None:
+        """Refuse a masked table whose bytes are not the recorded ones."""
+        if sha256(written_path(target)) != self.content["output"]["sha256"]:
+            raise VerificationError(
+                f"The repeated table differs from the recorded one; nothing was written to {target}. The manifest was "
+                f"made by shoal {self.content['shoal']!r} with {self.content['versions']}; this is shoal {__version__}."
+            )
+
+    def _own(self, what: str, way: str) -> Path:
+        """Return a recorded path, if it lies in the manifest's own folder."""
+        named, folder = Path(self.content[what]["path"]), self.path.parent
+        if named.is_absolute() or ".." in named.parts or not _lies_in(folder / named, folder):
+            raise self._elsewhere(what, way)
+        return folder / named
+
+    def _elsewhere(self, what: str, way: str) -> InputError:
+        named = self.content[what]["path"]
+        return InputError(
+            f"Manifest {self.path} names the {what} {named!r}, which does not lie in its own folder. A manifest does "
+            f"not decide where files are: give {way} on the command line (shoal mask IN --from-manifest … -o OUT)."
+        )
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Say whether a path, all links followed, lies in a folder or below it."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (ValueError, OSError):  # no path at all
+        return False
+
+
+def read_manifest(path: Path) -> Recorded:
+    """Read a manifest of `shoal mask` and refuse whatever is not one, by the key."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"Manifest {path} is not there. Check the path.") from None
+    except OSError as error:
+        raise FileError(f"Manifest {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise _not_a_manifest(path, "it is no JSON") from None
+    if type(content) is not dict:
+        raise _not_a_manifest(path, "it holds no keys")
+    _check_keys(path, content, "", CONTENT)
+    _check_keys(path, content["input"], "input.", {**FILE, "files": (dict, NoneType)})
+    _check_keys(path, content["output"], "output.", FILE)
+    parameters = content["parameters"]
+    for name in parameters:
+        if name not in PARAMETERS:
+            raise InputError(
+                f"Manifest {path} must not hold the key 'parameters.{name}': a manifest decides "
+                f"{', '.join(PARAMETERS)}; files and the scheduler are named on the command line."
+                f"{closest(name, PARAMETERS)}"
+            )
+    _check_keys(path, parameters, "parameters.", PARAMETERS)
+    method = find(parameters["method"])
+    for option in method.options:
+        if not option.scalar and parameters["options"].get(option.name) is not None:
+            raise InputError(f"Manifest {path} must not hold a value of the key 'parameters.options.{option.name}'.")
+    return Recorded(
+        path, {**content, "parameters": {**parameters, "options": method.read_options(parameters["options"])}}
+    )
+
+
+def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mapping[str, tuple[type, ...]]) -> None:
+    """Refuse a key that is missing or whose value has another type; a key that may be null may be missing."""
+    for name, types in keys.items():
+        if name not in content and NoneType not in types:
+            raise _not_a_manifest(path, f"the key {above + name!r} is missing")
+        value = content.get(name)
+        if type(value) not in types or (type(value) is list and not all(type(part) is str for part in value)):
+            rule = " or ".join(WORDS[kind] for kind in types)
+            raise _not_a_manifest(path, f"the key {above + name!r} must be {rule}, got {value!r}")
+
+
+def _not_a_manifest(path: Path, reason: str) -> InputError:
+    return InputError(f"File {path} is not a manifest of shoal: {reason}. Make one with shoal mask … --manifest.")
+
+
+def write_labels(release: Release, path: Path) -> None:
+    """Write the group of each released record and its size; `record` counts the rows of the given table from 1."""
+    columns: dict[str, Any] = {"record": release.kept + 1}
+    if release.labels.ndim == 1:
+        columns |= {"group": release.labels, "size": group_sizes(release.labels)[release.labels]}
+    else:
+        for name, labels in zip(release.columns, release.labels.T, strict=True):
+            columns |= {f"group_{name}": labels, f"size_{name}": group_sizes(labels)[labels]}
+    write_file(pl.DataFrame({name: np.ascontiguousarray(values) for name, values in columns.items()}), path)
+
+
+def check_extras(
+    source: Path, output: Path, *, labels: Path | None, manifest: Path | None, report: Path | None = None
+) -> None:
+    """Refuse files that cannot be written, or that would overwrite each other, before any work is done."""
+    named = [path for path in (source, output, labels, manifest, report) if path is not None]
+    for path in named:
+        if sum(path.resolve() == other.resolve() for other in named) > 1:
+            raise InputError(
+                f"File {path} is named twice among input, output, labels, manifest and report. Name another."
+            )
+    if labels is not None:
+        check_target(labels)
+    if manifest is not None:
+        check_target(manifest, endings=(".json",))
+    if report is not None:
+        check_target(report, endings=(".html",))
+
+
+def relative_to(target: str | os.PathLike[str], manifest: Path) -> str:
+    """Return a path as it stands in a manifest."""
+    return Path(os.path.relpath(target, manifest.parent)).as_posix()
+
+
+def plain(value: object) -> object:
+    """Return a NumPy number as JSON takes it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a manifest")

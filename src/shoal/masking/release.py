@@ -1,0 +1,175 @@
+"""What masking returns: the data, how they were grouped, what it cost, and what a reader must know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from shoal.core.display import html_table, write_report
+from shoal.core.types import Ints
+from shoal.tables.frames import Name
+
+if TYPE_CHECKING:
+    from shoal.comparison import Comparison
+
+__all__ = ["Release"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A verified release.
+
+    Parameters
+    ----------
+    data
+        The masked table: the same kind as given, the same records in the same order; its path if it stayed on disk.
+    labels
+        The group of each record of `data`; ``(n, d)`` if every column was grouped on its own; empty if the table
+        stayed on disk.
+    sizes
+        The number of records of each group.
+    loss
+        Information loss 100·SSE/SST on the standardised columns, from the released values.
+    bound
+        A certified lower bound on the loss of any such partition, or None.
+    status
+        ``"optimal"``, ``"bounded"`` or ``"heuristic"``.
+    column_loss
+        The loss of each masked column alone.
+    kept
+        The row numbers of the given table that `data` holds; empty if the table stayed on disk.
+    parameters
+        Everything that decided the result, as plain values.
+    facts
+        Choices that the method made.
+    notes
+        What was done that a reader might not expect, in sentences.
+    timings
+        Seconds of each step.
+    left
+        The columns that are released as they were: neither masked nor strata.
+    uniques
+        The records that are unique over all that is released, the columns that were left included.
+    certificate
+        What an independent check of the bound needs, or None.
+    """
+
+    data: Any = field(repr=False)
+    labels: Ints = field(repr=False)
+    sizes: Ints = field(repr=False)
+    loss: float
+    bound: float | None
+    status: Literal["optimal", "bounded", "heuristic"]
+    column_loss: Mapping[Name, float]
+    kept: Ints = field(repr=False)
+    parameters: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    notes: tuple[str, ...]
+    timings: Mapping[str, float]
+    left: tuple[Name, ...] = ()
+    uniques: int = 0
+    certificate: Any = field(default=None, repr=False)
+    # The records before masking, by reference: what a report measures against and never prints.
+    _origin: Any = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A release that is stored or sent away must not carry its originals along.
+        return {**self.__dict__, "_origin": None}
+
+    @property
+    def gap(self) -> float | None:
+        """How far the loss can be from the optimum at most, as a share of the loss; None without a bound."""
+        if self.bound is None:
+            return None
+        return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
+
+    @property
+    def verified(self) -> str:
+        """What was counted again in the released table, in words: it holds for the columns that are named."""
+        names = ", ".join(map(str, self.columns))
+        within = f" within {', '.join(map(str, self.parameters['by']))}" if self.parameters["by"] else ""
+        what = f"each value of {names}" if self.labels.ndim == 2 else f"every combination of {names}"
+        if len(self.columns) == 1:
+            what = f"every value of {names}"
+        return f"{what}{within} is shared by at least {self.k} records"
+
+    @property
+    def k(self) -> int:
+        """The least number of records in a group."""
+        return int(self.parameters["k"])
+
+    @property
+    def records(self) -> int:
+        """The number of released records."""
+        return len(self.kept) or int(self.sizes.sum())
+
+    @property
+    def columns(self) -> list[Name]:
+        """The masked columns."""
+        return list(self.column_loss)
+
+    @property
+    def size_histogram(self) -> dict[int, int]:
+        """How many groups there are of each size."""
+        values, counts = np.unique(self.sizes, return_counts=True)
+        return {int(size): int(count) for size, count in zip(values, counts, strict=True)}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the summary, a name and a value a line."""
+        smallest, largest = int(self.sizes.min()), int(self.sizes.max())
+        spread = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
+        names = ", ".join(map(str, self.columns))
+        chosen = ", ".join(f"{name}={value}" for name, value in self.facts.items())
+        each = " in each column" if self.labels.ndim == 2 else ""
+        lines = [
+            ("records", f"{self.records:,} in {len(self.sizes):,} groups of {spread}{each} (k = {self.k})"),
+            ("method", self.parameters["method"] + (f" ({chosen})" if chosen else "")),
+            ("columns", f"{len(self.columns)}: {names}"),
+        ]
+        if self.parameters["by"]:
+            lines.append(("strata", ", ".join(map(str, self.parameters["by"]))))
+        lines.append(("information loss", f"{self.loss:.5f} %"))
+        if self.bound is not None and self.gap is not None:
+            lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
+        lines.append(("verified", self.verified))
+        if self.left:
+            lines.append(("left as they are", f"{len(self.left)}: {', '.join(map(str, self.left))}"))
+        lines.append(("unique records", f"{self.uniques:,} of {self.records:,} over all that is released"))
+        return lines + [("note", note) for note in self.notes]
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        source: str | os.PathLike[str] | None = None,
+        output: str | os.PathLike[str] | None = None,
+        comparison: Comparison | None = None,
+    ) -> Path:
+        """Write a page for readers who do not program: how safe, how useful, and what was done. It may be published.
+
+        Parameters
+        ----------
+        path
+            The HTML file. It needs no other file and no network.
+        source, output
+            The files of the original and of the masked table, to say how to repeat the masking.
+        comparison
+            What `shoal.compare` found, for the risk–utility map.
+
+        Returns
+        -------
+        Path
+            Where the page is.
+        """
+        return write_report("pages:release_page", path, self, source=source, output=output, comparison=comparison)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<17} {value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows())

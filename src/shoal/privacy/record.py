@@ -1,0 +1,65 @@
+"""The record of a publication: what may go along with the data, and apart from it what must not."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from shoal.core.version import __version__
+from shoal.masking.manifest import LIBRARIES, plain, relative_to
+from shoal.privacy.publication import Publication
+from shoal.tables.files import sha256, written_beside
+from shoal.tables.frames import Name
+
+__all__ = ["write_publication_manifest"]
+
+
+def write_publication_manifest(
+    publication: Publication, path: Path, *, source: str | os.PathLike[str], output: str | os.PathLike[str]
+) -> None:
+    """Write the manifest; paths in it are relative to its own folder.
+
+    The part ``not_for_release`` holds exact figures of the confidential values and the input's checksum, which lets
+    anyone test a guess of the whole input.
+    """
+    content = {
+        "shoal": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in (*LIBRARIES, "opendp")},
+        },
+        "output": {"path": relative_to(output, path), "sha256": sha256(output)},
+        "guarantee": publication.guarantee,
+        "definition": publication.definition,
+        "parameters": dict(publication.parameters),
+        "columns": {str(name): _terms(publication, name) for name in publication.columns},
+        "ledger_entry": publication.ledger_entry,
+        "notes": list(publication.notes),
+        "not_for_release": {
+            "input": {"path": relative_to(source, path), "sha256": sha256(source)},
+            "columns": {
+                str(name): {
+                    "groups": len(publication.sizes[name]),
+                    "clipped": publication.clipped[name],
+                    "expected_sse": publication.expected_sse[name],
+                }
+                for name in publication.columns
+            },
+        },
+    }
+    with written_beside(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False, default=plain) + "\n", encoding="utf-8")
+
+
+def _terms(publication: Publication, name: Name) -> dict[str, Any]:
+    """Return what holds for a column; a domain that was read from the data would tell its maximum."""
+    terms: dict[str, Any] = {"epsilon": publication.budgets[name]}
+    if publication.parameters["bounds"] != "data":
+        terms |= {"bounds": publication.bounds[name], "noise_scale_over_size": publication.scales[name]}
+    return terms

@@ -1,0 +1,294 @@
+"""Tables on disk, in parts of bounded size: Parquet by row groups, CSV as text in chunks; file, folder or glob."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, starmap
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from shoal.core.errors import FileError, InputError
+from shoal.tables.csv_files import MISSING, Dialect, parse_numbers, sniff_dialect
+from shoal.tables.files import CSV, PARQUET
+
+Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
+
+__all__ = [
+    "Part",
+    "Source",
+    "column_types",
+    "find_paths",
+    "open_source",
+    "read_schema",
+    "record_bytes",
+    "stored_bytes",
+]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Row groups of a Parquet file that are read together."""
+
+    path: Path
+    groups: tuple[int, ...]
+    rows: int
+
+    def read(self, columns: Sequence[str] | None = None) -> Any:
+        """Return the columns as an Arrow table."""
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(self.path) as file:
+            return file.read_row_groups(list(self.groups), columns=columns, use_threads=False)
+
+    def head(self, rows: int) -> pl.DataFrame:
+        """Return the first records."""
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(self.path) as file:
+            batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
+            return pl.DataFrame(next(batches))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table in parts; if it was CSV, all its columns are text and the dialect says how it was written."""
+
+    parts: tuple[Part, ...]
+    names: tuple[str, ...]
+    numeric: tuple[str, ...]
+    dialect: Dialect | None
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return sum(part.rows for part in self.parts)
+
+    def numbers(self, frame: pl.DataFrame, name: str, first: int) -> pl.Series:
+        """Return a column as numbers, or refuse it; `first` is the number of records before the part."""
+        series = frame[name]
+        found = series if self.dialect is None else parse_numbers(series, self.dialect.decimal, codes=True)
+        if found.null_count() == len(found) and not found.dtype.is_numeric():
+            return pl.Series(name, [None] * len(found), dtype=pl.Float64)
+        if not found.dtype.is_numeric():
+            shown = next((f"record {first + i + 1} holds {v!r}" for i, v in enumerate(series) if not _number(v)), "")
+            raise InputError(
+                f"Column {name!r} must be numeric, but {shown or f'its type is {series.dtype}'}. "
+                "Leave the column out, name it in 'by', or turn it into numbers."
+            )
+        return found
+
+
+def find_paths(data: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of a path, a folder or a glob, in the order of their names."""
+    text = os.fspath(data)
+    path = Path(text)
+    if path.is_dir():
+        # Hidden files are no part of a table: a run that was killed may have left some.
+        visible = (file for file in path.iterdir() if not file.name.startswith("."))
+        found = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
+    elif glob.has_magic(text) and not path.exists():
+        found = sorted(Path(name) for name in glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns too)
+    else:
+        found = [path]
+    if not found:
+        raise FileError(f"Input {data} holds no file that ends in {', '.join((*CSV, *PARQUET))}. Check the path.")
+    for file in found:
+        if not file.is_file():
+            raise FileError(f"File {file} is not there. Check the path.")
+        if file.suffix.lower() not in (*CSV, *PARQUET):
+            raise InputError(
+                f"File {file} must end in one of {', '.join((*CSV, *PARQUET))} to be masked beyond memory; "
+                f"got {file.suffix or 'no ending'!r}. Convert it to Parquet first."
+            )
+    if len({file.suffix.lower() in CSV for file in found}) > 1:
+        raise InputError(f"Input {data} holds CSV and Parquet files; name those of one format.")
+    return found
+
+
+def record_bytes(path: Path) -> float:
+    """Estimate what a record takes in memory, from the first ones: what a file stores may be packed."""
+    if path.suffix.lower() in CSV:
+        with path.open("rb") as file:
+            head = file.read(1_000_000)
+        return 4 * len(head) / max(1, head.count(b"\n"))
+    from pyarrow.parquet import ParquetFile
+
+    read_schema(path)
+    with ParquetFile(path) as file:
+        first = next(file.iter_batches(batch_size=1000, use_threads=False), None)
+        return float(first.nbytes / max(1, len(first))) if first is not None else 0.0
+
+
+def stored_bytes(paths: Sequence[Path]) -> int:
+    """Estimate what the table would take in memory, with the copies that masking makes."""
+    if paths[0].suffix.lower() in CSV:
+        return 4 * sum(path.stat().st_size for path in paths)
+    from pyarrow.parquet import read_metadata
+
+    return int(sum(2 * record_bytes(path) * read_metadata(path).num_rows for path in paths))
+
+
+def open_source(
+    paths: Sequence[Path],
+    folder: Path,
+    rows: int,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    wanted: Sequence[str] = (),
+    run: Run = starmap,
+) -> Source:
+    """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder.
+
+    `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own.
+    """
+    if paths[0].suffix.lower() in CSV:
+        dialect = sniff_dialect(paths[0], delimiter=delimiter, encoding=encoding, decimal=decimal)
+        header = _header(paths[0], dialect)
+        for path in paths[1:]:
+            if _header(path, dialect) != header:
+                raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
+        tasks = [(path, header, dialect, folder / f"{i}.parquet", rows) for i, path in enumerate(paths)]
+        parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
+        names = tuple(header)
+        head = parts[0].head(10_000) if parts else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+        numeric = tuple(
+            n for n in names if parse_numbers(head[n], dialect.decimal, codes=n in wanted).dtype.is_numeric()
+        )
+        return Source(parts, names, numeric, dialect)
+    schema = read_schema(paths[0])
+    for path in paths[1:]:
+        if not read_schema(path).equals(schema):
+            raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
+    parts = _parquet_parts(paths, folder, rows, run)
+    kinds = column_types(schema)
+    numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
+    return Source(parts, tuple(schema.names), numeric, None)
+
+
+def read_schema(path: Path) -> Any:
+    """Return the columns of a Parquet file, or refuse it by name."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_schema(path)
+    except pa.ArrowInvalid as error:
+        raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
+    except PermissionError as error:
+        raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
+
+
+def column_types(schema: Any) -> pl.Schema:
+    """Return the types of the columns of an Arrow schema."""
+    import pyarrow as pa
+
+    # Not schema.empty_table(): it imports pandas, which takes as long as everything else that a process imports.
+    return pl.DataFrame(pa.Table.from_batches([], schema=schema)).schema
+
+
+def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:
+    from pyarrow.parquet import read_metadata
+
+    parts: list[Part] = []
+    tasks: list[tuple[Path, int, Path, int]] = []
+    places: list[int] = []
+    for path in paths:
+        metadata = read_metadata(path)
+        groups: list[int] = []
+        total = 0
+        for group in range(metadata.num_row_groups):
+            count = metadata.row_group(group).num_rows
+            if groups and total + count > rows:
+                parts.append(Part(path, tuple(groups), total))
+                groups, total = [], 0
+            if count > 2 * rows:
+                # A row group too large for the memory limit is read in a stream once, and kept in smaller ones.
+                places.append(len(parts))
+                tasks.append((path, group, folder / f"{len(tasks)}.parquet", rows))
+                continue
+            groups.append(group)
+            total += count
+        if total:
+            parts.append(Part(path, tuple(groups), total))
+    for place, smaller in reversed(list(zip(places, run(restage_group, tasks), strict=True))):
+        parts[place:place] = smaller
+    return tuple(parts)
+
+
+def restage_group(path: Path, group: int, target: Path, rows: int) -> list[Part]:
+    """Write a row group of a Parquet file to a file of smaller ones."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path, buffer_size=1 << 20) as file:
+        return _restage(file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False), target, rows)
+
+
+def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[Part]:
+    """Write a CSV file, all its columns as text, to a Parquet file."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    text = dict.fromkeys(header, pa.string())
+    try:
+        with csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=False, encoding=dialect.encoding, block_size=4_000_000),
+            parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types=text, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        ) as reader:
+            return _restage(reader, target, rows)
+    except pa.ArrowInvalid as error:
+        raise FileError(
+            f"File {path} cannot be read as CSV with delimiter {dialect.delimiter!r} and encoding "
+            f"{dialect.encoding!r}: {str(error).splitlines()[0]} Name another, or repair the line."
+        ) from None
+
+
+def _header(path: Path, dialect: Dialect) -> list[str]:
+    first = pl.read_csv(path, separator=dialect.delimiter, infer_schema=False, n_rows=0, encoding="utf8-lossy")
+    return first.columns
+
+
+def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:
+    """Write a stream of batches to one Parquet file, in row groups of about `rows` records."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    parts: list[Part] = []
+    held: list[Any] = []
+    writer: Any = None
+    try:
+        for batch in batches:
+            held.append(batch)
+            writer = writer or ParquetWriter(path, batch.schema, compression="lz4")
+            if sum(len(b) for b in held) >= rows:
+                parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
+                held = []
+        if held and sum(len(b) for b in held):
+            parts.append(_flush(writer, pa.Table.from_batches(held), path, len(parts)))
+    finally:
+        if writer is not None:
+            writer.close()
+    return parts
+
+
+def _flush(writer: Any, table: Any, path: Path, group: int) -> Part:
+    writer.write_table(table, row_group_size=len(table))
+    return Part(path, (group,), len(table))
+
+
+def _number(value: object) -> bool:
+    try:
+        float(str(value).strip() or "0")
+    except ValueError:
+        return value is None or str(value).strip() in MISSING
+    return True
