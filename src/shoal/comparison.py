@@ -15,17 +15,19 @@ import numpy as np
 from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import METHODS, Method, find
 from shoal.assessment.risk import linkage
-from shoal.core.checks import check_k
+from shoal.blocks.running import group_cells
+from shoal.core.checks import check_choice, check_k
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.errors import InputError
-from shoal.core.measures import group_sizes, released_loss, scaling
+from shoal.core.measures import centroids, group_sizes, released_loss, scaling
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, Ints, State
-from shoal.masking.grouping import aggregate_groups, group_cells
-from shoal.masking.plan import MISSING, Missing, Plan, check_choice, choose_masked, plan_records
+from shoal.masking.numbers import read_numbers
+from shoal.masking.request import MISSING
 from shoal.masking.verification import identical_records, verify
 from shoal.tables.choosing import as_names, open_data
-from shoal.tables.frames import Name, codes_of, strata_of
+from shoal.tables.columns import Name
+from shoal.tables.frames import codes_of, strata_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,7 +164,7 @@ def compare(
     columns: Sequence[Name] | Name | None = None,
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
-    missing: Missing = "error",
+    missing: str = "error",
     seed: int | None = 0,
     time_limit: float = 10.0,
     progress: bool = False,
@@ -207,15 +209,15 @@ def compare(
     wanted = list(METHODS) if methods == "all" else as_names(methods)
     entries = [find(name) for name in wanted]
     by_names = as_names(by)
-    table, _ = open_data(data, numbers=as_names(columns))
-    names = choose_masked(table, None if columns is None else as_names(columns), by_names, weights)
+    opened = open_data(data, numbers=as_names(columns))
     for size in sizes:
-        check_k(size, table.rows)
-    plan = plan_records(table, names, by_names, weights, missing, sizes[-1])
-    Z = scaling(plan.X).apply(plan.X)
-    strata = codes_of(strata_of(plan.table, by_names), len(Z))
+        check_k(size, opened.rows)
+    table, numbers = read_numbers(opened, k=sizes[-1], columns=columns, by=by, weights=weights, missing=missing)
+    names, cells = list(numbers.names), numbers.cells
+    Z = scaling(numbers.X).apply(numbers.X)
+    strata = codes_of(strata_of(table, by_names), len(Z))
 
-    chosen, left_out = _affordable(entries, Z, plan, sizes, seed, time_limit)
+    chosen, left_out = _affordable(entries, Z, cells, sizes, seed, time_limit)
 
     def work(state: State) -> list[Trial]:
         trials: list[Trial] = []
@@ -223,14 +225,14 @@ def compare(
         for done, (entry, size) in enumerate(product(chosen, sizes), start=1):
             if state[STOP]:
                 break
-            options, given = _options(entry, time_limit), _shared_work(entry, Z, plan, shared)
+            options, given = _options(entry, time_limit), _shared_work(entry, Z, cells, shared)
             keeps = "time_limit" in options
             start = time.perf_counter()
             with within(state, None if keeps else time_limit, len(Z)) as limited:
-                labels = group_cells(Z, plan, entry, size, options, seed, limited, given).labels
+                labels = group_cells(Z, cells, entry, size, options, seed, limited, given).labels
             seconds = time.perf_counter() - start
             if keeps or not limited[STOP]:
-                trials.append(_measured(Z, plan, strata, entry, size, labels, seconds))
+                trials.append(_measured(Z, cells, strata, entry, size, labels, seconds))
             else:
                 left_out[entry.name] = f"a run (k = {size}) was not done after {time_limit:g} s"
             state[DONE] = done * len(Z)
@@ -260,7 +262,7 @@ def compare(
 
 def run_trial(
     Z: Floats,
-    plan: Plan,
+    cells: list[tuple[Ints, Ints]],
     strata: Ints,
     entry: Method,
     k: int,
@@ -271,16 +273,18 @@ def run_trial(
 ) -> Trial:
     """Partition, aggregate, verify and measure; everything on the standardised records."""
     start = time.perf_counter()
-    labels = group_cells(Z, plan, entry, k, options, seed, state).labels
-    return _measured(Z, plan, strata, entry, k, labels, time.perf_counter() - start)
+    labels = group_cells(Z, cells, entry, k, options, seed, state).labels
+    return _measured(Z, cells, strata, entry, k, labels, time.perf_counter() - start)
 
 
-def _measured(Z: Floats, plan: Plan, strata: Ints, entry: Method, k: int, labels: Ints, seconds: float) -> Trial:
-    released = aggregate_groups(Z, replace(plan, X=Z), labels, "mean")
+def _measured(
+    Z: Floats, cells: list[tuple[Ints, Ints]], strata: Ints, entry: Method, k: int, labels: Ints, seconds: float
+) -> Trial:
+    released = _means(Z, labels)
     if entry.whole_records:
         verify(released, k, strata)
     groups = identical_records(released, strata)
-    found = linkage(Z, released, groups, list(plan.cells))
+    found = linkage(Z, released, groups, cells)
     return Trial(
         method=entry.name,
         k=k,
@@ -291,6 +295,13 @@ def _measured(Z: Floats, plan: Plan, strata: Ints, entry: Method, k: int, labels
         seconds=seconds,
         anonymous=entry.whole_records or Z.shape[1] == 1,
     )
+
+
+def _means(Z: Floats, labels: Ints) -> Floats:
+    """Return the mean of each record's group, or of the group of each of its cells; missing cells stay missing."""
+    if labels.ndim == 2:
+        return np.column_stack([_means(Z[:, [j]], np.ascontiguousarray(labels[:, j])) for j in range(Z.shape[1])])
+    return np.take(centroids(Z, labels), labels, axis=0)
 
 
 def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
@@ -318,10 +329,15 @@ def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _affordable(
-    entries: Sequence[Method], Z: Floats, plan: Plan, sizes: Sequence[int], seed: int | None, time_limit: float
+    entries: Sequence[Method],
+    Z: Floats,
+    cells: list[tuple[Ints, Ints]],
+    sizes: Sequence[int],
+    seed: int | None,
+    time_limit: float,
 ) -> tuple[list[Method], dict[str, str]]:
     """Part the methods that can run here in time from those that cannot, with the reason."""
-    blocks = [Z[np.ix_(rows, present)] for rows, present in plan.cells if len(present)]
+    blocks = [Z[np.ix_(rows, present)] for rows, present in cells if len(present)]
     chosen, left_out = [], {}
     for entry in entries:
         if entry.univariate and Z.shape[1] > 1:
@@ -351,7 +367,7 @@ def _options(entry: Method, time_limit: float) -> dict[str, Any]:
 
 
 def _shared_work(
-    entry: Method, Z: Floats, plan: Plan, done: dict[str, list[Mapping[str, Any]]]
+    entry: Method, Z: Floats, cells: list[tuple[Ints, Ints]], done: dict[str, list[Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
     """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
     if not any(option.name == "tree" for option in entry.options):
@@ -361,6 +377,6 @@ def _shared_work(
 
         done["tree"] = [
             {"tree": spanning_tree(np.ascontiguousarray(Z[np.ix_(rows, present)]))} if len(present) else {}
-            for rows, present in plan.cells
+            for rows, present in cells
         ]
     return done["tree"]

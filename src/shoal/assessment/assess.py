@@ -16,7 +16,8 @@ from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
 from shoal.tables.choosing import as_names, open_data
-from shoal.tables.frames import Name, Table, check_name, codes_of, strata_of
+from shoal.tables.columns import Name
+from shoal.tables.frames import Table, check_name, codes_of, strata_of
 
 __all__ = ["Assessment", "assess", "assess_arrays", "percent", "plain"]
 
@@ -165,7 +166,7 @@ def assess(
     >>> found.utility.loss, found.risk.anonymity.k
     (10.0, 2)
     """
-    before, after = open_data(original, numbers=as_names(columns))[0], open_data(masked, numbers=as_names(columns))[0]
+    before, after = (open_data(data, numbers=as_names(columns)) for data in (original, masked))
     if kept is not None:
         before = before.take(np.asarray(kept, dtype=np.int64))
     if before.rows != after.rows:

@@ -15,7 +15,7 @@ import numpy as np
 from shoal.core.measures import group_sizes, scaling
 from shoal.core.types import Bools, Floats, Ints
 from shoal.masking.verification import identical_records
-from shoal.tables.frames import Name
+from shoal.tables.columns import Name
 
 __all__ = [
     "Anonymity",

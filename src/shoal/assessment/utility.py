@@ -14,7 +14,7 @@ import numpy as np
 
 from shoal.core.measures import released_loss, scaling, standardise
 from shoal.core.types import Floats
-from shoal.tables.frames import Name
+from shoal.tables.columns import Name
 
 __all__ = [
     "LEVELS",

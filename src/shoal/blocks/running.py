@@ -1,20 +1,23 @@
-"""Running a method on every block, and what its groups are."""
+"""Running a method on every block or cell, and what its groups are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import SEARCH_SECONDS, Method
+from shoal.algorithms.registry import SEARCH_SECONDS, Method, Outcome
+from shoal.core.measures import canonical_labels
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["group_blocks", "share_options"]
+__all__ = ["group_blocks", "group_cells", "share_options"]
 
 
 def share_options(entry: Method, options: Mapping[str, Any], share: float, parallel: int = 1) -> dict[str, Any]:
@@ -102,3 +105,79 @@ def group_blocks(
             labels[rows] = found + offset
             offset += int(found.max()) + 1
     return labels
+
+
+def group_cells(
+    Z: Floats,
+    cells: Sequence[tuple[Ints, Ints]],
+    entry: Method,
+    k: int,
+    options: Mapping[str, Any],
+    seed: int | None,
+    state: State,
+    shared: Sequence[Mapping[str, Any]] = (),
+) -> Outcome:
+    """Let a method group the records of every cell on its own, and number the groups through.
+
+    Parameters
+    ----------
+    Z
+        Standardised records.
+    cells
+        Of each cell: its records, and the columns that they do not miss.
+    entry, k, options, seed, state
+        As in `group_blocks`.
+    shared
+        Options of each cell that serve many runs.
+    """
+    labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
+    outcomes: list[Outcome] = []
+    offset = 0
+    seconds, records_left = share_options(entry, options, 1.0).get("time_limit"), len(Z)
+    for (rows, present), given in zip(cells, shared or repeat({}), strict=False):
+        if not len(present):
+            outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
+        else:
+            records = np.ascontiguousarray(Z[np.ix_(rows, present)])
+            allowed = share_options(entry, options, len(rows) / len(Z))
+            began = time.monotonic()
+            if seconds is not None:
+                # Of what earlier cells have left, which may be less or more than their shares.
+                allowed["time_limit"] = max(seconds, 0.0) * len(rows) / records_left
+            outcome = entry.run(records, k, {**allowed, **given}, seed=seed, state=state)
+            if seconds is not None:
+                taken = time.monotonic() - began
+                # The first run may have had to compile its kernels, which is no part of the time.
+                seconds -= taken if outcomes else min(taken, allowed["time_limit"])
+        records_left -= len(rows)
+        if entry.whole_records:
+            labels[rows] = outcome.labels + offset
+        else:
+            # Cells that are missing share a group of their own, else they would blank the mean of another.
+            labels[rows] = offset + int(outcome.labels.max()) + 1
+            if len(present):
+                labels[np.ix_(rows, present)] = outcome.labels + offset
+        offset += int(outcome.labels.max()) + 2
+        outcomes.append(outcome)
+    merged = _merged(outcomes)
+    facts = {**merged.facts, "stopped": "by hand"} if state[STOP] else merged.facts
+    return replace(merged, labels=canonical_labels(labels), facts=facts)
+
+
+def _merged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Tell of all cells together what was found of each; the labels are the caller's to set."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    bounds = [outcome.bound for outcome in outcomes if outcome.bound is not None]
+    proven = len(bounds) == len(outcomes)
+    statuses = {outcome.status for outcome in outcomes}
+    facts: dict[str, object] = {}
+    for name in dict.fromkeys(name for outcome in outcomes for name in outcome.facts):
+        values = dict.fromkeys(outcome.facts[name] for outcome in outcomes if name in outcome.facts)
+        facts[name] = next(iter(values)) if len(values) == 1 else "/".join(map(str, values))
+    return Outcome(
+        outcomes[0].labels,
+        bound=sum(bounds) if proven else None,
+        status=("optimal" if statuses == {"optimal"} else "bounded") if proven else "heuristic",
+        facts=facts,
+    )

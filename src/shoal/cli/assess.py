@@ -38,12 +38,11 @@ def assess(
     """
     from shoal.assessment.assess import assess as assess_tables
     from shoal.core.errors import VerificationError
-    from shoal.tables.files import read_file
-    from shoal.tables.frames import open_table
+    from shoal.tables.files import read_table
 
     kept = None
     if labels is not None:
-        kept = open_table(read_file(labels).frame).column("record").values.astype(int) - 1
+        kept = read_table(labels).column("record").values.astype(int) - 1
     found = assess_tables(
         original,
         masked,

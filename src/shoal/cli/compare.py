@@ -50,7 +50,7 @@ def compare(
         columns=columns or None,
         by=by or None,
         weights=weights,
-        missing=missing,  # type: ignore[arg-type]  # compare() checks the three words
+        missing=missing,
         seed=seed,
         time_limit=time_limit,
         progress=True,

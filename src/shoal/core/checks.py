@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from shoal.core.errors import InputError
 from shoal.core.types import Floats
 
-__all__ = ["as_records", "check_choice", "check_k"]
+__all__ = ["as_records", "check_choice", "check_k", "check_size"]
 
 
 def as_records(X: ArrayLike) -> Floats:
@@ -46,16 +46,22 @@ def check_k(k: object, n: int, where: str = "") -> int:
     >>> check_k(3, 10)
     3
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
-        raise InputError(f"Parameter 'k' must be a whole number of at least 2, got {k!r}.")
-    if k < 2:
-        raise InputError(f"Parameter 'k' must be at least 2, got {k}: a group of one record hides nobody.")
+    k = check_size(k)
     if n < k:
         records = f"{n} record{'' if n == 1 else 's'}"
         raise InputError(
             f"Parameter 'k' must not exceed the number of records: k={k}, but {where or 'the table'} has {records}. "
             "Take a smaller k" + (", or join small strata before masking." if where else ".")
         )
+    return k
+
+
+def check_size(k: object) -> int:
+    """Return k if it can be the least number of records in a group, whatever the table."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise InputError(f"Parameter 'k' must be a whole number of at least 2, got {k!r}.")
+    if k < 2:
+        raise InputError(f"Parameter 'k' must be at least 2, got {k}: a group of one record hides nobody.")
     return int(k)
 
 

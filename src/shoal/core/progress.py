@@ -7,6 +7,7 @@ runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from shoal.core.types import State
 
-__all__ = ["DONE", "STOP", "Observation", "fresh_state", "observe", "publish", "watch", "within"]
+__all__ = ["DONE", "STOP", "Observation", "Title", "fresh_state", "observe", "publish", "watch", "within"]
 
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 T = TypeVar("T")
+Title = str | Callable[["State"], str]  # what stands before a progress bar: a text, or what makes it from the state
 
 
 def fresh_state() -> State:
@@ -67,7 +69,7 @@ def watch(
     work: Callable[[State], T],
     total: int,
     *,
-    title: str | Callable[[State], str] = "",
+    title: Title = "",
     show: bool = False,
     keep: bool = False,
 ) -> T:
@@ -105,7 +107,9 @@ def watch(
         finally:
             ended.set()
 
-    threading.Thread(target=run, name="shoal", daemon=True).start()
+    # In the caller's context, so that outputs wait for each other there.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="shoal", daemon=True).start()
     try:
         if not ended.wait(0.5):
             _follow(ended, state, total, title) if show else _wait(ended)
@@ -166,7 +170,7 @@ def _wait(ended: threading.Event) -> None:
         pass
 
 
-def _follow(ended: threading.Event, state: State, total: int, title: str | Callable[[State], str]) -> None:
+def _follow(ended: threading.Event, state: State, total: int, title: Title) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -1,12 +1,10 @@
-"""The embedded engine: a table on disk is masked by a few processes of this machine, within a memory limit.
+"""The engine of tables on disk: a few processes of this machine, within a memory limit.
 
-    stage ─► count (blocks) ─► deal out to buckets ─► mask ─► bring back to the input's order ─► write ─► VERIFY ─► move
+Parts are row groups of Parquet files, or a CSV file rewritten as one. Only numbers of the chosen columns travel. All
+intermediate files lie in one folder beside the output and go with it. Which process does what never changes the result:
+counts are exact, and a target sees its records in the order of the input.
 
-Only numbers of the chosen columns travel. All intermediate files lie in one folder beside the output and go with it;
-the output is moved into place after every group has been counted in what was written. Which process does what never
-changes the result: blocks come from exact counts, and a method sees the records of a block in the order of the input.
-
-Disk: twice the numbers of the chosen columns and 8 bytes a record. Memory: a part or a bucket for each process.
+Disk: twice the numbers of the chosen columns and 8 bytes a record. Memory: a part or a target for each process.
 """
 
 from __future__ import annotations
@@ -14,61 +12,35 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from shoal.blocks.blocking import Blocks, find_blocks
-from shoal.core.checks import check_k
-from shoal.core.errors import FileError, InputError, VerificationError
+from shoal.core.errors import InputError
 from shoal.core.memory import available_memory, peak_bytes, read_memory
-from shoal.core.progress import watch
+from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints, State
-from shoal.engines.common import (
-    buckets_of,
-    check_staged,
-    column_kinds,
-    extent_of_parts,
-    number_cells,
-    number_roots,
-    one_cell_each,
-    plan_job,
-    read_rule,
-    summarise,
-)
-from shoal.engines.request import Job, Request
-from shoal.engines.shuffle import Places, Shuffle
-from shoal.engines.tasks import (
-    Bucket,
-    Kind,
-    Numbers,
-    Spelling,
-    count_bucket,
-    finish,
-    look,
-    mask_bucket,
-    spill,
-    spill_for_counting,
-    stage,
-    warm,
-)
+from shoal.engines.records import KEPT, Arrays, Regrouping, Released, Schema
+from shoal.engines.shuffle import Places, Shuffle, write_all
 from shoal.engines.workers import Nursery, Workers
-from shoal.masking.release import Release
-from shoal.tables.files import CSV, PARQUET, check_target
-from shoal.tables.outputs import Outputs, folder_beside, moved_together
-from shoal.tables.sources import find_paths, open_source, record_bytes, stored_bytes
+from shoal.tables.columns import Name
+from shoal.tables.csv_files import CsvTable, Dialect, csv_text
+from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
+from shoal.tables.frames import Table
+from shoal.tables.outputs import written_path
+from shoal.tables.sources import Source, find_paths, open_source, record_bytes, stored_bytes
 
-__all__ = ["is_beyond_memory", "mask_files"]
+__all__ = ["LocalRecords", "is_beyond_memory", "open_local"]
 
-RECORDS = 250_000  # of a part and of a bucket, where memory allows
-COUNTED = 60_000  # of a bucket that is counted: most of it stays in the processor's cache
-MANY = 2_000  # buckets, above which they grow instead: each reads from every part
+RECORDS = 250_000  # of a part and of a target, where memory allows
+COUNTED = 60_000  # of a target that is counted: most of it stays in the processor's cache
+MANY = 2_000  # targets, above which they grow instead: each reads from every part
 PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
 LEAST = 60_000_000  # bytes that it needs to work with
 
@@ -79,8 +51,6 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
     The rule: whenever it is asked for (engine="local", a memory limit), for a folder or a glob, and for a CSV or
     Parquet file that would take more than half of the memory at hand.
     """
-    if engine not in (None, "memory", "local"):
-        raise InputError(f"Parameter 'engine' must be 'memory', 'local' or 'dask', got {engine!r}.")
     asked = engine == "local" or (memory is not None and engine is None)
     if not isinstance(data, (str, os.PathLike)):
         if asked:
@@ -94,21 +64,23 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
     return file.is_dir() or any(sign in str(file) for sign in "*?[")
 
 
-def mask_files(
+@dataclass(frozen=True)
+class Limits:
+    """What the processes may take."""
+
+    memory: int
+    processes: int
+    room: int  # bytes that each process may work with
+
+
+def check_files(
     data: str | os.PathLike[str],
-    asked: Request,
-    *,
     output: str | os.PathLike[str] | None,
     labels: str | os.PathLike[str] | None,
     memory: str | int | None,
     processes: int | None,
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    progress: bool,
-    nursery: Nursery | None = None,
-) -> Release:
-    """Mask a table on disk; see `shoal.mask`. `nursery`: where worker processes come from, if it is there already."""
+) -> tuple[list[Path], Path, Limits]:
+    """Return the files to mask, the target and the limits, or refuse what cannot be done from file to file."""
     if output is None:
         raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
     target = Path(output)
@@ -120,231 +92,318 @@ def mask_files(
     if labels is not None:
         check_target(labels, endings=(*CSV, *PARQUET))
     limit = read_memory(memory) if memory is not None else available_memory() // 2
-    processes, room = _shares(limit, processes)
-    with moved_together() as outputs, folder_beside(target) as folder:
-
-        def run(state: State) -> Release:
-            with Workers(processes, state, nursery) as workers:
-                source = open_source(
-                    paths,
-                    folder,
-                    _part_rows(paths, room),
-                    delimiter=delimiter,
-                    encoding=encoding,
-                    decimal=decimal,
-                    wanted=asked.columns or (),
-                    run=workers.map,
-                )
-                job = plan_job(asked, source, folder)
-                check_k(job.k, source.rows)
-                where = None if labels is None else Path(labels)
-                return _Run(job, workers, room, where, outputs).release(target)
-
-        release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=asked.method, show=progress)
-    # Memory and processes decide how many records are written at a time, and so the bytes of the file.
-    engine = {"engine": "local", "memory": limit, "processes": processes}
-    csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-    return replace(release, parameters={**release.parameters, **engine, **csv})
+    return paths, target, Limits(limit, *_shares(limit, processes))
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One run, from parts of a table to the release."""
+@contextmanager
+def open_local(
+    paths: Sequence[Path],
+    target: Path,
+    limits: Limits,
+    state: State,
+    nursery: Nursery | None,
+    *,
+    wanted: Sequence[str],
+    csv: Mapping[str, str | None],
+) -> Iterator[LocalRecords]:
+    """Give the records of files; processes and intermediate files go with them."""
+    with folder_beside(target) as folder, Workers(limits.processes, state, nursery) as workers:
+        rows = _part_rows(paths, limits.room)
+        source = open_source(paths, folder, rows, wanted=wanted, run=workers.map, **csv)
+        yield LocalRecords(source, folder, workers, limits)
 
-    job: Job
-    workers: Workers
-    room: int
-    labels: Path | None
-    outputs: Outputs
-    roots: list[Ints] = field(default_factory=list)  # of each part: the root of each code
-    coded: list[bool] = field(default_factory=list)  # and whether its records have codes
-    seconds: dict[str, float] = field(default_factory=dict)
 
-    @contextmanager
-    def _timed(self, step: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[step] = time.perf_counter() - start
+class LocalRecords:
+    """A table on disk, in parts."""
 
-    def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
-        """Look at all parts: what `shoal.blocks` asks of whoever holds the records."""
-        tasks = ((*held, function, arguments) for held in self._held())
-        return self.workers.reduce(look, tasks, combine)
+    name = "local"
+    whole = False
+    threads = 1
+
+    def __init__(self, source: Source, folder: Path, workers: Workers, limits: Limits) -> None:
+        self._source, self._folder, self._workers, self._limits = source, folder, workers, limits
+        self.dialect = source.dialect
+        self.parallel = workers.processes
+        # Memory and processes decide how many records are written at a time, and so the bytes of the file.
+        self.parameters: Mapping[str, Any] = {"engine": "local", "memory": limits.memory, "processes": limits.processes}
+        self._stored: list[tuple[int, list[str]]] = []  # of each part: the records of its arrays, and their names
+        self._shuffle: Shuffle | None = None
+        self._places: list[Places] = []
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(self._source.names, self._source.numeric)
+
+    def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
+        """Return the records of a target: a few copies of them must fit."""
+        rows = max(1, min(RECORDS, self._limits.room // (8 * numbers)))
+        return min(rows, max(COUNTED, self._source.rows // MANY)) if counted else rows
+
+    def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
+        """Run a function in the process that all others are forks of."""
+        self._workers.prepare(function, arguments)
+
+    def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
+        """Keep the arrays of every part in files."""
+        firsts = np.cumsum([0, *(part.rows for part in self._source.parts)])
+        tasks = (
+            (self._source, part, int(firsts[part]), self._folder, function, arguments, list(columns))
+            for part in range(len(self._source.parts))
+        )
+        found = list(self._workers.map(_keep_part, tasks))
+        self._stored = [stored for stored, _ in found]
+        return [known for _, known in found]
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
+    ) -> Any:
+        """Run the function on the arrays of every part."""
+        tasks = ((*stored, function, own[stored[1]], arguments) for stored in self._files())
+        return self._workers.reduce(_reduce_part, tasks, combine)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a worker."""
-        (result,) = self.workers.map(function, [arguments])
+        (result,) = self._workers.map(function, [arguments])
         return result
 
-    def release(self, target: Path) -> Release:
-        """Do it all."""
-        job, workers = self.job, self.workers
-        rule = read_rule(job)
-        with self._timed("prepare"):
-            workers.prepare(warm, (job.asked, len(job.columns)))
-        with self._timed("read"):
-            staged, spelling = one_cell_each(job, list(workers.map(stage, self._parts(job))))
-        check_staged(job, staged)
-        kinds = column_kinds(staged)
-        roots, many = number_roots(staged)
-        self.roots.extend(roots)
-        self.coded.extend(part.coded for part in staged)
-        with self._timed("block"):
-            blocks = find_blocks(self, extent_of_parts(staged, roots, many), rule)
-        starts = np.cumsum([0, *(part.kept for part in staged)])
-        with self._timed("regroup"):
-            shuffle, places = self._regroup(blocks, starts)
-        with self._timed("mask"):
-            share = int(starts[-1]), workers.processes
-            tasks = ((job, place, shuffle, blocks.scale, kinds, share) for place in places)
-            found: list[Bucket] = list(workers.map(mask_bucket, tasks))
-            shuffle.remove(*(what for what in shuffle.shapes if what not in ("released", "group")))
-        with self.outputs.beside(target) as temporary:
-            with self._timed("write"):
-                self._write(temporary, shuffle, kinds, spelling, self._groups_before(places, found))
+    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+        """Deal the records out on disk."""
+        starts = np.cumsum([0, *(rows for rows, _ in self._stored)])
+        shuffle = Shuffle(self._folder, "deal", starts, how.targets, {**how.sent, **how.answered})
+        shuffle.create()
+        tasks = ((*stored, shuffle, how.deal, how.own[stored[1]], how.dealing) for stored in self._files())
+        begins = []
+        for part, found in enumerate(self._workers.map(_deal_part, tasks)):
+            begins.append(found)
+            for what in self._stored[part][1]:
+                if what != KEPT:
+                    _path(self._folder, part, what).unlink()
+        places = shuffle.places(begins)
+        sent, answered = list(how.sent), list(how.answered)
+        tasks_of_targets = ((shuffle, place, sent, answered, how.gather, how.gathering) for place in places)
+        known = list(self._workers.map(_gather_target, tasks_of_targets))
+        shuffle.remove(*sent, *(() if answered else ("order",)))
+        self._shuffle, self._places = shuffle, places
+        return known
+
+    def release(
+        self, function: Callable[..., Table], *arguments: Any, columns: Sequence[Name], output: Path | None
+    ) -> Released:
+        """Write the parts to one file, in the order of the input, and open what was written."""
+        if output is None or self._shuffle is None:
+            raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
+        csv = output.suffix.lower() in CSV
+        masked = [name for name in self._source.names if name not in columns]
+        tasks = (
+            (self._source, part, self._folder, KEPT in stored, self._shuffle, function, arguments, list(columns), csv)
+            for part, (_, stored) in enumerate(self._stored)
+        )
+        with written_beside(output) as temporary:
+            pieces = self._workers.map(_release_part, tasks)
+            if csv:
+                _join_csv(temporary, pieces)
+            else:
+                # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
+                _join_parquet(temporary, pieces, list(columns))
             # The disk writes while groups are counted.
             threading.Thread(target=_sync, args=(temporary,), daemon=True).start()
-            with self._timed("verify"):
-                uniques = self._verify(temporary, int(starts[-1]))
-            if self.labels is not None:
-                self._write_labels(self.labels, len(staged))
-        processes, peaks = workers.processes, [peak_bytes(), *workers.peaks()]
-        facts = {
-            **blocks.facts,
-            "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
-            "peak memory": f"{sum(peaks) / 1e6:.0f} MB in all, {max(peaks) / 1e6:.0f} MB a process",
-        }
-        return summarise(job, staged, found, kinds, facts, uniques, data=target, seconds=self.seconds)
+        self._shuffle.remove("released")
+        return Released(output, self._written(output, masked))
 
-    def _parts(self, job: Job) -> Iterator[tuple[Job, int, int]]:
-        """Yield the number of each part and that of its first record."""
-        first = 0
-        for part, held in enumerate(job.source.parts):
-            yield job, part, first
-            first += held.rows
+    def _written(self, output: Path, masked: Sequence[str]) -> LocalRecords:
+        dialect = self.dialect or Dialect()
+        csv = {"delimiter": dialect.delimiter, "encoding": dialect.encoding, "decimal": dialect.decimal}
+        given: dict[str, Any] = csv if output.suffix.lower() in CSV else {}
+        most = max(part.rows for part in self._source.parts)
+        folder = self._folder / "check"
+        folder.mkdir()
+        paths = [written_path(output)]
+        source = open_source(paths, folder, most, wanted=list(masked), run=self._workers.map, **given)
+        return LocalRecords(source, folder, self._workers, self._limits)
 
-    def _held(self) -> Iterator[tuple[Job, int, Ints, bool]]:
-        for part, (numbers, coded) in enumerate(zip(self.roots, self.coded, strict=True)):
-            yield self.job, part, numbers, coded
+    def labels(self) -> None:
+        """Return nothing: labels stay on disk."""
 
-    def _rows(self) -> int:
-        """Return the records of a bucket: a few copies of them must fit."""
-        return max(1, min(RECORDS, self.room // (8 * (10 * len(self.job.columns) + 12))))
+    def kept(self) -> Ints:
+        """Return nothing: what is kept is known to the parts."""
+        return np.empty(0, dtype=np.int64)
 
-    def _regroup(self, blocks: Blocks, starts: Ints) -> tuple[Shuffle, list[Places]]:
-        """Deal out all records to buckets of about the same size."""
-        job, d = self.job, len(self.job.columns)
-        bucket, firsts = buckets_of(blocks, self._rows())
-        shapes = {"block": ("int32", 1), "X": ("float64", d), "released": ("float64", d)}
-        if job.asked.weights:
-            shapes["weights"] = ("float64", 1)
-        if self.labels is not None:
-            shapes["group"] = ("int64", 2)
-        shuffle = Shuffle(job.folder, "block", starts, len(firsts), shapes)
-        shuffle.create()
-        begins = []
-        for part, found in enumerate(
-            self.workers.map(spill, ((*held, blocks, bucket, firsts, shuffle) for held in self._held()))
-        ):
-            begins.append(found)
-            for what in Numbers._fields:
-                job.path(part, what).unlink(missing_ok=True)
-        return shuffle, shuffle.places(begins)
+    def original(self) -> None:
+        """Return nothing: the table stays on disk."""
 
-    def _groups_before(self, places: Sequence[Places], found: Sequence[Bucket]) -> Iterator[tuple[int, Ints] | None]:
-        """Yield, of each part, its first record and how many groups come before those of each record's bucket."""
-        groups = np.array([bucket.sizes.sum() for bucket in found])
-        counts = np.stack([place.counts for place in places])
-        for part, (_, _, first) in enumerate(self._parts(self.job)):
-            yield None if self.labels is None else (first, np.repeat(np.cumsum(groups) - groups, counts[:, part]))
-
-    def _write(
-        self,
-        path: Path,
-        shuffle: Shuffle,
-        kinds: tuple[Kind, ...],
-        spelling: Spelling,
-        before: Iterator[tuple[int, Ints] | None],
-    ) -> None:
-        """Write the parts to one file, in the order of the input."""
-        job = self.job
-        csv = path.suffix.lower() in CSV
-        tasks = ((job, part, shuffle, kinds, spelling, csv, groups) for part, groups in enumerate(before))
-        pieces = self.workers.map(finish, tasks)
-        if csv:
-            with path.open("wb") as file:
-                for piece in pieces:
-                    with piece.open("rb") as content:
-                        shutil.copyfileobj(content, file, 1 << 20)
-                    piece.unlink()
-        else:
-            # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
-            self._write_parquet(path, pieces, [name for name in job.source.names if name not in job.columns])
-        shuffle.remove("order", "released", *({"group"} & set(shuffle.shapes)))
-
-    def _write_parquet(self, path: Path, pieces: Iterator[Path], dictionary: list[str]) -> None:
-        import pyarrow as pa
-        from pyarrow.parquet import ParquetWriter
-
-        writer: Any = None
-        try:
-            for piece in pieces:
-                with pa.memory_map(str(piece)) as file:
-                    table = pa.ipc.open_file(file).read_all()
-                    writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
-                    writer.write_table(table, row_group_size=max(1, len(table)))
-                piece.unlink()
-        finally:
-            if writer is not None:
-                writer.close()
-
-    def _write_labels(self, path: Path, parts: int) -> None:
-        """Write the group of each record and its size, in the order of the input; groups count from block to block."""
-        pieces = (self.job.folder / f"labels-{part}.arrow" for part in range(parts))
-        with self.outputs.beside(path) as temporary:
+    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
+        """Write the labels in the order of the input; groups count from target to target."""
+        if self._shuffle is None:
+            return
+        counts = np.stack([place.counts for place in self._places])
+        firsts = np.cumsum([0, *(part.rows for part in self._source.parts)])
+        tasks = (
+            (self._folder, part, KEPT in stored, self._shuffle, int(firsts[part]), np.repeat(groups, counts[:, part]))
+            for part, (_, stored) in enumerate(self._stored)
+        )
+        with written_beside(path) as temporary:
+            pieces = self._workers.map(_label_part, tasks)
             if path.suffix.lower() in CSV:
                 with temporary.open("wb") as file:
                     for number, piece in enumerate(pieces):
                         pl.read_ipc(piece).write_csv(file, include_header=number == 0)
+                        piece.unlink()
             else:
-                self._write_parquet(temporary, pieces, [])
+                _join_parquet(temporary, pieces, [])
 
-    def _verify(self, path: Path, n: int) -> int:
-        """Read what was written and count every group; return the records that are unique over all columns."""
-        dialect = self.job.source.dialect
-        given = {} if dialect is None else {"delimiter": dialect.delimiter, "encoding": dialect.encoding}
-        decimal = None if dialect is None else dialect.decimal
-        most = max(part.rows for part in self.job.source.parts)
-        folder = self.job.folder / "check"
-        folder.mkdir()
-        source = open_source(
-            [path], folder, most, decimal=decimal, wanted=self.job.columns, run=self.workers.map, **given
-        )
-        if source.rows != n:
-            raise FileError(f"Output {path} has {source.rows} records instead of {n}. Nothing was released.")
-        job = replace(self.job, source=source, folder=folder)
-        starts = np.cumsum([0, *(part.rows for part in source.parts)])
-        shapes = {"words": ("uint64", len(job.columns))}
-        if job.asked.by:
-            shapes["codes"] = ("int64", 1)
-        if set(job.source.names) != {*job.columns, *job.asked.by}:
-            shapes["row"] = ("uint64", 1)
-        rows = min(self._rows(), max(COUNTED, n // MANY))
-        shuffle = Shuffle(folder, "count", starts, -(-n // rows), shapes)
-        shuffle.create()
-        dealt = list(self.workers.map(spill_for_counting, ((*part, shuffle) for part in self._parts(job))))
-        for name, spellings in zip(job.columns, zip(*(part.spellings for part in dealt), strict=True), strict=True):
-            if len(frozenset[Any]().union(*spellings)) > 1:
-                raise VerificationError(
-                    f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
-                )
-        strata, _ = number_cells([part.cells for part in dealt])
-        places = shuffle.places([part.begins for part in dealt])
-        return sum(self.workers.map(count_bucket, ((job, place, shuffle, strata) for place in places)))
+    def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the processes and the most memory that they held."""
+        processes, peaks = self._workers.processes, [peak_bytes(), *self._workers.peaks()]
+        return {
+            **blocks,
+            "engine": f"local, {processes} process{'es' if processes > 1 else ''}",
+            "peak memory": f"{sum(peaks) / 1e6:.0f} MB in all, {max(peaks) / 1e6:.0f} MB a process",
+        }
+
+    def _files(self) -> Iterator[tuple[Path, int, list[str]]]:
+        for part, (_, names) in enumerate(self._stored):
+            yield self._folder, part, names
+
+
+# What workers do
+
+
+def _path(folder: Path, part: int, what: str) -> Path:
+    return folder / f"part-{part}-{what}.npy"
+
+
+def _save(path: Path, array: NDArray[Any]) -> None:
+    """Write an array as NumPy does; a full disk is told as such."""
+    array = np.ascontiguousarray(array)
+    with path.open("wb", buffering=0) as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        if array.size:
+            write_all(file, array.data.cast("B"))
+
+
+def _load(folder: Path, part: int, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    return {name: np.load(_path(folder, part, name)) for name in names}
+
+
+def _keep_part(
+    source: Source,
+    part: int,
+    first: int,
+    folder: Path,
+    function: Callable[..., tuple[Arrays, Any]],
+    arguments: Sequence[Any],
+    columns: Sequence[str],
+) -> tuple[tuple[int, list[str]], Any]:
+    arrays, known = function(source.table(part, columns), first, *arguments)
+    for name, array in arrays.items():
+        _save(_path(folder, part, name), array)
+    rows = next(len(array) for name, array in arrays.items() if name != KEPT)
+    return (rows, list(arrays)), known
+
+
+def _reduce_part(
+    folder: Path, part: int, names: list[str], function: Callable[..., Any], own: Any, arguments: Sequence[Any]
+) -> Any:
+    return function(part, _load(folder, part, names), own, *arguments)
+
+
+def _deal_part(
+    folder: Path,
+    part: int,
+    names: list[str],
+    shuffle: Shuffle,
+    deal: Callable[..., tuple[Ints, Arrays]],
+    own: Any,
+    arguments: Sequence[Any],
+) -> Ints:
+    target, arrays = deal(part, _load(folder, part, names), own, *arguments)
+    return shuffle.write(part, target, arrays)
+
+
+def _gather_target(
+    shuffle: Shuffle,
+    places: Places,
+    sent: list[str],
+    answered: list[str],
+    gather: Callable[..., tuple[Arrays, Any]],
+    arguments: Sequence[Any],
+) -> Any:
+    answers, known = gather({name: shuffle.read(places, name) for name in sent}, fresh_state(), *arguments)
+    for name in answered:
+        shuffle.answer(places, name, answers[name])
+    return known
+
+
+def _release_part(
+    source: Source,
+    part: int,
+    folder: Path,
+    dropped: bool,
+    shuffle: Shuffle,
+    function: Callable[..., Table],
+    arguments: Sequence[Any],
+    columns: Sequence[str],
+    csv: bool,
+) -> Path:
+    answers = {"released": shuffle.answers(part, "released"), **_load(folder, part, [KEPT] if dropped else [])}
+    table = function(source.table(part, columns), answers, *arguments).only(source.names)
+    path = folder / f"output-{part}"
+    if csv:
+        dialect = table.dialect if isinstance(table, CsvTable) else Dialect()
+        frame = table.text if isinstance(table, CsvTable) else pl.DataFrame(table.native)
+        content = csv_text(frame, dialect, header=part == 0)
+        # A mark at the start of the file stands once.
+        path.write_bytes(content.encode(dialect.encoding if part == 0 else dialect.encoding.removesuffix("-sig")))
+        return path
+    import pyarrow as pa
+
+    masked = [name for name in source.names if name not in columns]
+    native = table.with_numbers(masked).to_arrow() if isinstance(table, CsvTable) else table.native
+    with pa.ipc.new_file(str(path), native.schema) as file:
+        file.write_table(native)
+    return path
+
+
+def _label_part(folder: Path, part: int, dropped: bool, shuffle: Shuffle, first: int, groups: Ints) -> Path:
+    group, size = shuffle.answers(part, "group", groups[:, None])[:, 0], shuffle.answers(part, "size")[:, 0]
+    kept = _load(folder, part, [KEPT])[KEPT] if dropped else np.arange(len(group))
+    path = folder / f"labels-{part}"
+    pl.DataFrame({"record": first + kept + 1, "group": group, "size": size}).write_ipc(path, compression="uncompressed")
+    return path
+
+
+# Files and limits
+
+
+def _join_csv(path: Path, pieces: Iterable[Path]) -> None:
+    with path.open("wb") as file:
+        for piece in pieces:
+            with piece.open("rb") as content:
+                shutil.copyfileobj(content, file, 1 << 20)
+            piece.unlink()
+
+
+def _join_parquet(path: Path, pieces: Iterable[Path], dictionary: list[str]) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    writer: Any = None
+    try:
+        for piece in pieces:
+            with pa.memory_map(str(piece)) as file:
+                table = pa.ipc.open_file(file).read_all()
+                writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
+                writer.write_table(table.cast(writer.schema), row_group_size=max(1, len(table)))
+                del table
+            piece.unlink()
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def _sync(path: Path) -> None:
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), path.open("r+b") as file:
         os.fsync(file.fileno())
 
 

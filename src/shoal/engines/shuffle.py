@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
 from shoal.core.types import Ints
+from shoal.kernels.dealing import put_rows, sort_by_target
 
-__all__ = ["Places", "Shuffle", "put_rows", "sort_by_target", "write_array"]
+__all__ = ["Places", "Shuffle", "write_all"]
 
 
 class Places(NamedTuple):
@@ -134,41 +134,11 @@ class Shuffle:
             for first, piece in zip(firsts, pieces, strict=True):
                 if piece.size:
                     file.seek(first * piece.nbytes // len(piece))
-                    _write_all(file, piece.data.cast("B"))
+                    write_all(file, piece.data.cast("B"))
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write the numbers of an array, and nothing else, to a file; a full disk is told as such."""
-    with path.open("wb", buffering=0) as file:
-        if array.size:
-            _write_all(file, np.ascontiguousarray(array).data.cast("B"))
-
-
-def _write_all(file: io.FileIO, content: memoryview) -> None:
+def write_all(file: io.FileIO, content: memoryview) -> None:
+    """Write all of the content, or say why not."""
     # A disk that fills up takes a part first and fails then.
     while content:
         content = content[file.write(content) :]
-
-
-@kernel
-def put_rows(found: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> None:
-    """Write row i of some to row order[i] of others."""
-    for i in range(len(order)):
-        for j in range(rows.shape[1]):
-            found[order[i], j] = rows[i, j]
-
-
-@kernel
-def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:
-    """Return the records in the order of their targets, as they were within one, and where each target begins."""
-    begins = np.zeros(targets + 1, dtype=np.int64)
-    for t in target:
-        begins[t + 1] += 1
-    for t in range(targets):
-        begins[t + 1] += begins[t]
-    free = begins[:-1].copy()
-    order = np.empty(len(target), dtype=np.int64)
-    for i in range(len(target)):
-        order[free[target[i]]] = i
-        free[target[i]] += 1
-    return order, begins

@@ -24,9 +24,7 @@ def serve() -> None:
     os.dup2(2, 1)
     answers = os.fdopen(_output, "wb")
     # Before anything is asked: whoever started this process is busy importing too.
-    from shoal.engines.tasks import begin
-
-    begin()
+    _begin()
     tasks = sys.stdin.buffer
     while True:
         try:
@@ -42,6 +40,17 @@ def serve() -> None:
             answers.flush()
         except OSError:  # the caller is gone
             os._exit(1)
+
+
+def _begin() -> None:
+    """Load what all tasks need, whatever the table."""
+    import numpy as np
+    import pyarrow.parquet  # noqa: F401
+
+    import shoal.engines.local  # noqa: F401
+    from shoal.blocks.quantising import bounds
+
+    bounds(np.zeros((1, 1)))
 
 
 def fork(nursery: int) -> int:

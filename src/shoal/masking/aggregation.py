@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from shoal.core.measures import centroids, group_sizes
 from shoal.core.types import Floats, Ints
 
-__all__ = ["AGGREGATES", "Aggregate", "group_values"]
-
-Aggregate = Literal["mean", "median", "medoid"]
-AGGREGATES: tuple[Aggregate, ...] = ("mean", "median", "medoid")
+__all__ = ["group_values"]
 
 
-def group_values(X: Floats, Z: Floats, labels: Ints, how: Aggregate = "mean", weights: Floats | None = None) -> Floats:
+def group_values(X: Floats, Z: Floats, labels: Ints, how: str = "mean", weights: Floats | None = None) -> Floats:
     """Return the values of each group, one row a group, in the units of X.
 
     Parameters

@@ -15,11 +15,9 @@ from shoal.engines.workers import hatch
 if TYPE_CHECKING:
     import numpy as np
 
-    from shoal.masking.aggregation import Aggregate
-    from shoal.masking.pipeline import Integers
-    from shoal.masking.plan import Missing
     from shoal.masking.release import Release
-    from shoal.tables.frames import Name
+    from shoal.tables.columns import Name
+
 
 __all__ = ["mask"]
 
@@ -32,9 +30,9 @@ def mask(
     method: str = "auto",
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
-    missing: Missing = "error",
-    integers: Integers = "float",
-    aggregate: Aggregate = "mean",
+    missing: str = "error",
+    integers: str = "float",
+    aggregate: str = "mean",
     block: int | None = None,
     split: str | None = None,
     engine: str | None = None,
@@ -122,11 +120,11 @@ def mask(
     1.171
     """
     with hatch(data, engine, memory) as nursery:
-        from shoal.masking.pipeline import mask_table
+        from shoal.masking.request import MaskRequest
+        from shoal.masking.running import mask_data
 
-        return mask_table(
-            data,
-            k,
+        request = MaskRequest(
+            k=k,
             columns=columns,
             method=method,
             by=by,
@@ -147,6 +145,6 @@ def mask(
             encoding=encoding,
             decimal=decimal,
             progress=progress,
-            nursery=nursery,
             options=options,
         )
+        return mask_data(data, request, nursery)

@@ -1,328 +1,245 @@
-"""The whole way of the data, in one direction.
+"""The whole way of the data, in one direction, over the records of any engine.
 
-read → choose and encode columns → standardise → partition → aggregate → decode → VERIFY → write. Each step is
-another module's job; this one wires them together.
+plan → read → block → group, aggregate → decode → write → VERIFY what was written → release. Each step is a function of
+`shoal.masking.steps` that runs where the records are; this module wires them together and never asks where that is.
 """
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import narwhals as nw
 import numpy as np
-import polars as pl
 
-from shoal.algorithms.registry import Outcome, check_options, find
-from shoal.blocks.blocking import Blocks, choose_blocking
-from shoal.core.checks import check_k
-from shoal.core.errors import InputError, NotKAnonymousWarning
-from shoal.core.measures import group_sizes, released_loss, scaling
-from shoal.core.progress import watch
+from shoal.blocks.blocking import Blocks, find_blocks
+from shoal.core.errors import FileError, NotKAnonymousWarning, VerificationError
+from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
-from shoal.engines.dask import is_dask, mask_dask, mask_paths
-from shoal.engines.local import is_beyond_memory, mask_files
-from shoal.engines.request import Request
-from shoal.engines.workers import Nursery
-from shoal.masking.aggregation import AGGREGATES, Aggregate
-from shoal.masking.grouping import aggregate_groups, cut_blocks, group_cells, group_in_blocks, live_title
-from shoal.masking.manifest import write_labels
-from shoal.masking.plan import MISSING, Missing, Plan, check_choice, choose_masked, plan_records
+from shoal.engines.records import Records, Regrouping
+from shoal.masking.numbers import numbers_of
+from shoal.masking.plan import Plan, choose_columns, choose_rule, make_plan, number_cells
 from shoal.masking.release import Release
-from shoal.masking.verification import count_unique, recount, row_hashes
-from shoal.tables.choosing import as_names, check_output, open_data
-from shoal.tables.files import CSV, check_target, write_file
-from shoal.tables.frames import Name, open_table
+from shoal.masking.request import MaskRequest
+from shoal.masking.steps import (
+    Bucket,
+    Counted,
+    count_bucket,
+    count_part,
+    deal_for_counting,
+    deal_to_blocks,
+    deal_to_cells,
+    look,
+    mask_bucket,
+    read_part,
+    rehearse,
+    release_part,
+)
+from shoal.tables.columns import Name
 from shoal.tables.outputs import moved_together
 
-__all__ = ["mask_table"]
-
-Integers = Literal["float", "round"]
-INTEGERS: tuple[Integers, ...] = ("float", "round")
-ENGINES = ("memory", "local", "dask")
+__all__ = ["mask_records"]
 
 
-def mask_table(
-    data: Any,
-    k: int,
-    *,
-    columns: Sequence[Name] | Name | None,
-    method: str,
-    by: Sequence[Name] | Name | None,
-    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None,
-    missing: Missing,
-    integers: Integers,
-    aggregate: Aggregate,
-    block: int | None,
-    split: str | None,
-    engine: str | None,
-    memory: str | int | None,
-    processes: int | None,
-    scheduler: str | None,
-    seed: int | None,
-    output: str | os.PathLike[str] | None,
-    labels: str | os.PathLike[str] | None,
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    progress: bool,
-    nursery: Nursery | None,
-    options: Mapping[str, object],
-) -> Release:
-    """Mask a table; see `shoal.mask`. `nursery`: where worker processes come from, if it has been started already."""
-    watchmaker = _Stopwatch()
-    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-    _check_places(data, engine=engine, memory=memory, processes=processes, scheduler=scheduler, output=output, csv=csv)
-    by_names, wanted = as_names(by), None if columns is None else as_names(columns)
-    check_choice("missing", missing, MISSING)
-    check_choice("integers", integers, INTEGERS)
-    check_choice("aggregate", aggregate, AGGREGATES)
-    if weights is not None and aggregate != "mean":
-        raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={aggregate!r}.")
-    check_output(data, output)
-    check_options(method, options)
-    asked = Request(k, wanted, method, options, by_names, weights, missing, integers, aggregate, block, split, seed)
-    if labels is not None:
-        check_target(labels)
-        for what, path in (("input", data), ("output", output)):
-            if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(labels).resolve():
-                raise InputError(f"Parameter 'labels' must not name the {what}, got {labels}. Name another file.")
-        if is_dask(data) or engine == "dask":
-            raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
-    if is_dask(data):
-        return mask_dask(data, asked)
-    if engine == "dask":
-        return mask_paths(data, asked, output=output, scheduler=scheduler, **csv)
-    if is_beyond_memory(data, engine, memory):
-        return mask_files(
-            data,
-            asked,
-            output=output,
-            labels=labels,
-            memory=memory,
-            processes=processes,
-            progress=progress,
-            nursery=nursery,
-            **csv,
+def mask_records(records: Records, request: MaskRequest) -> Release:
+    """Mask the records of an engine."""
+    seconds = _Seconds()
+    columns = choose_columns(request, records.schema)
+    request = request.settled(columns.masked)
+    with seconds("prepare"):
+        records.prepare(rehearse, request, len(columns.masked))
+    with seconds("read"):
+        given = None if columns.weights is not None or request.weights is None else np.asarray(request.weights, float)
+        parts = records.keep(read_part, columns, request.missing, given, columns=columns.read())
+        plan = make_plan(request, columns, parts, records.dialect)
+    with seconds("block"):
+        rule = choose_rule(request, records, plan)
+        blocks = None if rule is None else find_blocks(_Numbers(records, plan), plan.extent, rule)
+    with seconds("partition"):
+        buckets = _group(records, request, plan, blocks)
+    with seconds("write"), moved_together():
+        output = None if request.output is None else Path(request.output)
+        others = [name for name in records.schema.names if name not in columns.masked]
+        released = records.release(
+            release_part, columns.masked, plan.kinds, plan.spellings, request.whole, columns=others, output=output
         )
-    if processes is not None:
-        raise InputError(
-            f"Parameter 'processes' goes with engine='local' only, got {processes!r} for a table that is masked in "
-            "memory. Leave it out, or take engine='local'."
-        )
-
-    with watchmaker("read"):
-        numbers = [*(wanted or ()), *([weights] if isinstance(weights, str) else [])]
-        table, source = open_data(data, numbers=numbers, delimiter=delimiter, encoding=encoding, decimal=decimal)
-
-    with watchmaker("encode"):
-        names = choose_masked(table, wanted, by_names, weights)
-        asked = asked.settled(names)
-        method, chosen, entry = asked.method, asked.options, find(asked.method)
-        check_k(k, table.rows)
-        plan = plan_records(table, names, by_names, weights, missing, k)
-
-    rule = choose_blocking(
-        block,
-        split,
-        k,
-        len(names),
-        max(len(rows) for rows, _ in plan.cells),
-        method=method,
-        useful=entry.whole_records and not entry.univariate and not entry.anytime,
-        able=entry.whole_records,
-    )
-    blocks: Blocks | None = None
-    if rule is not None:
-        with watchmaker("block"):
-            blocks, block_of = cut_blocks(plan, rule)
-
-    with watchmaker("standardise"):
-        scale = scaling(plan.X) if blocks is None else blocks.scale
-        Z = scale.apply(plan.X)
-
-    def group(state: State) -> Outcome:
-        if blocks is None:
-            return group_cells(Z, plan, entry, k, chosen, seed, state)
-        return group_in_blocks(Z, blocks, block_of, entry, k, chosen, seed, state)
-
-    with watchmaker("partition"):
-        grouped = watch(
-            group,
-            len(Z),
-            title=live_title(method, Z) if entry.anytime and blocks is None and len(plan.cells) == 1 else method,
-            show=progress,
-            keep=entry.anytime,
-        )
-
-    with watchmaker("aggregate"):
-        released = aggregate_groups(Z, plan, grouped.labels, aggregate)
-
-    with watchmaker("decode"):
-        whole = integers == "round"
-        values = {name: released[:, j] for j, name in enumerate(names)}
-        masked = plan.table.replaced(values, whole=whole).bare()
-        back = np.column_stack([masked.column(name).values for name in names])
-        data_out = masked.native
-        rows = plan.kept if len(plan.kept) < table.rows else None
-        if source is not None:
-            data_out = source.restored(data_out, [*names, *by_names], rows)
-
-    loss, column_loss = released_loss(Z, scale.apply(back))
-    notes = list(plan.notes)
-    if wanted is None:
-        notes.insert(0, "all numeric columns were masked, as none were named")
-    notes += _integer_notes(plan, whole, loss, released_loss(Z, scale.apply(released))[0])
-    if not entry.whole_records and len(names) > 1:
-        warning = (
-            f"Method {method!r} groups every column on its own: a record's combination of released values may be "
-            "unique, so the release is not k-anonymous for whole records. Take a multivariate method for that."
-        )
-        warnings.warn(warning, NotKAnonymousWarning, stacklevel=3)
-        notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
-
-    if output is not None:
-        notes += _index_notes(data_out)
-    total = float(np.nansum(np.square(Z)))
-    release = Release(
-        data=data_out,
-        labels=grouped.labels,
-        sizes=_sizes(grouped.labels),
-        loss=loss,
-        bound=None if grouped.bound is None else (100 * grouped.bound / total if total > 0 else 0.0),
-        status=grouped.status,
-        column_loss=dict(zip(names, column_loss.tolist(), strict=True)),
-        kept=plan.kept,
-        parameters={**asked.parameters(names), **csv},
-        facts=grouped.facts,
-        notes=tuple(notes),
-        timings=watchmaker.seconds,
-        left=tuple(name for name in plan.table.names if name not in {*names, *by_names}),
-        certificate=grouped.certificate,
-        _origin=plan,
-    )
-    recounted = _Recount(names, by_names, k, plan.table.names, whole_records=entry.whole_records)
-    with watchmaker("write"), moved_together():
-        if output is None:
-            recounted(open_table(data_out).keys(plan.table.names))
-        else:
-            changed, strata = [str(name) for name in names], [str(name) for name in by_names]
-            write_file(data_out, output, like=source, changed=changed, strata=strata, rows=rows, check=recounted)
-        release = replace(release, uniques=recounted.uniques)
-        if labels is not None:
-            write_labels(release, Path(labels))
-    return release
+        with seconds("verify"):
+            uniques = _recount(released.records, records.schema.names, request, plan)
+        if request.labels is not None:
+            groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
+            records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups)
+    release = _summarise(records, request, plan, blocks, buckets)
+    left = tuple(name for name in records.schema.names if name not in {*columns.masked, *columns.by})
+    notes = (*release.notes, *released.notes)
+    return replace(release, data=released.native, left=left, uniques=uniques, notes=notes, timings=seconds.steps)
 
 
 @dataclass
-class _Stopwatch:
+class _Seconds:
     """Seconds by step."""
 
-    seconds: dict[str, float] = field(default_factory=dict)
+    steps: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def __call__(self, step: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
-        self.seconds[step] = time.perf_counter() - start
+        self.steps[step] = time.perf_counter() - start
 
 
-@dataclass
-class _Recount:
-    """Counts the groups of a released table, by its cells alone, and the records that are unique in it."""
+@dataclass(frozen=True)
+class _Numbers:
+    """What blocks are cut from: the numbers of all records and the cells they belong to."""
 
-    columns: Sequence[Name]
-    by: Sequence[Name]
-    k: int
-    names: Sequence[Name]
-    whole_records: bool
-    uniques: int = 0
+    records: Records
+    plan: Plan
 
-    def __call__(self, released: pl.DataFrame) -> None:
-        # By place: names may be of any type, and a file may spell them otherwise.
-        released = released.rename(dict(zip(released.columns, map(str, range(released.width)), strict=True)))
-        place = {name: str(i) for i, name in enumerate(self.names)}
-        masked, strata = [place[name] for name in self.columns], [place[name] for name in self.by]
-        recount(released, masked, strata, self.k, whole_records=self.whole_records)
-        if not self.whole_records or len({*masked, *strata}) < released.width:
-            self.uniques = count_unique(row_hashes(released))
+    def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
+        """Combine ``function(part, X, roots, *arguments)`` of all parts."""
+        return self.records.reduce(look, combine, function, arguments, own=self.plan.roots)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function where kernels are loaded."""
+        return self.records.call(function, *arguments)
 
 
-def _check_places(
-    data: object,
-    *,
-    engine: str | None,
-    memory: object,
-    processes: object,
-    scheduler: str | None,
-    output: object,
-    csv: Mapping[str, str | None],
-) -> None:
-    """Refuse what says where and how to work if it would not be heeded."""
-    if engine is not None:
-        check_choice("engine", engine, ENGINES)
-    if processes is not None and (isinstance(processes, bool) or not isinstance(processes, int) or processes < 1):
-        raise InputError(f"Parameter 'processes' must be a whole number of at least 1, got {processes!r}.")
-    for name, value, only in (
-        ("memory", memory, ("local", None)),
-        ("processes", processes, ("local", None)),
-        ("scheduler", scheduler, ("dask",)),
-    ):
-        if value is not None and (engine not in only or is_dask(data)):
-            raise InputError(
-                f"Parameter {name!r} goes with engine={only[0]!r} and a path only, got {name}={value!r} with "
-                f"{'a Dask DataFrame' if is_dask(data) else f'engine={engine!r}'}. Leave it out."
+def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None) -> list[Bucket]:
+    """Bring the records of every block, or every cell, together and mask them."""
+    d = len(plan.columns.masked)
+    deal: Any = deal_to_cells
+    dealing: tuple[Any, ...] = ()
+    targets = 1
+    if blocks is not None:
+        bucket, firsts = _buckets(blocks, records.rows_of_a_target(10 * d + 12))
+        deal, dealing, targets = deal_to_blocks, (blocks, bucket, firsts), len(firsts)
+    sent = {"block": ("int32", 1), "X": ("float64", d)}
+    if request.weights is not None:
+        sent["weights"] = ("float64", 1)
+    scale = None if blocks is None else blocks.scale
+    how = Regrouping(
+        deal,
+        mask_bucket,
+        targets,
+        sent,
+        {"released": ("float64", d), "group": ("int64", 1 if request.entry.whole_records else d)},
+        own=plan.roots,
+        dealing=dealing,
+        gathering=(request, plan.kinds, scale, plan.rows, records.parallel, records.threads),
+    )
+    anytime = request.entry.anytime
+    alone = anytime and blocks is None and len(plan.sizes) == 1
+    found: list[Bucket] = records.regroup(
+        how, title=_live_title(request.entry.name, plan) if alone else request.entry.name, anytime=anytime
+    )
+    return found
+
+
+def _buckets(blocks: Blocks, rows: int) -> tuple[Ints, Ints]:
+    """Return the bucket of each block, runs of blocks in Morton order of about `rows` records, and each one's first."""
+    before = np.cumsum(blocks.sizes) - blocks.sizes
+    _, firsts, buckets = np.unique(before // max(rows, 1), return_index=True, return_inverse=True)
+    return buckets, firsts
+
+
+def _live_title(name: str, plan: Plan) -> Title:
+    """Return what tells of a running search: loss, bound, gap, steps a second."""
+    # A standardised column has as large a sum of squares as it has cells.
+    varied = plan.limits[0] < plan.limits[1]
+    total, began = float(plan.present[varied].sum()) or 1.0, time.monotonic()
+
+    def line(state: State) -> str:
+        steps, sse, bound = observe(state)
+        if sse is None:
+            return name
+        parts = [f"{name}: loss {100 * sse / total:.5f} %"]
+        if bound is not None:
+            parts.append(f"bound {100 * bound / total:.5f} %, gap {100 * (sse - bound) / sse if sse else 0.0:.3f} %")
+        return ", ".join([*parts, f"{steps / (time.monotonic() - began):,.0f} steps/s"])
+
+    return line
+
+
+def _recount(released: Records, names: Sequence[Name], request: MaskRequest, plan: Plan) -> int:
+    """Count every group again, in what was released and nothing else; return the records that are unique in it."""
+    columns, by = plan.columns.masked, plan.columns.by
+    others = not request.entry.whole_records or len({*columns, *by}) < len(names)
+    read = list(names) if others else [*columns, *by]
+    parts: list[Counted] = released.keep(count_part, columns, by, others, columns=read)
+    found = sum(part.rows for part in parts)
+    if found != plan.rows:
+        raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
+    for name, spellings in zip(columns, zip(*(part.spellings for part in parts), strict=True), strict=True):
+        if len(frozenset[Any]().union(*spellings)) > 1:
+            raise VerificationError(
+                f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
             )
-    if is_dask(data):
-        if engine not in (None, "dask"):
-            raise InputError(
-                f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {engine!r}. Compute the table first to "
-                "mask it in memory."
-            )
-        if output is not None:
-            raise InputError(
-                f"Parameter 'output' does not go with a Dask DataFrame, got {output}: the masked table stays on the "
-                "cluster. Write it from there: release.data.to_parquet(…)."
-            )
-    for name, sign in csv.items():
-        if sign is not None and not _may_be_csv(data):
-            raise InputError(
-                f"Parameter {name!r} says how a CSV file is written, got {sign!r} for a table that is none. "
-                "Leave it out."
-            )
+    rows = released.rows_of_a_target(10 * len(columns) + 12, counted=True)
+    targets = -(-found // rows)
+    sent = {"words": ("uint64", len(columns) + bool(by))}
+    if others:
+        sent["row"] = ("uint64", 1)
+    how = Regrouping(
+        deal_for_counting,
+        count_bucket,
+        targets,
+        sent,
+        {},
+        own=number_cells([part.strata for part in parts])[0],
+        dealing=(targets,),
+        gathering=(request.k, len(columns), request.entry.whole_records),
+    )
+    return sum(released.regroup(how))
 
 
-def _may_be_csv(data: object) -> bool:
-    """Say whether a table is a CSV file, or a folder or glob, whose files are looked at when they are read."""
-    if not isinstance(data, (str, os.PathLike)):
-        return False
-    return Path(data).suffix.lower() in CSV or not Path(data).is_file()
+def _summarise(
+    records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None, buckets: Sequence[Bucket]
+) -> Release:
+    """Return the release, but for its data: losses and sizes summed over the buckets."""
+    errors, totals = (np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals"))
+    total = float(totals.sum())
+    percent = 100 / total if total > 0 else 0.0
+    counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
+    for bucket in buckets:
+        counts[: len(bucket.sizes)] += bucket.sizes
+    outcome = buckets[0].outcome
+    labels, original, columns = records.labels(), records.original(), plan.columns.masked
+    return Release(
+        data=None,
+        labels=np.empty(0, dtype=np.int64) if labels is None else labels,
+        # There may be very many groups; 2 bytes each are enough but for a group beyond all measure.
+        sizes=np.repeat(np.arange(len(counts), dtype=np.int16 if len(counts) < 1 << 15 else np.int64), counts),
+        loss=percent * float(errors.sum()),
+        bound=None if outcome.bound is None else percent * outcome.bound,
+        status=outcome.status,
+        column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
+        kept=records.kept(),
+        parameters=request.recorded(columns, **records.parameters),
+        facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},
+        notes=_notes(request, plan, percent * float(np.sum([bucket.rounding for bucket in buckets]))),
+        timings={},
+        certificate=outcome.certificate,
+        _origin=None if original is None else numbers_of(original, plan),
+    )
 
 
-def _index_notes(table: Any) -> list[str]:
-    """Say that the index of pandas stays behind: a file has columns only."""
-    index = nw.maybe_get_index(nw.from_native(table, eager_only=True))
-    if index is None or type(index).__name__ == "RangeIndex":
-        return []
-    return ["the index of the pandas table is not in the file; reset_index() makes it a column"]
-
-
-def _sizes(labels: Ints) -> Ints:
-    if labels.ndim == 2:
-        return np.concatenate([group_sizes(column) for column in labels.T])
-    return group_sizes(labels)
-
-
-def _integer_notes(plan: Plan, whole: bool, loss: float, unrounded: float) -> list[str]:
-    if not plan.integer_columns:
-        return []
-    names = ", ".join(map(str, plan.integer_columns))
-    if whole:
-        return [f"integer columns were rounded ({names}), which adds {loss - unrounded:+.5f} % to the loss"]
-    return [f"integer columns hold decimals now ({names}); integers='round' keeps them whole"]
+def _notes(request: MaskRequest, plan: Plan, rounding: float) -> tuple[str, ...]:
+    notes = list(plan.notes)
+    if plan.whole_columns:
+        listed = ", ".join(map(str, plan.whole_columns))
+        notes.append(
+            f"integer columns were rounded ({listed}), which adds {rounding:+.5f} % to the loss"
+            if request.whole
+            else f"integer columns hold decimals now ({listed}); integers='round' keeps them whole"
+        )
+    if not request.entry.whole_records and len(plan.columns.masked) > 1:
+        warning = (
+            f"Method {request.entry.name!r} groups every column on its own: a record's combination of released values "
+            "may be unique, so the release is not k-anonymous for whole records. Take a multivariate method for that."
+        )
+        warnings.warn(warning, NotKAnonymousWarning, stacklevel=5)
+        notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
+    return tuple(notes)

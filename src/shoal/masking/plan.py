@@ -1,133 +1,205 @@
-"""What is to be masked: columns, missing values and weights dealt with, k checked against every set of records."""
+"""What is to be masked: columns chosen, policies applied, k checked against every set of records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TypeVar
 
 import numpy as np
+import polars as pl
 
+from shoal.blocks.blocking import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import check_k
 from shoal.core.errors import InputError
-from shoal.core.types import Bools, Floats, Ints
-from shoal.tables.choosing import choose_columns
-from shoal.tables.frames import Column, Name, Table, check_name, strata_of
+from shoal.core.types import Floats, Ints
+from shoal.engines.records import Records, Schema
+from shoal.masking.request import MaskRequest
+from shoal.masking.steps import Cell, Columns, Part, Spellings
+from shoal.tables.choosing import as_names
+from shoal.tables.columns import Kind, Name, Spelling
+from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
+from shoal.tables.frames import check_name, describe_stratum
 
-__all__ = ["MISSING", "Missing", "Plan", "check_choice", "choose_masked", "plan_records"]
+T = TypeVar("T", bound=Hashable)
 
-Missing = Literal["error", "group", "drop"]
-MISSING: tuple[Missing, ...] = ("error", "group", "drop")
+__all__ = ["Plan", "choose_columns", "choose_rule", "make_plan", "number_cells"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be masked: the records that stay, their numbers, and the sets that groups must not leave."""
+    """What all parts together hold, and what will be done with it."""
 
-    table: Table
-    kept: Ints
-    X: Floats
-    cells: tuple[tuple[Ints, Ints], ...]  # (rows, columns present): a stratum, split by what its records miss
-    weights: Floats | None
-    integer_columns: tuple[Name, ...]
+    columns: Columns
+    rows: int  # records that are released
+    roots: list[Ints]  # of each part: the number of each of its cells in the whole table
+    sizes: Ints  # the records of each cell
+    kinds: tuple[Kind, ...]
+    spellings: Spellings
+    limits: Floats
+    present: Ints  # cells of each column that are not missing
     notes: tuple[str, ...]
 
+    @property
+    def extent(self) -> Extent:
+        """What blocks are cut from."""
+        return Extent(self.limits, self.sizes)
 
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a word that is not one of those a parameter may be."""
-    if value not in choices:
-        raise InputError(f"Parameter {name!r} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+    @property
+    def whole_columns(self) -> list[Name]:
+        """The columns of whole numbers."""
+        return [name for name, kind in zip(self.columns.masked, self.kinds, strict=True) if kind.whole]
 
 
-def choose_masked(table: Table, wanted: list[Name] | None, by: list[Name], weights: object) -> list[Name]:
-    """Return the columns to mask."""
+def choose_columns(request: MaskRequest, schema: Schema) -> Columns:
+    """Return the columns to mask and those that are looked at besides."""
+    names, by = list(schema.names), as_names(request.by)
+    weights = request.weights if isinstance(request.weights, (str, int)) else None
     for name in by:
-        check_name(name, table.names, "by")
-        if name in (wanted or ()):
+        check_name(name, names, "by")
+    if weights is not None:
+        check_name(weights, names, "weights")
+    if request.columns is None:
+        chosen = [name for name in schema.numeric if name not in {*by, weights}]
+        if not chosen:
+            raise InputError("Parameter 'columns' is not given and the table has no numeric column to mask.")
+    else:
+        chosen = as_names(request.columns)
+        if not chosen:
+            raise InputError("Parameter 'columns' must name at least one column, got none.")
+    for name in chosen:
+        check_name(name, names, "columns")
+        if chosen.count(name) > 1:
+            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
+        if name in by:
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
-    return choose_columns(table, wanted, apart=[*by, *([weights] if isinstance(weights, (str, int)) else [])])
+    return Columns(tuple(chosen), tuple(by), weights)
 
 
-def plan_records(table: Table, names: list[Name], by: list[Name], weights: Any, missing: Missing, k: int) -> Plan:
-    """Read the numbers, apply the missing-value policy and check k against every set of records."""
-    columns = [table.column(name) for name in names]
-    for column in columns:
-        _check_finite(column)
-    X = np.column_stack([column.values for column in columns])
-    integer_columns = tuple(column.name for column in columns if column.integer)
-    weight = _read_weights(table, weights)
-    holes = np.isnan(X)
-    incomplete: Bools = np.asarray(holes.any(axis=1))
-    kept = np.arange(table.rows)
-    notes: list[str] = []
-    if incomplete.any():
-        if missing == "error":
-            raise _missing_error(names, holes)
-        if missing == "drop":
-            kept = np.flatnonzero(~incomplete)
-            notes.append(f"{int(incomplete.sum())} records with missing values were left out (missing='drop')")
-            table, X, holes = table.take(kept), X[kept], holes[kept]
-            weight = None if weight is None else weight[kept]
-        else:
-            notes.append(f"{int(incomplete.sum())} records were masked among those that miss the same columns")
-    check_k(k, len(X), "the table without records that miss a value" if len(kept) < len(incomplete) else "")
-
-    cells = []
-    for stratum in strata_of(table, by):
-        check_k(k, len(stratum.rows), stratum.describe(by) if by else "")
-        for pattern, rows in _patterns(holes, stratum.rows):
-            if len(rows) < k:
-                lacking = ", ".join(str(name) for name, hole in zip(names, pattern, strict=True) if hole)
-                raise InputError(
-                    f"Parameter 'missing' is 'group', but only {len(rows)} records of {stratum.describe(by)} miss "
-                    f"{f'exactly: {lacking}' if lacking else 'nothing'}; k={k} are needed. Take missing='drop', a "
-                    "smaller k, or mask fewer columns."
-                )
-            cells.append((rows, np.flatnonzero(~pattern)))
-    return Plan(table, kept, X, tuple(cells), weight, integer_columns, tuple(notes))
-
-
-def _patterns(holes: Bools, rows: Ints) -> Iterator[tuple[Bools, Ints]]:
-    """Split records by the columns that they miss."""
-    if not holes[rows].any():
-        yield np.zeros(holes.shape[1], dtype=np.bool_), rows
-        return
-    patterns, inverse = np.unique(holes[rows], axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        yield pattern, rows[inverse.ravel() == number]
-
-
-def _check_finite(column: Column) -> None:
-    infinite = np.isinf(column.values)
-    if infinite.any():
-        record = int(np.argmax(infinite))
+def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None) -> Plan:
+    """Apply the missing-value policy to what is known of all parts, and check k against every set of records."""
+    incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
+    check_k(request.k, sum(part.rows for part in parts))
+    if incomplete and request.missing == "error":
+        listed = ", ".join(f"{name!r} ({n})" for name, n in zip(columns.masked, missing.tolist(), strict=True) if n)
         raise InputError(
-            f"Column {column.name!r} must be finite, but record {record + 1} holds {column.values[record]}. "
-            "Correct it, or make it missing and choose missing='drop' or 'group'."
+            f"Values are missing in column {listed}; {incomplete} records are concerned. Choose missing='group' to "
+            "mask them among records that miss the same columns, or missing='drop' to leave them out."
         )
-
-
-def _missing_error(names: list[Name], holes: Bools) -> InputError:
-    counts = {name: int(count) for name, count in zip(names, holes.sum(axis=0), strict=True) if count}
-    listed = ", ".join(f"{name!r} ({count})" for name, count in counts.items())
-    return InputError(
-        f"Values are missing in column {listed}; {int(holes.any(axis=1).sum())} records are concerned. Choose "
-        "missing='group' to mask them among records that miss the same columns, or missing='drop' to leave them out."
+    kept = sum(part.kept for part in parts)
+    dropped = request.missing == "drop" and incomplete > 0
+    check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
+    cells, strata = _spell_strata(columns, [part.cells for part in parts], dialect)
+    roots, numbered = number_cells(cells)
+    sizes = np.zeros(len(numbered), dtype=np.int64)
+    for part, numbers in zip(parts, roots, strict=True):
+        np.add.at(sizes, numbers, part.counts)
+    _check_cells(request, columns, numbered, sizes)
+    spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
+    spellings = {name: next(iter(s)) if len(s) == 1 else None for name, s in zip(columns.masked, spelled, strict=True)}
+    low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
+    return Plan(
+        columns,
+        kept,
+        roots,
+        sizes,
+        _merge_kinds(parts),
+        Spellings(spellings, strata),
+        np.stack([low.min(axis=0), high.max(axis=0)]),
+        np.full(len(missing), kept) if dropped else kept - missing,
+        _notes(request, incomplete),
     )
 
 
-def _read_weights(table: Table, weights: Any) -> Floats | None:
-    if weights is None:
-        return None
-    if isinstance(weights, (str, int)):
-        check_name(weights, table.names, "weights")
-        values, what = table.column(weights).values, f"Column {weights!r}, the weights,"
-    else:
-        values, what = np.asarray(weights, dtype=np.float64), "Parameter 'weights'"
-        if values.shape != (table.rows,):
-            raise InputError(f"{what} must have one number a record ({table.rows}), got shape {values.shape}.")
-    bad = ~(np.isfinite(values) & (values > 0))
-    if bad.any():
-        record = int(np.argmax(bad))
-        raise InputError(f"{what} must be positive, but record {record + 1} holds {values[record]}.")
-    return values
+def _notes(request: MaskRequest, incomplete: int) -> tuple[str, ...]:
+    notes = []
+    if request.columns is None:
+        notes.append("all numeric columns were masked, as none were named")
+    if incomplete and request.missing == "drop":
+        notes.append(f"{incomplete} records with missing values were left out (missing='drop')")
+    elif incomplete:
+        notes.append(f"{incomplete} records were masked among those that miss the same columns")
+    return tuple(notes)
+
+
+def _merge_kinds(parts: Sequence[Part]) -> tuple[Kind, ...]:
+    """Return the kind of each column; the parts of a CSV file may differ in it."""
+    merged = []
+    for found in zip(*(part.kinds for part in parts), strict=True):
+        kinds = [kind for kind in found if kind is not None]
+        types = {kind.type for kind in kinds}
+        merged.append(
+            Kind(types.pop() if len(types) == 1 else "float64", bool(kinds) and all(kind.whole for kind in kinds))
+        )
+    return tuple(merged)
+
+
+def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
+    """Number what the parts hold in order of appearance: of each part by code, and all."""
+    numbers: dict[T, int] = {}
+    roots = [np.array([numbers.setdefault(cell, len(numbers)) for cell in part], dtype=np.int64) for part in parts]
+    return roots, list(numbers)
+
+
+def _spell_strata(
+    columns: Columns, parts: Sequence[Sequence[Cell]], dialect: Dialect | None
+) -> tuple[list[list[Cell]], dict[Name, dict[Spelling, Spelling]]]:
+    """Give every value of the strata one spelling in all parts; only text has several."""
+    if dialect is None or not columns.by:
+        return [list(cells) for cells in parts], {name: {} for name in columns.by}
+    changed: list[dict[Spelling, Spelling]] = []
+    for place in range(len(columns.by)):
+        text = list(dict.fromkeys(stratum[place] for cells in parts for stratum, _ in cells))
+        old = pl.Series(text, dtype=pl.String)
+        new = one_spelling(old, parse_numbers(old, dialect.decimal, codes=False))
+        changed.append({before: after for before, after in zip(old, new, strict=True) if before != after})
+    spelled = [
+        [
+            (tuple(to.get(cell, cell) for cell, to in zip(stratum, changed, strict=True)), pattern)  # type: ignore[call-overload]
+            for stratum, pattern in cells
+        ]
+        for cells in parts
+    ]
+    return spelled, dict(zip(columns.by, changed, strict=True))
+
+
+def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
+    """Check k against every stratum, and against the records of it that miss the same columns."""
+    strata: dict[tuple[object, ...], int] = {}
+    for (stratum, _), size in zip(cells, sizes.tolist(), strict=True):
+        strata[stratum] = strata.get(stratum, 0) + size
+    for stratum, size in strata.items():
+        check_k(request.k, size, describe_stratum(columns.by, stratum) if columns.by else "")
+    for (key, pattern), size in zip(cells, sizes.tolist(), strict=True):
+        if size < request.k:
+            lacking = ", ".join(str(name) for name, hole in zip(columns.masked, pattern, strict=True) if hole)
+            raise InputError(
+                f"Parameter 'missing' is 'group', but only {size} records of {describe_stratum(columns.by, key)} "
+                f"miss {f'exactly: {lacking}' if lacking else 'nothing'}; k={request.k} are needed. Take "
+                "missing='drop', a smaller k, or mask fewer columns."
+            )
+
+
+def choose_rule(request: MaskRequest, records: Records, plan: Plan) -> Blocking | None:
+    """Return how the table is cut in blocks, None if it is not; one that is never whole always is."""
+    entry, block = request.entry, request.block
+    if not records.whole:
+        if not entry.whole_records:
+            raise InputError(
+                f"Method {entry.name!r} groups every column on its own, which needs the whole table in memory. Take "
+                "engine='memory', or a method that groups whole records."
+            )
+        block = block if block is not None else max(BLOCK, 2 * request.k)
+    rule = choose_blocking(
+        block,
+        request.split,
+        request.k,
+        len(plan.columns.masked),
+        int(plan.sizes.max(initial=0)),
+        method=entry.name,
+        useful=entry.whole_records and not entry.univariate and not entry.anytime,
+        able=entry.whole_records,
+    )
+    if rule is None and not records.whole:
+        raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
+    return rule

@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal.core.display import html_table, write_report
 from shoal.core.types import Ints
-from shoal.tables.frames import Name
+from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     from shoal.comparison import Comparison

@@ -14,7 +14,8 @@ import numpy as np
 
 from shoal.core.errors import DataBoundsWarning, InputError
 from shoal.core.types import Floats, Ints
-from shoal.tables.frames import Name, check_name
+from shoal.tables.columns import Name
+from shoal.tables.frames import check_name
 
 __all__ = ["Bounds", "BoundsGiven", "read_bounds"]
 

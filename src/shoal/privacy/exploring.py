@@ -23,8 +23,8 @@ from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.ways import WAYS, find_way
 from shoal.tables.choosing import as_names
+from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside
-from shoal.tables.frames import Name
 
 __all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from shoal.privacy.ways import Way
-from shoal.tables.frames import Name
+from shoal.tables.columns import Name
 
 __all__ = ["guarantee"]
 

@@ -16,8 +16,8 @@ from shoal.core.types import Floats, Ints
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.ways import Way
 from shoal.tables.choosing import as_names, choose_columns, open_data
-from shoal.tables.files import Source
-from shoal.tables.frames import Name, Table, check_name
+from shoal.tables.columns import Name
+from shoal.tables.frames import Table, check_name
 
 __all__ = ["Prepared", "check_group_size", "column_sets", "prepare"]
 
@@ -27,7 +27,6 @@ class Prepared:
     """A table ready to be grouped: the chosen columns, as they are and clipped to their domains."""
 
     table: Table
-    source: Source | None
     names: list[Name]
     X: Floats
     bounds: Bounds
@@ -48,13 +47,13 @@ def prepare(
     wanted = None if columns is None else as_names(columns)
     if wanted is None and isinstance(bounds, Mapping):
         wanted = list(bounds)
-    table, source = open_data(data, numbers=wanted or (), delimiter=delimiter, encoding=encoding, decimal=decimal)
+    table = open_data(data, numbers=wanted or (), delimiter=delimiter, encoding=encoding, decimal=decimal)
     names = choose_columns(table, wanted, to="publish")
     if not table.rows:
         raise InputError("Parameter 'data' has no records: there is nothing to publish.")
     X = np.column_stack([_numbers(table, name) for name in names])
     found = read_bounds(bounds, names, X)
-    return Prepared(table, source, names, X, found, found.clip(X), found.outside(X))
+    return Prepared(table, names, X, found, found.clip(X), found.outside(X))
 
 
 def column_sets(way: Way, names: Sequence[Name], sets: Sequence[Sequence[Name]] | None) -> list[list[int]]:

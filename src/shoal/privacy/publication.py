@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from shoal.core.display import html_table, write_report
 from shoal.core.types import Ints
-from shoal.tables.frames import Name
+from shoal.tables.columns import Name
 
 __all__ = ["Publication"]
 

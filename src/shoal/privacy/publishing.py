@@ -10,13 +10,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import polars as pl
 
 from shoal.core.errors import FileError, InputError, SeededNoiseWarning, ShoalError, UnprotectedColumnWarning
 from shoal.core.types import Floats, Ints
@@ -30,10 +27,9 @@ from shoal.privacy.preparing import Prepared, check_group_size, column_sets, pre
 from shoal.privacy.publication import Publication
 from shoal.privacy.ways import find_way
 from shoal.tables.choosing import as_names, check_output
-from shoal.tables.csv_files import CsvFile
-from shoal.tables.files import Source, folder_beside, write_file
-from shoal.tables.frames import Name, check_name, open_table
-from shoal.tables.metadata import without_metadata
+from shoal.tables.columns import FLOAT, Name, NewColumn
+from shoal.tables.files import folder_beside, write_table
+from shoal.tables.frames import Table, check_name
 
 __all__ = ["publish"]
 
@@ -157,12 +153,12 @@ def publish(
 
     released = _table(ready, values, kept)
     if output is not None:
-        _write(released, output, ready)
+        _write(released, output)
 
     names, found = ready.names, ready.bounds
     by_column = {j: grouping for grouping in groupings for j in grouping.columns}
     return Publication(
-        data=released,
+        data=released.native,
         guarantee=promise,
         definition=way.definition,
         epsilon=epsilon,
@@ -237,16 +233,16 @@ def _rehearse(ready: Prepared, kept: Sequence[Name], output: str | os.PathLike[s
     farther = np.where(-ready.bounds.lower > ready.bounds.upper, ready.bounds.lower, ready.bounds.upper)
     with np.errstate(over="ignore"):
         released = _table(ready, np.tile(farther, (len(ready.X), 1)), kept)
-    table, names = open_table(released), _released_names(ready, kept)
+    names = _released_names(ready, kept)
     for name, end in zip(ready.names, farther, strict=True):
-        if not np.isfinite(table.column(table.names[names.index(name)]).values[0]):
+        if not np.isfinite(released.column(released.names[names.index(name)]).values[0]):
             raise InputError(
                 f"Parameter 'bounds' must fit the type of column {name!r}, which has no number as large as {end:g}. "
                 "Turn the column into float64, or give closer bounds."
             )
     if output is not None:
         with folder_beside(Path(output)) as folder:
-            _write(released, folder / Path(output).name, ready)
+            _write(released, folder / Path(output).name)
 
 
 def _perturb(
@@ -274,20 +270,21 @@ def _released_names(ready: Prepared, kept: Sequence[Name]) -> list[Name]:
     return [name for name in ready.table.names if name in ready.names or name in kept]
 
 
-def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Any:
-    """Return the table of the released columns, in the order of the input and without metadata of the original."""
-    named = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(ready.names)}
-    table = ready.table.replaced(named, whole=False).only(_released_names(ready, kept))
-    return table.native if isinstance(table.native, np.ndarray) else without_metadata(table.native)
+def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Table:
+    """Return the table of the released columns, in the order of the input and without metadata of the original.
+
+    Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values.
+    """
+    new = {
+        name: NewColumn(np.ascontiguousarray(values[:, j]), ready.table.column(name).kind or FLOAT)
+        for j, name in enumerate(ready.names)
+    }
+    return ready.table.released(new).only(_released_names(ready, kept))
 
 
-def _write(released: Any, output: str | os.PathLike[str], ready: Prepared) -> None:
+def _write(released: Table, output: str | os.PathLike[str]) -> None:
     try:
-        if not isinstance(released, pl.DataFrame):
-            # Arrow describes a pandas frame in its schema; the file gets the columns alone.
-            released = without_metadata(nw.from_native(released, eager_only=True).to_arrow())
-        like = _like(ready.source, open_table(released).names)
-        write_file(released, output, like=like, changed=[str(name) for name in ready.names])
+        write_table(released, Path(output))
     except ShoalError:
         raise
     except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …
@@ -296,16 +293,6 @@ def _write(released: Any, output: str | os.PathLike[str], ready: Prepared) -> No
             f"Output {Path(output).name} cannot hold the released table: {reason}. Take another format, or leave out "
             "the column."
         ) from error
-
-
-def _like(source: Source | None, names: Sequence[Name]) -> Source | None:
-    """Return what a CSV file like the input needs, without the text of columns that are dropped.
-
-    Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values.
-    """
-    if source is None or not isinstance(source.file, CsvFile):
-        return None
-    return replace(source, file=replace(source.file, text=source.file.text.select(list(names))))
 
 
 def _notes(ready: Prepared, kept: Sequence[Name], method: str) -> list[str]:

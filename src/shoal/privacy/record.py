@@ -13,8 +13,8 @@ from typing import Any
 from shoal.core.version import __version__
 from shoal.masking.manifest import LIBRARIES, plain, relative_to
 from shoal.privacy.publication import Publication
+from shoal.tables.columns import Name
 from shoal.tables.files import sha256, written_beside
-from shoal.tables.frames import Name
 
 __all__ = ["write_publication_manifest"]
 

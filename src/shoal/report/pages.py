@@ -241,7 +241,7 @@ def _neighbours(release: Release, strata: Ints, found: Assessment) -> tuple[Tria
     return pareto(
         [own]
         + [
-            run_trial(Z, plan, strata, entry, k, options, seed=release.parameters["seed"], state=fresh_state())
+            run_trial(Z, plan.cells, strata, entry, k, options, seed=release.parameters["seed"], state=fresh_state())
             for k in others
             if k <= smallest
         ]

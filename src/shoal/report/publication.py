@@ -14,7 +14,8 @@ from shoal.privacy.publication import Publication
 from shoal.report import sections
 from shoal.report.pages import Page
 from shoal.report.sections import Section, Table
-from shoal.tables.frames import Name, open_table
+from shoal.tables.columns import Name
+from shoal.tables.frames import open_table
 
 __all__ = ["publication_page"]
 

@@ -15,7 +15,7 @@ from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.report.figures import Figure, bars, correlations, distribution, group_sizes_chart, risk_utility_map
 from shoal.report.protection import coarse, protected_bins
-from shoal.tables.frames import Name
+from shoal.tables.columns import Name
 
 __all__ = [
     "APPROXIMATE",

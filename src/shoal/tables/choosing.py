@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError
-from shoal.tables.files import Source, check_target, read_file
-from shoal.tables.frames import Name, Table, check_name, open_table
+from shoal.tables.columns import Name
+from shoal.tables.files import check_target, read_table
+from shoal.tables.frames import Table, check_name, open_table
 
 __all__ = ["as_names", "check_output", "choose_columns", "open_data"]
 
@@ -36,12 +37,11 @@ def open_data(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
-) -> tuple[Table, Source | None]:
-    """Return the table, and the file it was read from if data is a path."""
+) -> Table:
+    """Return the table that was given, or that a path names."""
     if not isinstance(data, (str, os.PathLike)):
-        return open_table(data), None
-    source = read_file(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
-    return open_table(source.frame), source
+        return open_table(data)
+    return read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
 
 
 def choose_columns(

@@ -11,18 +11,21 @@ import codecs
 import csv
 import io
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from shoal.core.errors import FileError, InputError, closest
-from shoal.core.types import Ints
-from shoal.tables.frames import check_unique
+from shoal.core.errors import FileError, InputError, VerificationError, closest
+from shoal.core.types import Bools, Ints
+from shoal.kernels.words import Words
+from shoal.tables.columns import Column, Name, NewColumn, Spelling
+from shoal.tables.frames import cell_words, check_unique, kind_of, not_numeric
 
 __all__ = [
-    "CsvFile",
+    "CsvTable",
     "Dialect",
     "csv_text",
     "one_spelling",
@@ -49,32 +52,106 @@ class Dialect:
     newline: str = "\n"
 
 
-@dataclass(frozen=True)
-class CsvFile:
-    """A CSV file as read: the frame with its numbers, the same cells as text, and the dialect."""
+class CsvTable:
+    """A CSV file, or a part of one: its cells as text, and the numbers that they mean.
 
-    frame: pl.DataFrame
-    text: pl.DataFrame
-    dialect: Dialect
+    Parameters
+    ----------
+    text
+        The cells as they are spelled; null where there is nothing between two delimiters.
+    dialect
+        How the file is written.
+    numbers
+        Columns to read as numbers even if they look like codes (007).
+    """
 
-    def like(
-        self, frame: pl.DataFrame, changed: Sequence[str], rows: Ints | None, strata: Sequence[str] = ()
-    ) -> pl.DataFrame:
-        """Return the text of a released frame: new cells in the changed columns, the old text elsewhere.
+    def __init__(self, text: pl.DataFrame, dialect: Dialect, numbers: Collection[Name] = ()) -> None:
+        self.text, self.dialect, self._numbers = text, dialect, numbers
 
-        Missing cells of the changed columns, and equal values of the strata, are spelled in one way.
-        """
-        text, read = (self.text, self.frame) if rows is None else (self.text[rows], self.frame[rows])
-        new = [
-            pl.select(
-                pl.when(frame[name].is_null())
-                .then(pl.lit(one_spelling(text[name].filter(frame[name].is_null())).first(), dtype=pl.String))
-                .otherwise(frame[name].cast(pl.String).str.replace(".", self.dialect.decimal, literal=True))
-                .alias(name)
-            ).to_series()
-            for name in changed
-        ]
-        return text.with_columns(*new, *(one_spelling(text[name], read[name]) for name in strata))
+    @property
+    def native(self) -> pl.DataFrame:
+        """The table with numbers where all cells of a column are numbers."""
+        return self.text.with_columns(self._parsed(name) for name in self.text.columns)
+
+    @property
+    def names(self) -> list[Name]:
+        """The names of all columns."""
+        return self.text.columns
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return len(self.text)
+
+    def numeric_names(self) -> list[Name]:
+        """Return the columns of which all cells are numbers."""
+        return [name for name in self.names if self._parsed(name).dtype.is_numeric()]
+
+    def column(self, name: Name, first: int = 0) -> Column:
+        """Return a column as numbers, codes such as 007 too."""
+        numbers = self._numbers_of(name)
+        if not numbers.dtype.is_numeric():
+            cells = [None if cell is None or cell.strip() in MISSING else cell for cell in self.text[name]]
+            raise not_numeric(name, cells, "text", first)
+        values = numbers.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
+        return Column(name, values, kind_of(numbers.dtype))
+
+    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return what the cells mean."""
+        return pl.DataFrame([self._parsed(name).alias(str(i)) for i, name in enumerate(names)])
+
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return the cells as they are spelled."""
+        return pl.DataFrame([self.text[name].alias(str(i)) for i, name in enumerate(names)])
+
+    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
+        """Return the different texts of missing cells."""
+        return frozenset(self.text[name].filter(pl.Series(missing)).unique())
+
+    def words(self, name: Name) -> Words:
+        """Return a word for each number, once it is sure that none is spelled in two ways."""
+        cells, numbers = self.text[name], self._numbers_of(name)
+        if not numbers.dtype.is_numeric() or not (_spelled(numbers, self.dialect) == cells).drop_nulls().all():
+            raise VerificationError(f"Column {name!r} has numbers spelled in several ways. Nothing was released.")
+        return cell_words(numbers)
+
+    def take(self, rows: Ints) -> CsvTable:
+        """Return some of the records."""
+        return CsvTable(self.text[rows], self.dialect, self._numbers)
+
+    def only(self, names: Sequence[Name]) -> CsvTable:
+        """Return some of the columns."""
+        return CsvTable(self.text.select(list(names)), self.dialect, self._numbers)
+
+    def released(
+        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
+    ) -> CsvTable:
+        """Return the table with new cells in some columns, and one spelling for each value of the strata."""
+        columns = []
+        for name, column in new.items():
+            series = pl.Series(column.values).fill_nan(None)
+            series = series.cast(pl.Int64) if column.integers else series
+            cells = _spelled(series, self.dialect).fill_null(pl.lit(column.missing, dtype=pl.String))
+            columns.append(cells.alias(name))
+        columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
+        return CsvTable(self.text.with_columns(columns), self.dialect, [*self._numbers, *new])
+
+    def with_numbers(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return the cells, those of some columns as numbers."""
+        return self.text.with_columns(self._numbers_of(name).alias(name) for name in names)
+
+    def _numbers_of(self, name: Name) -> pl.Series:
+        numbers = parse_numbers(self.text[name], self.dialect.decimal, codes=True)
+        missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
+        return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
+
+    def _parsed(self, name: Name) -> pl.Series:
+        return parse_numbers(self.text[name], self.dialect.decimal, codes=name in self._numbers)
+
+
+def _spelled(numbers: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return numbers as they are written."""
+    return numbers.cast(pl.String).str.replace(".", dialect.decimal, literal=True)
 
 
 def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
@@ -113,7 +190,7 @@ def read_csv(
     encoding: str | None = None,
     decimal: str | None = None,
     numbers: Sequence[str] = (),
-) -> CsvFile:
+) -> CsvTable:
     """Read a CSV file with a header line.
 
     Parameters
@@ -141,8 +218,7 @@ def read_csv(
     dialect = Dialect(delimiter, encoding, decimal or ".", newline)
     if decimal is None and delimiter != ",":
         dialect = replace(dialect, decimal=_sniff_decimal(text))
-    frame = text.with_columns([parse_numbers(text[name], dialect.decimal, codes=name in numbers) for name in header])
-    return CsvFile(frame, text, dialect)
+    return CsvTable(text, dialect, numbers)
 
 
 def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -> pl.DataFrame:

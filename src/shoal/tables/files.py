@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
-from shoal.core.types import Ints
-from shoal.tables.csv_files import CsvFile, Dialect, read_csv, write_csv
+from shoal.tables.csv_files import CsvTable, Dialect, read_csv, write_csv
+from shoal.tables.frames import Table, open_table
 from shoal.tables.metadata import without_metadata
 from shoal.tables.outputs import folder_beside, naming, written_beside
-from shoal.tables.stat_files import READERS, WRITERS, StatFile, read_stat, write_stat
+from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
 
-__all__ = ["Source", "check_target", "folder_beside", "read_file", "sha256", "write_file", "written_beside"]
+__all__ = [
+    "check_target",
+    "folder_beside",
+    "may_be_csv",
+    "read_back",
+    "read_table",
+    "sha256",
+    "write_file",
+    "write_table",
+    "written_beside",
+]
 
 CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
@@ -27,27 +36,14 @@ READABLE = (*CSV, *PARQUET, *ARROW, *READERS)
 WRITABLE = (*CSV, *PARQUET, *ARROW, *WRITERS)
 
 
-@dataclass(frozen=True)
-class Source:
-    """A table read from a file, with what is needed to write one like it."""
-
-    path: Path
-    frame: Any
-    file: CsvFile | StatFile | None = None
-
-    def restored(self, frame: Any, changed: Sequence[str], rows: Ints | None) -> Any:
-        """Return a released frame with all but the changed columns as the file stores them."""
-        return self.file.restored(frame, changed, rows) if isinstance(self.file, StatFile) else frame
-
-
-def read_file(
+def read_table(
     path: str | os.PathLike[str],
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
     numbers: Sequence[str] = (),
-) -> Source:
+) -> Table:
     """Read a table; CSV options are taken from the file itself where not given."""
     source = Path(path)
     suffix = source.suffix.lower()
@@ -57,73 +53,51 @@ def read_file(
         raise FileError(f"File {source} is not there{' (it is a folder)' if source.is_dir() else ''}. Check the path.")
     try:
         if suffix in CSV:
-            text = read_csv(source, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
-            return Source(source, text.frame, text)
-        if suffix in READERS:
-            stat = read_stat(source)
-            return Source(source, stat.frame, stat)
-        return Source(source, _read_arrow(source))
+            return read_csv(source, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
+        return read_stat(source) if suffix in READERS else open_table(_read_arrow(source))
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
 
 
-def write_file(
-    frame: Any,
-    path: str | os.PathLike[str],
-    *,
-    like: Source | None = None,
-    changed: Sequence[str] = (),
-    strata: Sequence[str] = (),
-    rows: Ints | None = None,
-    check: Callable[[pl.DataFrame], None] | None = None,
-) -> None:
-    """Write a frame as a whole or not at all.
+def write_file(frame: Any, path: str | os.PathLike[str]) -> None:
+    """Write a frame as a whole or not at all; the ending of the path decides the format."""
+    write_table(open_table(frame), Path(path))
 
-    Parameters
-    ----------
-    frame
-        A polars or pyarrow table, or any frame that converts to Arrow.
-    path
-        The target; its ending decides the format.
-    like
-        The file the frame came from. A CSV file is then written in the same dialect, with the old text in all
-        but the changed columns.
-    changed
-        The columns whose values are new.
-    strata
-        The columns in which records of a stratum must look alike.
-    rows
-        The records of `like` that are left, if not all.
-    check
-        What looks at the table as it was written, before it is moved into place.
-    """
-    target = Path(path)
-    suffix = target.suffix.lower()
+
+def write_table(table: Table, target: Path) -> None:
+    """Write a table as a whole or not at all; one that was read from a file is written like it."""
     check_target(target)
-    origin = like.file if like is not None else None
-    dialect = Dialect()
     with written_beside(target) as temporary:
-        if suffix in CSV and isinstance(origin, CsvFile):
-            dialect = origin.dialect
-            write_csv(origin.like(_polars(frame), changed, rows, strata), temporary, dialect)
-        elif suffix in CSV:
-            dialect = Dialect(delimiter="\t" if suffix == ".tsv" else ",")
-            write_csv(_polars(frame), temporary, dialect)
-        elif suffix in WRITERS:
-            stat = origin if isinstance(origin, StatFile) else None
-            write_stat(_polars(frame), temporary, stat, changed, strata, rows)
-        else:
-            _write_arrow(frame, temporary)
-        if check is not None:
-            check(read_back(temporary, dialect))
+        _write(table, temporary)
 
 
-def read_back(path: Path, dialect: Dialect) -> pl.DataFrame:
-    """Return a table as it was written: the cells of a CSV file as text, missing values with their codes."""
+def _write(table: Table, path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix in CSV:
-        return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding).text
-    return read_stat(path).raw if suffix in READERS else pl.DataFrame(_read_arrow(path))
+        if isinstance(table, CsvTable):
+            write_csv(table.text, path, table.dialect)
+        else:
+            write_csv(_polars(table.native), path, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
+    elif suffix in WRITERS:
+        write_stat(table, path)
+    else:
+        _write_arrow(table.native, path)
+
+
+def read_back(path: Path, table: Table) -> Table:
+    """Return a table as it was written to a file: the cells of a CSV file as text, missing values with their codes."""
+    suffix = path.suffix.lower()
+    if suffix in CSV:
+        dialect = table.dialect if isinstance(table, CsvTable) else Dialect(delimiter="\t" if suffix == ".tsv" else ",")
+        return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
+    return open_table(read_stat(path).file.raw if suffix in READERS else _read_arrow(path))
+
+
+def may_be_csv(data: object) -> bool:
+    """Say whether a table is a CSV file, or a folder or glob, whose files are looked at when they are read."""
+    if not isinstance(data, (str, os.PathLike)):
+        return False
+    return Path(data).suffix.lower() in CSV or not Path(data).is_file()
 
 
 def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE) -> None:

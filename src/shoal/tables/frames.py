@@ -1,7 +1,7 @@
 """One way to look at every kind of table: pandas, polars and pyarrow frames through narwhals, and NumPy arrays.
 
-A table gives columns as float64 vectors (NaN where a cell is missing), strata as lists of row numbers, and a copy
-of itself with some columns replaced. Everything else about it stays as it was given.
+A table gives columns as float64 vectors (NaN where a cell is missing), its cells as they are written, and a copy of
+itself with some columns replaced. Everything else about its cells stays as it was given, and nothing else travels.
 """
 
 from __future__ import annotations
@@ -15,36 +15,29 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, closest
-from shoal.core.types import Floats, Ints
+from shoal.core.types import Bools, Ints
+from shoal.kernels.words import ABSENT, Words, words_of
+from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
 from shoal.tables.metadata import without_metadata
 
 __all__ = [
     "ArrayTable",
-    "Column",
     "FrameTable",
-    "Name",
     "Stratum",
     "Table",
+    "cell_words",
     "check_name",
     "check_unique",
     "codes_of",
-    "is_whole",
+    "describe_stratum",
+    "index_notes",
+    "kind_of",
+    "not_numeric",
     "open_table",
-    "round_to",
     "strata_of",
 ]
 
 EXACT = 2**53  # every integer up to here is a float
-Name = Any  # a string in most frames, a number in arrays, anything hashable in pandas
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column as numbers; NaN where the cell is missing. Whole numbers stored as floats are integers too."""
-
-    name: Name
-    values: Floats
-    integer: bool
 
 
 @dataclass(frozen=True)
@@ -62,12 +55,17 @@ class Stratum:
         >>> Stratum(("north",), np.arange(2)).describe(["region"])
         "the stratum region='north'"
         """
-        pairs = ", ".join(f"{name}={value!r}" for name, value in zip(by, self.key, strict=True))
-        return f"the stratum {pairs}" if pairs else "the table"
+        return describe_stratum(by, self.key)
+
+
+def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
+    """Name a stratum for a message."""
+    pairs = ", ".join(f"{name}={value!r}" for name, value in zip(by, values, strict=True))
+    return f"the stratum {pairs}" if pairs else "the table"
 
 
 class Table(Protocol):
-    """What the masking pipeline asks of a table."""
+    """What masking asks of a table, or of a part of one."""
 
     @property
     def native(self) -> Any:
@@ -84,23 +82,34 @@ class Table(Protocol):
     def numeric_names(self) -> list[Name]:
         """Return the names of the numeric columns."""
 
-    def column(self, name: Name) -> Column:
-        """Return a column as numbers, or refuse a column that holds none."""
+    def column(self, name: Name, first: int = 0) -> Column:
+        """Return a column as numbers, or refuse one that holds none; `first` records come before this part."""
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns of any type, to group records by."""
+        """Return what columns of any type mean, to group records by; they are named by their place."""
+
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns as they are written, text where it is text; they are named by their place."""
+
+    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
+        """Return the ways in which missing cells of a column are spelled."""
+
+    def words(self, name: Name) -> Words:
+        """Return a word for each cell of a numeric column: the same for cells that are written alike, and only then."""
 
     def take(self, rows: Ints) -> Table:
         """Return the table of some of the records."""
 
-    def replaced(self, values: Mapping[Name, Floats], *, whole: bool) -> Table:
-        """Return the table with new values; missing cells stay as they are, integers stay integers if whole."""
-
     def only(self, names: Sequence[Name]) -> Table:
         """Return the table of some of the columns and of nothing else, not even an index of its rows."""
 
-    def bare(self) -> Table:
-        """Return the table without metadata of the original."""
+    def released(
+        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
+    ) -> Table:
+        """Return the table with new values, without metadata of the original.
+
+        `strata` says which cells of columns that are not replaced are spelled otherwise, and how.
+        """
 
 
 def open_table(data: Any) -> Table:
@@ -172,35 +181,21 @@ def codes_of(strata: Sequence[Stratum], rows: int) -> Ints:
     return codes
 
 
-def is_whole(values: Floats) -> bool:
-    """Say whether all numbers that are not missing are whole; a column without any is not.
-
-    Examples
-    --------
-    >>> is_whole(np.array([2.0, np.nan])), is_whole(np.array([2.5])), is_whole(np.array([np.nan]))
-    (True, False, False)
-    """
-    some = values[:1000]
-    if (np.rint(some) != some)[~np.isnan(some)].any():
-        return False
-    seen = values[~np.isnan(values)]
-    return bool(len(seen) and (np.rint(seen) == seen).all())
+def kind_of(kind: Any) -> str:
+    """Return what numbers a type of narwhals or polars holds."""
+    if kind.is_integer():
+        return "int64" if str(kind).endswith("128") else str(kind).lower()
+    return "float32" if str(kind) == "Float32" else "float64"
 
 
-def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:
-    """Round to the nearest numbers that an integer type can hold.
-
-    Examples
-    --------
-    >>> round_to(np.array([1.5, 2.0**63]), "int64").tolist()
-    [2, 9223372036854774784]
-    """
-    ends = np.iinfo(kind)
-    most = float(ends.max)
-    # The greatest 64-bit integer lies between two floats.
-    return np.clip(np.rint(values), float(ends.min), np.nextafter(most, 0) if int(most) > ends.max else most).astype(
-        kind
-    )
+def cell_words(series: pl.Series) -> Words:
+    """Return the bits of a numeric column, with a word of its own for null."""
+    if series.dtype.is_integer():
+        words: Words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
+    else:
+        words = words_of(series.cast(pl.Float64).fill_null(np.nan).to_numpy())
+    words[series.is_null().to_numpy()] = ABSENT
+    return words
 
 
 class FrameTable:
@@ -229,65 +224,112 @@ class FrameTable:
         schema = self._frame.schema
         return [n for n, kind in schema.items() if kind.is_numeric() and not str(n).startswith("__index_level_")]
 
-    def column(self, name: Name) -> Column:
+    def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers."""
         series = self._frame.get_column(name)
         if not series.dtype.is_numeric():
-            raise _not_numeric(name, series)
+            raise not_numeric(name, series.to_list(), str(series.dtype), first)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
         values = series.to_polars().cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
-        return Column(name, values, series.dtype.is_integer() or is_whole(values))
+        return Column(name, values, kind_of(series.dtype))
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
-        return pl.DataFrame([self._frame.get_column(name).to_polars().alias(str(i)) for i, name in enumerate(names)])
+        return pl.DataFrame([_as_polars(self._frame.get_column(name)).alias(str(i)) for i, name in enumerate(names)])
+
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns as they are."""
+        return self.keys(names)
+
+    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
+        """Return "NaN", None for null, or both."""
+        absent = self._frame.get_column(name).is_null().to_numpy()
+        return frozenset(
+            spelling for spelling, found in ((None, missing & absent), ("NaN", missing & ~absent)) if found.any()
+        )
+
+    def words(self, name: Name) -> Words:
+        """Return the bits of a column; null is another cell than NaN."""
+        return cell_words(self._frame.get_column(name).to_polars())
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
         return FrameTable(self._frame[rows.tolist()])
 
-    def replaced(self, values: Mapping[Name, Floats], *, whole: bool) -> FrameTable:
-        """Return the frame with new values in some columns."""
-        new = [self._released(self._frame.get_column(name), column, whole=whole) for name, column in values.items()]
-        return FrameTable(self._frame.with_columns(*new))
-
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
-        return FrameTable(nw.maybe_reset_index(self._frame.select([self._frame.get_column(name) for name in names])))
+        native = self._frame.select(list(names)) if names else self._frame.select()
+        return FrameTable(nw.maybe_reset_index(native))
 
-    def bare(self) -> FrameTable:
-        """Return the cells, their types and the index of pandas, and nothing else."""
-        return FrameTable(nw.from_native(without_metadata(self.native), eager_only=True))
+    def released(
+        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
+    ) -> FrameTable:
+        """Return the frame with new values in some columns."""
+        frame = self._frame.with_columns(*(self._new(name, column) for name, column in new.items()))
+        return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
 
-    def _released(self, series: nw.Series[Any], values: Floats, *, whole: bool) -> nw.Series[Any]:
-        kind = series.dtype
-        missing = np.isnan(values)
-        new = np.where(missing, 0.0, values)
-        if whole and kind.is_integer():
-            new = round_to(new, str(kind).lower())
-        else:
-            new = np.rint(new) if whole and self.column(series.name).integer else new
-            kind = kind if kind == nw.Float32 else nw.Float64()
-        backend = self._frame.implementation
-        released = nw.new_series(series.name, new, backend=backend).cast(kind)
-        # Missing cells are the given ones, whatever this library calls missing; but null beside NaN would tell apart.
-        absent = series.is_null().to_numpy()
-        mixed = absent.any() and (missing & ~absent).any()
-        given = (series.fill_nan(None) if mixed else series) if missing.any() else released
-        return given.cast(kind).zip_with(nw.new_series(series.name, missing, backend=backend), released)
+    def _new(self, name: Name, new: NewColumn) -> nw.Series[Any]:
+        missing, backend = np.isnan(new.values), self._frame.implementation
+        stored = new.kind.type if new.integers or new.kind.type == "float32" else "float64"
+        values: Any = np.where(missing, 0.0, new.values) if "int" in stored else new.values
+        values = round_to(values, stored) if "int" in stored else values.astype(stored)
+        released = nw.new_series(name, values, backend=backend)
+        if not missing.any():
+            return released
+        absent = nw.new_series(name, missing, backend=backend)
+        if name not in self._frame.columns:
+            return released if new.missing == "NaN" else _without(released, absent)
+        # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart.
+        series = self._frame.get_column(name)
+        mixed = new.missing is None and (missing & ~series.is_null().to_numpy()).any()
+        given = series.fill_nan(None) if mixed else series
+        return given.cast(released.dtype).zip_with(absent, released)
 
 
-def _not_numeric(name: Name, series: nw.Series[Any]) -> InputError:
+def _without(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[Any]:
+    """Return a column with null in some cells."""
+    frame = series.to_frame().with_columns(absent.alias("absent"))
+    return frame.select(nw.when(~nw.col("absent")).then(nw.col(series.name)))[series.name]
+
+
+def index_notes(table: Table) -> tuple[str, ...]:
+    """Say that an index of pandas stays behind when a table is written: a file has columns only."""
+    if not isinstance(table, FrameTable):
+        return ()
+    index = nw.maybe_get_index(nw.from_native(table.native, eager_only=True))
+    if index is None or type(index).__name__ == "RangeIndex":
+        return ()
+    return ("the index of the pandas table is not in the file; reset_index() makes it a column",)
+
+
+def _as_polars(series: nw.Series[Any]) -> pl.Series:
+    try:
+        return series.to_polars()
+    except (TypeError, ValueError):  # objects of several types in one column
+        return pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
+
+
+def not_numeric(name: Name, cells: Sequence[object], kind: str, first: int = 0) -> InputError:
+    """Say which cell of a column is no number."""
     way_out = "Leave the column out, name it in 'by', or turn it into numbers."
-    for record, value in enumerate(series.to_list()):
-        if isinstance(value, str):
-            try:
-                float(value)
-            except ValueError:
-                return InputError(
-                    f"Column {name!r} must be numeric, but record {record + 1} holds {value!r}. {way_out}"
-                )
-    return InputError(f"Column {name!r} must be numeric, but its type is {series.dtype}. {way_out}")
+    for record, value in enumerate(cells):
+        if isinstance(value, str) and not _is_number(value):
+            return InputError(
+                f"Column {name!r} must be numeric, but record {first + record + 1} holds {value!r}. {way_out}"
+            )
+    return InputError(f"Column {name!r} must be numeric, but its type is {kind}. {way_out}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip() or "0")
+    except ValueError:
+        return False
+    return True
+
+
+def _float(kind: np.dtype[Any]) -> str:
+    return "float32" if kind == np.float32 else "float64"
 
 
 class ArrayTable:
@@ -324,32 +366,47 @@ class ArrayTable:
         """Return all columns."""
         return self.names
 
-    def column(self, name: Name) -> Column:
+    def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as float64."""
-        values = self._columns[:, name].astype(np.float64)
-        return Column(name, values, self._array.dtype.kind in "iu" or is_whole(values))
+        kind = self._array.dtype
+        return Column(name, self._columns[:, name].astype(np.float64), str(kind) if kind.kind in "iu" else _float(kind))
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
         return pl.DataFrame({str(i): np.ascontiguousarray(self._columns[:, name]) for i, name in enumerate(names)})
 
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns as they are."""
+        return self.keys(names)
+
+    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
+        """Return "NaN" if anything is missing."""
+        return frozenset(["NaN"] if missing.any() else [])
+
+    def words(self, name: Name) -> Words:
+        """Return the bits of a column."""
+        return cell_words(pl.Series(np.ascontiguousarray(self._columns[:, name])))
+
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
         return ArrayTable(self._array[rows])
 
-    def replaced(self, values: Mapping[Name, Floats], *, whole: bool) -> ArrayTable:
-        """Return the array with new values in some columns; integers become floats unless whole."""
+    def only(self, names: Sequence[Name]) -> ArrayTable:
+        """Return some of the columns, numbered anew."""
+        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, list(names)])
+
+    def released(
+        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
+    ) -> ArrayTable:
+        """Return the array with new values in some columns; integers become floats unless they were rounded."""
         kind = self._array.dtype
-        integer = kind.kind in "iu"
-        new = self._columns.astype(np.float64 if integer and not whole else kind, copy=True)
-        if integer and not whole:
-            self._check_others(values)
-        for name, column in values.items():
-            if whole and integer:
-                new[:, name] = round_to(column, str(kind))
-            else:
-                new[:, name] = np.rint(column) if whole and self.column(name).integer else column
-        return ArrayTable(new.reshape(self._array.shape))
+        floats = kind.kind in "iu" and not all(column.integers for column in new.values())
+        if floats:
+            self._check_others(new)
+        array = self._columns.astype(np.float64 if floats else kind, copy=True)
+        for name, column in new.items():
+            array[:, name] = round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
+        return ArrayTable(array.reshape(self._array.shape))
 
     def _check_others(self, masked: Collection[Name]) -> None:
         """Refuse to turn integers into floats that are not the same numbers, in columns that are not masked."""
@@ -363,11 +420,3 @@ class ArrayTable:
                     f"but record {record + 1} holds {column[record]}. Take integers='round', or give a frame, whose "
                     "columns have types of their own."
                 )
-
-    def only(self, names: Sequence[Name]) -> ArrayTable:
-        """Return some of the columns, numbered anew."""
-        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, list(names)])
-
-    def bare(self) -> ArrayTable:
-        """Return the array: it has no metadata."""
-        return self

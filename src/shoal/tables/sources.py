@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
-from shoal.tables.csv_files import MISSING, Dialect, parse_numbers, sniff_dialect
+from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, sniff_dialect
 from shoal.tables.files import CSV, PARQUET
+from shoal.tables.frames import Table, open_table
 
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
@@ -68,19 +69,10 @@ class Source:
         """The number of records."""
         return sum(part.rows for part in self.parts)
 
-    def numbers(self, frame: pl.DataFrame, name: str, first: int) -> pl.Series:
-        """Return a column as numbers, or refuse it; `first` is the number of records before the part."""
-        series = frame[name]
-        found = series if self.dialect is None else parse_numbers(series, self.dialect.decimal, codes=True)
-        if found.null_count() == len(found) and not found.dtype.is_numeric():
-            return pl.Series(name, [None] * len(found), dtype=pl.Float64)
-        if not found.dtype.is_numeric():
-            shown = next((f"record {first + i + 1} holds {v!r}" for i, v in enumerate(series) if not _number(v)), "")
-            raise InputError(
-                f"Column {name!r} must be numeric, but {shown or f'its type is {series.dtype}'}. "
-                "Leave the column out, name it in 'by', or turn it into numbers."
-            )
-        return found
+    def table(self, part: int, columns: Sequence[str] | None = None) -> Table:
+        """Return a part, or some columns of it."""
+        table = self.parts[part].read(None if columns is None else list(columns))
+        return open_table(table) if self.dialect is None else CsvTable(pl.DataFrame(table), self.dialect)
 
 
 def find_paths(data: str | os.PathLike[str]) -> list[Path]:
@@ -284,11 +276,3 @@ def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:
 def _flush(writer: Any, table: Any, path: Path, group: int) -> Part:
     writer.write_table(table, row_group_size=len(table))
     return Part(path, (group,), len(table))
-
-
-def _number(value: object) -> bool:
-    try:
-        float(str(value).strip() or "0")
-    except ValueError:
-        return value is None or str(value).strip() in MISSING
-    return True

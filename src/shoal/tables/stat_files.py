@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from shoal.core.errors import FileError
 from shoal.core.types import Ints
+from shoal.tables.columns import Name, NewColumn, Spelling
+from shoal.tables.frames import FrameTable, Table
 
-__all__ = ["READERS", "WRITERS", "StatFile", "read_stat", "write_stat"]
+__all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
 
 READERS = {
     ".sav": "read_sav",
@@ -27,14 +30,12 @@ WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt
 
 @dataclass(frozen=True)
 class StatFile:
-    """A statistical package's file as read.
+    """What a statistical package's file holds beside the cells that are masked.
 
     Parameters
     ----------
-    frame
-        The table; every value that the package takes for missing is a missing cell.
     raw
-        The same with the user-missing values of SPSS as they are stored.
+        The table with the user-missing values of SPSS as they are stored.
     tagged
         Columns of Stata with tagged missing values (.a to .z), as they are stored.
     metadata
@@ -43,16 +44,53 @@ class StatFile:
         The ending of the file's name.
     """
 
-    frame: pl.DataFrame
     raw: pl.DataFrame
     tagged: Mapping[str, pl.Series]
     metadata: Any
     suffix: str
 
-    def restored(self, frame: pl.DataFrame, changed: Collection[str], rows: Ints | None) -> pl.DataFrame:
-        """Return a released frame with all but the changed columns as they are stored."""
-        raw = self.raw if rows is None else self.raw[rows]
-        return frame.with_columns(raw.select(name for name in raw.columns if name not in changed))
+
+class StatTable(FrameTable):
+    """A statistical package's file: every value that the package takes for missing is a missing cell.
+
+    Columns that are not touched are written as they are stored.
+    """
+
+    def __init__(
+        self, frame: pl.DataFrame, file: StatFile, changed: Collection[str] = (), strata: Collection[str] = ()
+    ) -> None:
+        super().__init__(nw.from_native(frame, eager_only=True))
+        self.file, self.changed, self.strata = file, frozenset(changed), frozenset(strata)
+
+    @property
+    def native(self) -> pl.DataFrame:
+        """The table with user-missing values as they are stored, but for columns that are masked or strata."""
+        frame: pl.DataFrame = self._frame.to_native()
+        if not self.changed:
+            return frame
+        stored = [name for name in frame.columns if name not in {*self.changed, *self.strata}]
+        return frame.with_columns(self.file.raw.select(stored))
+
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns as they are stored."""
+        return pl.DataFrame([self.native[name].alias(str(i)) for i, name in enumerate(names)])
+
+    def take(self, rows: Ints) -> StatTable:
+        """Return some of the records."""
+        tagged = {name: series[rows] for name, series in self.file.tagged.items()}
+        file = replace(self.file, raw=self.file.raw[rows], tagged=tagged)
+        return StatTable(self._frame.to_native()[rows], file, self.changed, self.strata)
+
+    def only(self, names: Sequence[Name]) -> FrameTable:
+        """Return some of the columns, without anything of the file."""
+        return FrameTable(nw.from_native(self._frame.to_native().select(list(names)), eager_only=True))
+
+    def released(
+        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
+    ) -> StatTable:
+        """Return the table with new values in some columns; all that is missing in the strata is alike."""
+        frame = super().released(new, strata).native
+        return StatTable(frame, self.file, {*self.changed, *new}, {*self.strata, *(strata or {})})
 
 
 def _pyreadstat() -> Any:
@@ -63,7 +101,7 @@ def _pyreadstat() -> Any:
     return pyreadstat
 
 
-def read_stat(path: Path) -> StatFile:
+def read_stat(path: Path) -> StatTable:
     """Read the file; missing values of the package become missing cells."""
     library = _pyreadstat()
     suffix = path.suffix.lower()
@@ -71,52 +109,45 @@ def read_stat(path: Path) -> StatFile:
     try:
         if suffix == ".xpt":
             frame, metadata = read(path, output_format="polars")
-            return StatFile(frame, frame, {}, metadata, suffix)
+            return StatTable(frame, StatFile(frame, {}, metadata, suffix))
         raw, metadata = read(path, output_format="polars", user_missing=True)
         coded = metadata.missing_ranges or metadata.missing_user_values
         frame = read(path, output_format="polars")[0] if coded else raw
     except (library.ReadstatError, library.PyreadstatError) as error:
         raise FileError(f"File {path} cannot be read as {path.suffix}: {error}.") from None
     tagged = {name: raw[name] for name in metadata.missing_user_values}
-    return StatFile(frame, raw.with_columns(frame[name] for name in tagged), tagged, metadata, suffix)
+    raw = raw.with_columns(frame[name] for name in tagged)
+    return StatTable(frame, StatFile(raw, tagged, metadata, suffix))
 
 
-def write_stat(
-    frame: pl.DataFrame,
-    path: Path,
-    like: StatFile | None = None,
-    changed: Collection[str] = (),
-    strata: Collection[str] = (),
-    rows: Ints | None = None,
-) -> None:
-    """Write the frame with the labels of the file it came from, as far as the format has them.
+def write_stat(table: Table, path: Path) -> None:
+    """Write a table with the labels of the file it came from, as far as the format has them.
 
-    What describes values of the original, value labels and missing codes, stays with columns that are not `changed`.
-    Missing cells of the strata are all alike.
+    What describes values of the original, value labels and missing codes, stays with columns that were not changed.
     """
     library = _pyreadstat()
     suffix = path.suffix.lower()
+    frame: pl.DataFrame = nw.from_native(table.native, eager_only=True).to_polars()
     keywords: dict[str, Any] = {}
-    if like is not None:
-        known = like.metadata
+    if isinstance(table, StatTable):
+        known = table.file.metadata
 
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: value for name, value in described.items() if name not in changed}
+            return {name: value for name, value in described.items() if name not in table.changed}
 
         keywords["column_labels"] = known.column_names_to_labels
         keywords["file_label"] = known.file_label or ""
         if suffix != ".xpt":
             keywords["variable_value_labels"] = kept(known.variable_value_labels)
-        if suffix in SPSS and like.suffix in SPSS:
+        if suffix in SPSS and table.file.suffix in SPSS:
             keywords["missing_ranges"] = kept(known.missing_ranges)
             keywords["variable_measure"] = known.variable_measure
             keywords["variable_format"] = kept(known.original_variable_types)
-        if suffix == like.suffix == ".dta":
+        if suffix == table.file.suffix == ".dta":
             keywords["missing_user_values"] = kept(known.missing_user_values)
             keywords["variable_format"] = kept(known.original_variable_types)
-            tags = [series for name, series in kept(like.tagged).items() if name not in strata]
-            tagged = [series if rows is None else series[rows] for series in tags]
-            frame = frame.with_columns(_integers_of_stata(frame, known.readstat_variable_types)).with_columns(tagged)
+            tags = [series for name, series in kept(table.file.tagged).items() if name not in table.strata]
+            frame = frame.with_columns(_integers_of_stata(frame, known.readstat_variable_types)).with_columns(tags)
     if suffix in SPSS:
         keywords["compress"] = suffix == ".zsav"
     getattr(library, WRITERS[suffix])(frame, path, **keywords)

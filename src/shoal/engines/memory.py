@@ -1,0 +1,110 @@
+"""The engine of tables that fit in memory: one part, one target, threads of this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal.core.measures import canonical_labels
+from shoal.core.memory import peak_memory
+from shoal.core.progress import Title, watch
+from shoal.core.types import Ints
+from shoal.engines.records import KEPT, Arrays, Regrouping, Released, Schema
+from shoal.tables.columns import Name
+from shoal.tables.csv_files import CsvTable
+from shoal.tables.files import read_back, write_file, write_table
+from shoal.tables.frames import Table, index_notes
+from shoal.tables.labels import label_frame
+from shoal.tables.outputs import written_path
+
+__all__ = ["MemoryRecords"]
+
+
+class MemoryRecords:
+    """A table in memory."""
+
+    name = "memory"
+    whole = True
+
+    def __init__(self, table: Table, *, progress: bool = False) -> None:
+        self._table, self._progress = table, progress
+        self._arrays: Arrays = {}
+        self._answers: Arrays = {}
+        self.parameters: Mapping[str, Any] = {}
+        self.dialect = table.dialect if isinstance(table, CsvTable) else None
+        self.parallel = self.threads = os.cpu_count() or 1
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return Schema(self._table.names, self._table.numeric_names())
+
+    def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
+        """Return the number of all records: there is one target."""
+        return max(1, self._table.rows)
+
+    def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
+        """Do nothing: kernels are loaded as they are needed."""
+
+    def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
+        """Make arrays of the table."""
+        self._arrays, known = function(self._table, 0, *arguments)
+        return [known]
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
+    ) -> Any:
+        """Run the function on all records."""
+        return function(0, self._arrays, own[0], *arguments)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run the function here."""
+        return function(*arguments)
+
+    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+        """Let the one target have all records."""
+        targets, sent = how.deal(0, self._arrays, how.own[0], *how.dealing)
+        answers, known = watch(
+            lambda state: how.gather(sent, state, *how.gathering),
+            len(targets),
+            title=title,
+            show=self._progress,
+            keep=anytime,
+        )
+        self._answers = {name: array for name, array in self._arrays.items() if name == KEPT} | dict(answers)
+        return [known]
+
+    def release(
+        self, function: Callable[..., Table], *arguments: Any, columns: Sequence[Name], output: Path | None
+    ) -> Released:
+        """Make the released table; write it, if there is an output, and read it again."""
+        table = function(self._table, self._answers, *arguments)
+        if output is None:
+            return Released(table.native, MemoryRecords(table))
+        write_table(table, output)
+        return Released(table.native, MemoryRecords(read_back(written_path(output), table)), index_notes(table))
+
+    def labels(self) -> Ints:
+        """Return the group of each record, or of each of its cells."""
+        return canonical_labels(self._answers["group"])
+
+    def kept(self) -> Ints:
+        """Return the row numbers of the given table that are released."""
+        return self._answers.get(KEPT, np.arange(self._table.rows))
+
+    def original(self) -> Arrays:
+        """Return the numbers of the given table."""
+        return self._arrays
+
+    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
+        """Write the labels."""
+        labels = self.labels()
+        write_file(label_frame(self.kept(), labels, columns), path)
+
+    def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the most memory that was held, of a table that was cut in blocks."""
+        return {**blocks, "engine": self.name, "peak memory": peak_memory()} if blocks else {}

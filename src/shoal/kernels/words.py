@@ -1,0 +1,78 @@
+"""Records as words of 64 bits: equal words for equal cells, hashed and numbered, compared in full. O(n d)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+
+__all__ = ["ABSENT", "Words", "bucket_of_words", "hash_words", "number_words", "words_of"]
+
+Words = NDArray[np.uint64]
+ABSENT = np.uint64(0xFFF8000000000001)  # of a cell that is null: a NaN that no number becomes
+MIX = np.uint64(0x9E3779B97F4A7C15)
+FOLD = np.uint64(29)
+HIGH = np.uint64(32)  # a hash table looks at the lower half of a hash
+
+
+def words_of(X: Floats) -> Words:
+    """Return the bits of all values: equal words for equal values, −0 and 0 too, and one word for all that is NaN."""
+    # Adding 0 makes −0 equal 0.
+    numbers = X + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers.view(np.uint64)
+
+
+@kernel
+def hash_words(words: Words) -> np.uint64:
+    """Return a number that is the same for equal records and differs for most others."""
+    key = np.uint64(0)
+    for j in range(len(words)):
+        key = (key ^ words[j]) * MIX
+        key ^= key >> FOLD
+    return key
+
+
+@kernel
+def number_words(words: Words) -> Ints:
+    """Number equal records alike, in order of first appearance: a hash table of open addresses, compared in full."""
+    n, d = words.shape
+    room = 16
+    while room < 2 * n:
+        room *= 2
+    slots = np.empty(room, dtype=np.int64)
+    for empty in range(room):
+        slots[empty] = -1
+    first = np.empty(n, dtype=np.int64)
+    labels = np.empty(n, dtype=np.int64)
+    groups = 0
+    for i in range(n):
+        slot = np.int64(hash_words(words[i]) & np.uint64(room - 1))
+        while True:
+            label = slots[slot]
+            if label < 0:
+                slots[slot] = label = groups
+                first[groups] = i
+                groups += 1
+                break
+            same = True
+            for j in range(d):
+                if words[first[label], j] != words[i, j]:
+                    same = False
+                    break
+            if same:
+                break
+            slot = (slot + 1) & (room - 1)
+        labels[i] = label
+    return labels
+
+
+@kernel
+def bucket_of_words(words: Words, targets: int) -> Ints:
+    """Send equal records to the same bucket; where they go does not matter otherwise."""
+    found = np.empty(len(words), dtype=np.int64)
+    for i in range(len(words)):
+        found[i] = np.int64(hash_words(words[i]) >> HIGH) % targets
+    return found

@@ -1,0 +1,60 @@
+"""From a request to a release: the engine that holds the records is opened, and the pipeline runs over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.core.errors import InputError
+from shoal.core.progress import watch
+from shoal.core.types import State
+from shoal.engines.dask import is_dask, open_dask
+from shoal.engines.local import check_files, is_beyond_memory, open_local
+from shoal.engines.memory import MemoryRecords
+from shoal.engines.workers import Nursery
+from shoal.masking.pipeline import mask_records
+from shoal.masking.release import Release
+from shoal.masking.request import MaskRequest
+from shoal.tables.choosing import as_names, check_output, open_data
+from shoal.tables.files import check_target
+from shoal.tables.outputs import moved_together
+from shoal.tables.sources import stored_bytes
+
+__all__ = ["mask_data"]
+
+
+def mask_data(data: Any, request: MaskRequest, nursery: Nursery | None = None) -> Release:
+    """Mask a table. `nursery`: where worker processes come from, if it has been started already."""
+    dask = is_dask(data)
+    request.check_data(data, dask=dask)
+    check_output(data, request.output)
+    if request.labels is not None:
+        check_target(request.labels)
+    wanted = as_names(request.columns)
+    with moved_together():
+        if dask or request.engine == "dask":
+            with open_dask(data, request.output, request.scheduler, wanted=wanted, csv=request.csv) as records:
+                return mask_records(records, request)
+        if is_beyond_memory(data, request.engine, request.memory):
+            return _mask_files(data, request, nursery)
+        if request.processes is not None:
+            raise InputError(
+                f"Parameter 'processes' goes with engine='local' only, got {request.processes!r} for a table that is "
+                "masked in memory. Leave it out, or take engine='local'."
+            )
+        numbers = [*wanted, *([request.weights] if isinstance(request.weights, str) else [])]
+        table = open_data(data, numbers=numbers, **request.csv)
+        return mask_records(MemoryRecords(table, progress=request.progress), request)
+
+
+def _mask_files(data: Any, request: MaskRequest, nursery: Nursery | None) -> Release:
+    if request.weights is not None and not isinstance(request.weights, str):
+        raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
+    paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
+
+    def run(state: State) -> Release:
+        wanted = as_names(request.columns)
+        with open_local(paths, target, limits, state, nursery, wanted=wanted, csv=request.csv) as records:
+            return mask_records(records, request)
+
+    steps = max(1, stored_bytes(paths) // 10_000_000)
+    return watch(run, steps, title=request.method, show=request.progress)

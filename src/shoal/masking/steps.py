@@ -1,0 +1,358 @@
+"""The steps of a masking that run where the records are: plain functions of a part or a bucket.
+
+read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► release the part ─► count what was released
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from shoal.algorithms.registry import Outcome
+from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, extent_of, find_blocks
+from shoal.blocks.fusing import leaf_sums
+from shoal.blocks.quantising import bounds
+from shoal.blocks.running import group_blocks, group_cells
+from shoal.core.errors import InputError
+from shoal.core.measures import Scaling, group_sizes, scaling, squared_errors
+from shoal.core.progress import STOP, fresh_state
+from shoal.core.types import Bools, Floats, Ints, State
+from shoal.engines.records import KEPT, Arrays
+from shoal.kernels.dealing import put_rows, sort_by_target
+from shoal.kernels.words import bucket_of_words, number_words, words_of
+from shoal.masking.aggregation import group_values
+from shoal.masking.request import MaskRequest
+from shoal.masking.verification import check_sizes, count_unique, row_hashes
+from shoal.tables.columns import Kind, Name, NewColumn, Spelling
+from shoal.tables.frames import Table
+
+__all__ = [
+    "Bucket",
+    "Cell",
+    "Columns",
+    "Counted",
+    "Part",
+    "Spellings",
+    "cells_of",
+    "count_bucket",
+    "count_part",
+    "deal_for_counting",
+    "deal_to_blocks",
+    "deal_to_cells",
+    "look",
+    "mask_bucket",
+    "number_of_cells",
+    "read_part",
+    "rehearse",
+    "release_part",
+]
+
+Cell = tuple[tuple[object, ...], tuple[bool, ...]]  # a stratum, and the columns that its records miss
+
+
+class Columns(NamedTuple):
+    """The columns that are looked at."""
+
+    masked: tuple[Name, ...]
+    by: tuple[Name, ...]
+    weights: Name | None
+
+    def read(self) -> list[Name]:
+        """Return all of them."""
+        weights = [] if self.weights is None else [self.weights]
+        return list(dict.fromkeys([*self.masked, *self.by, *weights]))
+
+
+class Part(NamedTuple):
+    """What is known of a part once its numbers are read."""
+
+    rows: int
+    kept: int  # records that are released
+    incomplete: int  # records that miss a value
+    missing: Ints  # missing cells of each column
+    cells: list[Cell]  # by code
+    counts: Ints  # records of each cell
+    kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
+    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
+    limits: Floats  # the least and the greatest value of each column
+
+
+class Bucket(NamedTuple):
+    """What is known of a bucket once it is masked."""
+
+    errors: Floats  # squared, of each standardised column
+    totals: Floats
+    rounding: Floats  # what rounding to integers added to the errors
+    sizes: Ints  # how many groups there are of each size
+    outcome: Outcome  # what the method said, without its labels
+
+
+class Counted(NamedTuple):
+    """What is known of a released part that is to be counted."""
+
+    rows: int
+    strata: list[tuple[object, ...]]  # by code
+    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """How cells are spelled in the release, where records must look alike."""
+
+    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
+    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
+
+
+def read_part(table: Table, first: int, columns: Columns, missing: str, weights: Floats | None) -> tuple[Arrays, Part]:
+    """Read the numbers of a part: X, the cell of each record, its weight and the records that are released."""
+    read = [table.column(name, first) for name in columns.masked]
+    X = np.column_stack([column.values for column in read])
+    limits = bounds(X)
+    for column, ends in zip(read, limits.T, strict=True):
+        # Bounds of a column without any value are infinite too.
+        if np.isinf(ends).any() and np.isinf(column.values).any():
+            record = int(np.argmax(np.isinf(column.values)))
+            raise InputError(
+                f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
+                f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
+            )
+    holes = np.isnan(X)
+    total, incomplete = np.count_nonzero(holes, axis=0), np.asarray(holes.any(axis=1))
+    spellings = tuple(
+        table.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
+        for j, column in enumerate(read)
+    )
+    arrays: dict[str, Any] = {"X": X}
+    if columns.weights is not None or weights is not None:
+        arrays["weights"] = _read_weights(table, first, columns.weights, weights)
+    if missing == "drop" and incomplete.any():
+        arrays[KEPT] = kept = np.flatnonzero(~incomplete)
+        table = table.take(kept)
+        arrays |= {name: array[kept] for name, array in arrays.items() if name != KEPT}
+        X, holes = arrays["X"], holes[kept]
+        limits = bounds(X)
+    codes, cells = _cells(table, columns, holes)
+    counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
+    if codes is not None:
+        arrays["codes"] = codes
+        counts = np.bincount(codes, minlength=len(cells))
+    kinds = tuple(column.kind for column in read)
+    return arrays, Part(len(incomplete), len(X), int(incomplete.sum()), total, cells, counts, kinds, spellings, limits)
+
+
+def _read_weights(table: Table, first: int, name: Name | None, given: Floats | None) -> Floats:
+    values, what = given, "Parameter 'weights'"
+    if values is None:
+        values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
+    elif values.shape != (table.rows,):
+        raise InputError(f"{what} must have one number a record ({table.rows}), got shape {values.shape}.")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        record = int(np.argmax(bad))
+        raise InputError(f"{what} must be positive, but record {first + record + 1} holds {values[record]}.")
+    return values
+
+
+def _cells(table: Table, columns: Columns, holes: Bools) -> tuple[Ints | None, list[Cell]]:
+    """Number the combinations of stratum and missing columns in order of appearance; None if all are alike."""
+    by, complete = columns.by, not holes.any()
+    if complete and not by:
+        return None, [((), (False,) * len(columns.masked))] if len(holes) else []
+    strata = table.cells(by).get_columns() if by else []
+    keys = pl.DataFrame([*strata, *(pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T))])
+    unique = keys.unique(maintain_order=True).with_row_index("code")
+    codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"].to_numpy()
+    cells = [(tuple(row[1 : 1 + len(by)]), tuple(row[1 + len(by) :])) for row in unique.iter_rows()]
+    return codes.astype(np.int64), cells
+
+
+def number_of_cells(arrays: Arrays, own: Ints) -> Ints:
+    """Return the number of each record's cell in the whole table, from that of each code of the part."""
+    if "codes" in arrays:
+        return own[arrays["codes"]]
+    return np.full(len(arrays["X"]), own[0] if len(own) else 0)
+
+
+def look(part: int, arrays: Arrays, own: Ints, function: Any, arguments: Sequence[Any]) -> Any:
+    """Run a function of `shoal.blocks` on the numbers of a part."""
+    return function(part, arrays["X"], number_of_cells(arrays, own), *arguments)
+
+
+def deal_to_cells(part: int, arrays: Arrays, own: Ints) -> tuple[Ints, Arrays]:
+    """Send all records to one bucket, every cell a block of its own."""
+    block = number_of_cells(arrays, own)
+    return np.zeros(len(block), dtype=np.int64), _sent(arrays, block)
+
+
+def deal_to_blocks(
+    part: int, arrays: Arrays, own: Ints, blocks: Blocks, bucket: Ints, firsts: Ints
+) -> tuple[Ints, Arrays]:
+    """Send the records of a part to the buckets of their blocks; a bucket counts its blocks from 0."""
+    block = assign(part, arrays["X"], number_of_cells(arrays, own), blocks)
+    target = bucket[block]
+    return target, _sent(arrays, block - firsts[target])
+
+
+def _sent(arrays: Arrays, block: Ints) -> Arrays:
+    return {"block": block, **{name: arrays[name] for name in ("X", "weights") if name in arrays}}
+
+
+def mask_bucket(
+    arrays: Arrays,
+    state: State,
+    request: MaskRequest,
+    kinds: Sequence[Kind],
+    scale: Scaling | None,
+    records: int,
+    parallel: int,
+    threads: int,
+) -> tuple[Arrays, Bucket]:
+    """Mask the blocks of a bucket: group, aggregate, round; what was lost is measured on the released values.
+
+    Without a scale, the bucket is the whole table and its blocks are whole cells.
+    """
+    whole = scale is None
+    block = arrays["block"].reshape(-1).astype(np.int64, copy=False)
+    # Records of a block lie side by side; whole cells are looked at where they are.
+    order = np.arange(len(block)) if whole else sort_by_target(block, int(block.max(initial=0)) + 1)[0]
+    X = arrays["X"] if whole else np.take(arrays["X"], order, axis=0)
+    weights = arrays["weights"].reshape(-1)[order] if "weights" in arrays else None
+    scale = scaling(X) if scale is None else scale
+    Z = scale.apply(X)
+    method = request.entry, request.k, request.options
+    if whole:
+        outcome = group_cells(Z, cells_of(X, block), *method, request.seed, state)
+    else:
+        labels = group_blocks(
+            Z, block[order], *method, records=records, seed=request.seed, state=state, workers=threads,
+            parallel=parallel,
+        )  # fmt: skip
+        outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
+    labels = outcome.labels
+    values = _values(X, Z, labels, request, weights)
+    rounded = values.copy()
+    for j, kind in enumerate(kinds):
+        if request.whole and kind.whole:
+            rounded[:, j] = np.rint(values[:, j])
+        elif kind.type == "float32":
+            rounded[:, j] = values[:, j].astype(np.float32)
+    errors, totals = squared_errors(Z, scale.apply(rounded))
+    plain = squared_errors(Z, scale.apply(values))[0] if request.whole or _has_float32(kinds) else errors
+    sizes = np.bincount(np.concatenate([group_sizes(column) for column in np.atleast_2d(labels.T)]))
+    known = Bucket(errors, totals, errors - plain, sizes, replace(outcome, labels=labels[:0]))
+    if whole:
+        return {"released": rounded, "group": labels}, known
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return {"released": np.take(rounded, back, axis=0), "group": labels[back]}, known
+
+
+def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
+    """Return, of each cell, its records and the columns that they do not miss."""
+    order, begins = sort_by_target(cell, int(cell.max(initial=0)) + 1)
+    rows = np.split(order, begins[1:-1])
+    return [(members, np.flatnonzero(~np.isnan(X[members[0]]))) for members in rows if len(members)]
+
+
+def _has_float32(kinds: Sequence[Kind]) -> bool:
+    return any(kind.type == "float32" for kind in kinds)
+
+
+def _values(X: Floats, Z: Floats, labels: Ints, request: MaskRequest, weights: Floats | None) -> Floats:
+    """Return the released values of every record; a missing cell stays missing."""
+    if labels.ndim == 2:
+        columns = [
+            _values(X[:, [j]], Z[:, [j]], np.ascontiguousarray(labels[:, j]), request, weights)
+            for j in range(labels.shape[1])
+        ]
+        return np.column_stack(columns)
+    # All records of a group miss the same cells, so a NaN stays in its own group and column.
+    return np.take(group_values(X, Z, labels, request.aggregate, weights), labels, axis=0)
+
+
+def release_part(
+    table: Table,
+    answers: Arrays,
+    columns: Sequence[Name],
+    kinds: Sequence[Kind],
+    spellings: Spellings,
+    rounded: bool,
+) -> Table:
+    """Return a part with the released values in their place."""
+    if KEPT in answers:
+        table = table.take(answers[KEPT])
+    new = {
+        name: NewColumn(np.ascontiguousarray(answers["released"][:, j]), kind, rounded, spellings.missing[name])
+        for j, (name, kind) in enumerate(zip(columns, kinds, strict=True))
+    }
+    return table.released(new, spellings.strata)
+
+
+def count_part(
+    table: Table, first: int, columns: Sequence[Name], by: Sequence[Name], others: bool
+) -> tuple[Arrays, Counted]:
+    """Read the cells of a released part as they are written: words of the masked columns, strata, whole records."""
+    words = np.column_stack([table.words(name) for name in columns])
+    arrays: dict[str, Any] = {"words": words}
+    strata: list[tuple[object, ...]] = [()]
+    if by:
+        keys = table.cells(by)
+        unique = keys.unique(maintain_order=True).with_row_index("code")
+        codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
+        arrays["codes"] = codes.to_numpy().astype(np.int64)
+        strata = [tuple(row[1:]) for row in unique.iter_rows()]
+    if others:
+        arrays["row"] = row_hashes(table.cells(table.names))
+    spellings = tuple(table.spellings(name, np.isnan(table.column(name).values)) for name in columns)
+    return arrays, Counted(table.rows, strata, spellings)
+
+
+def deal_for_counting(part: int, arrays: Arrays, own: Ints, targets: int) -> tuple[Ints, Arrays]:
+    """Send records of equal cells to the same bucket."""
+    words = arrays["words"]
+    if "codes" in arrays:
+        words = np.column_stack([words, own[arrays["codes"]].astype(np.uint64)])
+    sent = {"words": words}
+    if "row" in arrays:
+        sent["row"] = arrays["row"]
+    return bucket_of_words(words, targets), sent
+
+
+def count_bucket(arrays: Arrays, state: State, k: int, columns: int, whole_records: bool) -> tuple[Arrays, int]:
+    """Count the groups of a bucket; one below k is an error. Return the records that are unique over all columns."""
+    words = np.ascontiguousarray(arrays["words"])
+    strata = words[:, columns:]
+    for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
+        check_sizes(group_sizes(number_words(np.ascontiguousarray(released))), k)
+    return {}, count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
+
+
+def rehearse(request: MaskRequest, d: int) -> bool:
+    """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
+    from numba.core.event import install_recorder
+
+    rows = 8 * request.k
+    with install_recorder("numba:compile") as recorder:
+        # A column of few values leaves leaves of equal records, and leaves below k to fuse.
+        X = np.arange(rows * d, dtype=np.float64).reshape(rows, d) ** 2
+        X[: rows // 2] = X[0]
+        roots = np.zeros(rows, dtype=np.int64)
+        blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(2 * request.k, request.k, "one"))
+        block = assign(0, X, roots, blocks)
+        leaf_sums(X, block, blocks.frame, len(blocks.sizes))
+        if not request.entry.anytime:
+            arrays = {"block": block, "X": X}
+            if request.weights is not None:
+                arrays["weights"] = np.ones(rows)
+            kinds = [Kind("float64", whole=False)] * d
+            answers, _ = mask_bucket(arrays, fresh_state(), request, kinds, blocks.scale, rows, 1, 1)
+            put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
+            put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
+        words = words_of(X)
+        number_words(words)
+        bucket_of_words(words, 2)
+    return bool(recorder.buffer)
