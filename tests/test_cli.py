@@ -192,6 +192,24 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["big.parquet", "out.csv"]
 
 
+def test_an_interrupt_in_generated_code_ends_like_any_other(tmp_path):
+    code = """
+import sys, shoal.cli, shoal.masking
+def mask(*arguments, **keywords):
+    exec("raise KeyboardInterrupt")
+shoal.masking.mask = mask
+sys.argv = ["shoal", "mask", "in.csv", "-k", "3", "-o", "out.csv"]
+shoal.cli.main()
+"""
+    (tmp_path / "in.csv").write_text("x\n1\n2\n3\n")
+    (tmp_path / "driver.py").write_text(code)
+    # As a module: that is how Python looks at its end whether an interrupt was left.
+    driver = [sys.executable, "-m", "driver"]
+    done = subprocess.run(driver, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert "nothing was released" in done.stderr
+
+
 def test_an_interrupted_search_releases_its_best(folder, tmp_path):
     search = ["mask", str(folder / "firms.csv"), "-k", "3", "-c", "sales", "-c", "wages", "-m", "search"]
     began = time.monotonic()

@@ -274,7 +274,8 @@ def test_a_release_prints_itself(table):
         ({"aggregate": "mode"}, "'aggregate' must be one of"),
         ({"method": "univariate"}, "masks one column, got 3"),
         ({"method": "mdavv"}, "Did you mean 'mdav'"),
-        ({"gamma": 3}, "Method 'mdav' has no option 'gamma'"),
+        ({"method": "mdav", "gamma": 3}, "Method 'mdav' has no option 'gamma'"),
+        ({"gamma": 3}, "Method 'auto' has no option 'gamma'"),
     ],
 )
 def test_refusals_name_what_is_wrong(table, change, words):

@@ -73,6 +73,10 @@ def main() -> None:
             app()
         except KeyboardInterrupt:  # before a command has begun, or after its end
             sys.exit(_tell_interrupt(placed))
+        finally:
+            # Python remembers an interrupt that left code made from text, as that of dataclasses is, and dies of a
+            # signal at its end although the interrupt was handled; running such code again makes it forget.
+            exec("")  # noqa: S102
 
 
 def _tell_interrupt(placed: Sequence[Path]) -> int:
