@@ -194,10 +194,10 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
 
 def test_an_interrupt_in_generated_code_ends_like_any_other(tmp_path):
     code = """
-import sys, shoal.cli, shoal.masking
+import sys, shoal.cli, shoal.masking.mask
 def mask(*arguments, **keywords):
     exec("raise KeyboardInterrupt")
-shoal.masking.mask = mask
+shoal.masking.mask.mask = mask
 sys.argv = ["shoal", "mask", "in.csv", "-k", "3", "-o", "out.csv"]
 shoal.cli.main()
 """

@@ -85,10 +85,10 @@ def test_a_killed_worker_changes_nothing(client, table):
 def test_nothing_is_released_unverified(client, table, monkeypatch):
     from shoal.engines import dask as engine
 
-    def spoiled(job, part, *rest):
+    def spoiled(part, *rest):
         return part
 
-    monkeypatch.setattr(engine, "_finish", spoiled)
+    monkeypatch.setattr(engine, "_release", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200)
 

@@ -249,15 +249,15 @@ def test_a_killed_nursery_is_replaced():
 def test_nothing_is_released_unverified(table, tmp_path, monkeypatch):
     table.write_parquet(tmp_path / "in.parquet")
     (tmp_path / "out.parquet").write_text("old")
-    write = local._Run._write
+    join = local._join_parquet
 
-    def spoiled(self, path, *rest):
-        write(self, path, *rest)
+    def spoiled(path, *rest):
+        join(path, *rest)
         out = pl.read_parquet(path)
         out[0, "a"] = -1.0
         out.write_parquet(path)
 
-    monkeypatch.setattr(local._Run, "_write", spoiled)
+    monkeypatch.setattr(local, "_join_parquet", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         masked(tmp_path / "in.parquet", tmp_path / "out.parquet")
     assert (tmp_path / "out.parquet").read_text() == "old"

@@ -12,7 +12,7 @@ from pyarrow import feather, parquet
 import shoal
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
-from shoal.tables.files import read_file, write_file, written_beside
+from shoal.tables.files import read_table, write_file, written_beside
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'
 
@@ -64,7 +64,7 @@ def test_given_dialect_wins(tmp_path):
 def test_a_wrong_dialect_is_refused(tmp_path, keywords, error, words):
     (tmp_path / "in.csv").write_text("ä,b\n1,2\n", encoding="utf-8")
     with pytest.raises(error, match=words):
-        read_file(tmp_path / "in.csv", **keywords)
+        read_table(tmp_path / "in.csv", **keywords)
 
 
 def test_missing_cells_keep_their_word(tmp_path):
@@ -118,8 +118,8 @@ def test_any_format_to_any_other(tmp_path):
     write_file(table, tmp_path / "0.csv")
     names = ["0.csv", "1.parquet", "2.feather", "3.dta", "4.sav", "5.xpt", "6.tsv", "7.csv"]
     for here, there in pairwise(names):
-        write_file(read_file(tmp_path / here).frame, tmp_path / there)
-    back = read_file(tmp_path / "7.csv").frame
+        write_file(read_table(tmp_path / here).native, tmp_path / there)
+    back = read_table(tmp_path / "7.csv").native
     assert back.columns == table.columns
     assert np.allclose(back["sales"].to_numpy(), table["sales"].to_numpy())
     assert back["sector"].to_list() == table["sector"].to_list()
@@ -216,7 +216,7 @@ def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch):
     (tmp_path / "in.sav").write_bytes(b"$FL2")
     monkeypatch.setitem(sys.modules, "pyreadstat", None)
     with pytest.raises(FileError, match=r"pip install 'shoal\[stat\]'"):
-        read_file(tmp_path / "in.sav")
+        read_table(tmp_path / "in.sav")
 
 
 # Statistical packages: whatever is not masked comes back cell by cell

@@ -104,6 +104,7 @@ class DaskRecords:
         self._parts = list(self._dask.persist(*frame.to_delayed()) if parts is None else parts)
         self._arrays: list[Any] = []
         self._answers: list[Any] = []
+        self._alive: list[Any] = []  # what workers hold as long as it is referred to
 
     @property
     def schema(self) -> Schema:
@@ -123,6 +124,7 @@ class DaskRecords:
         made = self._dask.persist(
             *[delayed(_keep)(part, self.dialect, function, arguments, list(columns)) for part in self._parts]
         )
+        self._alive.append(made)
         self._arrays = [delayed(_first)(pair) for pair in made]
         return list(self._dask.compute(*[delayed(_second)(pair) for pair in made]))
 
@@ -157,6 +159,7 @@ class DaskRecords:
                 for target in range(how.targets)
             ]
         )
+        self._alive.append(made)
         answers = [delayed(_first)(pair) for pair in made]
         self._answers = [
             delayed(_collect)(part, arrays, answers, list(how.answered)) for part, arrays in enumerate(self._arrays)
@@ -175,6 +178,7 @@ class DaskRecords:
                 for part, answers in zip(self._parts, self._answers, strict=True)
             ]
         )
+        self._alive.append(parts)
         meta = self._dask.compute(delayed(_head)(parts[0]))[0]
         frame = self._library.from_delayed(list(parts), meta=meta, verify_meta=False)
         if output is not None:

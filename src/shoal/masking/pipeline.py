@@ -22,7 +22,7 @@ from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.masking.numbers import numbers_of
-from shoal.masking.plan import Plan, choose_columns, choose_rule, make_plan, number_cells
+from shoal.masking.plan import Plan, check_engine, choose_columns, choose_rule, make_plan, number_cells
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import (
@@ -50,6 +50,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     seconds = _Seconds()
     columns = choose_columns(request, records.schema)
     request = request.settled(columns.masked)
+    check_engine(request, records)
     with seconds("prepare"):
         records.prepare(rehearse, request, len(columns.masked))
     with seconds("read"):
@@ -119,13 +120,16 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
     sent = {"block": ("int32", 1), "X": ("float64", d)}
     if request.weights is not None:
         sent["weights"] = ("float64", 1)
+    answered = {"released": ("float64", d)}
+    if request.labels is not None or records.whole:
+        answered |= {"group": ("int64", 1), "size": ("int64", 1)}
     scale = None if blocks is None else blocks.scale
     how = Regrouping(
         deal,
         mask_bucket,
         targets,
         sent,
-        {"released": ("float64", d), "group": ("int64", 1 if request.entry.whole_records else d)},
+        answered,
         own=plan.roots,
         dealing=dealing,
         gathering=(request, plan.kinds, scale, plan.rows, records.parallel, records.threads),

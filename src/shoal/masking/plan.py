@@ -23,7 +23,7 @@ from shoal.tables.frames import check_name, describe_stratum
 
 T = TypeVar("T", bound=Hashable)
 
-__all__ = ["Plan", "choose_columns", "choose_rule", "make_plan", "number_cells"]
+__all__ = ["Plan", "check_engine", "choose_columns", "choose_rule", "make_plan", "number_cells"]
 
 
 @dataclass(frozen=True)
@@ -180,16 +180,24 @@ def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], 
             )
 
 
+def check_engine(request: MaskRequest, records: Records) -> None:
+    """Refuse what can only be done with all records at once, if they never are in one place."""
+    if records.whole:
+        return
+    if not request.entry.whole_records:
+        raise InputError(
+            f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. "
+            "Take engine='memory', or a method that groups whole records."
+        )
+    if request.weights is not None and not isinstance(request.weights, str):
+        raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
+
+
 def choose_rule(request: MaskRequest, records: Records, plan: Plan) -> Blocking | None:
     """Return how the table is cut in blocks, None if it is not; one that is never whole always is."""
     entry, block = request.entry, request.block
-    if not records.whole:
-        if not entry.whole_records:
-            raise InputError(
-                f"Method {entry.name!r} groups every column on its own, which needs the whole table in memory. Take "
-                "engine='memory', or a method that groups whole records."
-            )
-        block = block if block is not None else max(BLOCK, 2 * request.k)
+    if not records.whole and block is None:
+        block = max(BLOCK, 2 * request.k)
     rule = choose_blocking(
         block,
         request.split,

@@ -47,8 +47,6 @@ def mask_data(data: Any, request: MaskRequest, nursery: Nursery | None = None) -
 
 
 def _mask_files(data: Any, request: MaskRequest, nursery: Nursery | None) -> Release:
-    if request.weights is not None and not isinstance(request.weights, str):
-        raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
 
     def run(state: State) -> Release:

@@ -242,13 +242,16 @@ def mask_bucket(
             rounded[:, j] = values[:, j].astype(np.float32)
     errors, totals = squared_errors(Z, scale.apply(rounded))
     plain = squared_errors(Z, scale.apply(values))[0] if request.whole or _has_float32(kinds) else errors
-    sizes = np.bincount(np.concatenate([group_sizes(column) for column in np.atleast_2d(labels.T)]))
-    known = Bucket(errors, totals, errors - plain, sizes, replace(outcome, labels=labels[:0]))
+    sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
+    known = Bucket(
+        errors, totals, errors - plain, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0])
+    )
     if whole:
         return {"released": rounded, "group": labels}, known
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return {"released": np.take(rounded, back, axis=0), "group": labels[back]}, known
+    group = labels[back]
+    return {"released": np.take(rounded, back, axis=0), "group": group, "size": sizes[0][group]}, known
 
 
 def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
