@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import shoal
+from shoal import comparison
 from shoal.algorithms import cost
 from shoal.algorithms.registry import METHODS, Method, Option, find
 from shoal.comparison import Trial, pareto
-from shoal.comparison import compare as comparison
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.core.progress import DONE, STOP, fresh_state
@@ -55,7 +55,7 @@ def test_hand_worked_front():
     trials = pareto([trial(1, 0.3), trial(2, 0.2), trial(2, 0.1), trial(4, 0.05), trial(0.1, 0.01, anonymous=False)])
     marked = {(t.loss, t.linked) for t in trials if t.pareto}
     assert marked == {(1, 0.3), (2, 0.1), (4, 0.05)}
-    found = shoal.comparison.compare.Comparison(trials, {}, 9, ["x"], {})
+    found = comparison.Comparison(trials, {}, 9, ["x"], {})
     # Scaled to the front's range: (0, 1), (1/3, 1/5), (1, 0); the middle one is nearest to (0, 0).
     assert (found.choice.loss, found.choice.linked) == (2, 0.1)
     assert [t.loss for t in found.front] == [1, 2, 4]
