@@ -178,6 +178,10 @@ def test_an_option_may_be_an_array():
 
 def test_registry_is_complete():
     for method in shoal.methods():
+        named = [method.time_option, method.steps_option, method.shared and method.shared.option]
+        assert {name for name in named if name} <= {option.name for option in method.options}
+        assert method.shared is None or callable(method.shared.load())
+        assert method.growth == (2 if "n²" in method.cost else 1)  # the words and the number agree
         assert callable(method.load())
         assert method.summary
         assert method.paper

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.algorithms.cost import PROBE, predicted_seconds
-from shoal.algorithms.registry import METHODS, Method, find
+from shoal.algorithms.registry import METHODS, Method, SharedWork, find
 from shoal.assessment.risk import linkage
 from shoal.core.checks import check_k
 from shoal.core.display import aligned, html_table, write_report
@@ -219,12 +219,12 @@ def compare(
 
     def work(state: State) -> list[Trial]:
         trials: list[Trial] = []
-        shared: dict[str, list[Mapping[str, Any]]] = {}
+        shared: dict[SharedWork, list[Mapping[str, Any]]] = {}
         for done, (entry, size) in enumerate(product(chosen, sizes), start=1):
             if state[STOP]:
                 break
             options, given = _options(entry, time_limit), _shared_work(entry, Z, plan, shared)
-            keeps = "time_limit" in options
+            keeps = entry.time_option is not None
             start = time.perf_counter()
             with within(state, None if keeps else time_limit, len(Z)) as limited:
                 labels = group_cells(Z, plan, entry, size, options, seed, limited, given).labels
@@ -328,12 +328,11 @@ def _affordable(
             left_out[entry.name] = f"it groups one column, the table has {Z.shape[1]}"
             continue
         options = entry.read_options({})
-        keeps = "time_limit" in options
-        if keeps:
+        if entry.time_option is not None:
             # It keeps the limit but for what it does in any case, which is nothing to speak of on small tables.
-            options["time_limit"] = 0.0
+            options[entry.time_option] = 0.0
         seconds = 0.0
-        if blocks and not (keeps and (entry.anytime or max(map(len, blocks)) <= PROBE)):
+        if blocks and not (entry.time_option is not None and (entry.anytime or max(map(len, blocks)) <= PROBE)):
             seconds = predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
         if seconds > time_limit:
             left_out[entry.name] = (
@@ -346,21 +345,20 @@ def _affordable(
 
 def _options(entry: Method, time_limit: float) -> dict[str, Any]:
     """Return the method's options, with a time limit where it has one."""
-    limited = any(option.name == "time_limit" for option in entry.options)
-    return entry.read_options({"time_limit": time_limit} if limited else {})
+    return entry.read_options({} if entry.time_option is None else {entry.time_option: time_limit})
 
 
 def _shared_work(
-    entry: Method, Z: Floats, plan: Plan, done: dict[str, list[Mapping[str, Any]]]
+    entry: Method, Z: Floats, plan: Plan, done: dict[SharedWork, list[Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
     """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
-    if not any(option.name == "tree" for option in entry.options):
+    shared = entry.shared
+    if shared is None:
         return []
-    if "tree" not in done:
-        from shoal.algorithms.spanning_tree import spanning_tree
-
-        done["tree"] = [
-            {"tree": spanning_tree(np.ascontiguousarray(Z[np.ix_(rows, present)]))} if len(present) else {}
+    if shared not in done:
+        work = shared.load()
+        done[shared] = [
+            {shared.option: work(np.ascontiguousarray(Z[np.ix_(rows, present)]))} if len(present) else {}
             for rows, present in plan.cells
         ]
-    return done["tree"]
+    return done[shared]

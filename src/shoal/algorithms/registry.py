@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,10 +24,12 @@ __all__ = [
     "AUTO",
     "METHODS",
     "SEARCH_SECONDS",
+    "Growth",
     "Listing",
     "Method",
     "Option",
     "Outcome",
+    "SharedWork",
     "check_options",
     "choose",
     "find",
@@ -37,6 +40,14 @@ AUTO = "auto"  # the method is chosen by the number of columns
 
 
 SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
+
+
+class Growth(IntEnum):
+    """The power of n in the time of a method, in the worst case; a logarithm counts as nothing."""
+
+    LINEAR = 1
+    QUADRATIC = 2
+    CUBIC = 3
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,26 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class SharedWork:
+    """Work on the records that does not depend on k, so that several runs can share it.
+
+    Parameters
+    ----------
+    option
+        The option that takes the result.
+    function
+        What does the work, given the records: ``"module:function"`` as in `Method`.
+    """
+
+    option: str
+    function: str
+
+    def load(self) -> Callable[..., Any]:
+        """Import the function that does the work."""
+        return _load(self.function)
+
+
+@dataclass(frozen=True)
 class Method:
     """An entry of the registry.
 
@@ -139,6 +170,13 @@ class Method:
         Whether its groups are of whole records; if not, masking is not k-anonymous.
     anytime
         Whether it publishes what it has reached and has a result at any time: Ctrl-C ends it with the best so far.
+    growth
+        How its time grows with n.
+    time_option, steps_option
+        The options that say how many seconds a run may take, and how many steps. A method with a time option looks at
+        the clock, and its result depends on the machine, unless it is given steps.
+    shared
+        The work that runs with other k can share.
     """
 
     name: str
@@ -153,13 +191,38 @@ class Method:
     random: bool = False
     whole_records: bool = True
     anytime: bool = False
+    growth: Growth = Growth.QUADRATIC
+    time_option: str | None = None
+    steps_option: str | None = None
+    shared: SharedWork | None = None
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
-        module, _, name = self.function.partition(":")
-        path = module if "." in module else f"shoal.algorithms.{module}"
-        function: Callable[..., Any] = getattr(import_module(path), name)
-        return function
+        return _load(self.function)
+
+    def seconds(self, options: Mapping[str, Any]) -> float | None:
+        """Return the seconds that a run may take, or None if they are not limited or not this method's to keep."""
+        if self.time_option is None:
+            return None
+        given: float | None = options.get(self.time_option)
+        if given is None and self.anytime and self.steps(options) is None:
+            return SEARCH_SECONDS
+        return given
+
+    def steps(self, options: Mapping[str, Any]) -> int | None:
+        """Return the steps that a run may take, or None if they are not limited."""
+        return None if self.steps_option is None else options.get(self.steps_option)
+
+    def repeatable(self, options: Mapping[str, Any]) -> bool:
+        """Say whether a run with these options (and the same seed) gives the same bytes on any machine.
+
+        Examples
+        --------
+        >>> search = find("search")
+        >>> search.repeatable({"time_limit": 60.0, "steps": None}), search.repeatable({"steps": 1000})
+        (False, True)
+        """
+        return self.time_option is None or self.steps(options) is not None
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
         """Check the given options and add the defaults of the others."""
@@ -187,6 +250,15 @@ class Method:
         return result if isinstance(result, Outcome) else Outcome(result)
 
 
+def _load(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(
+        import_module(module if "." in module else f"shoal.algorithms.{module}"), name
+    )
+    return function
+
+
+_TREE = SharedWork("tree", "spanning_tree:spanning_tree")
 _TREE_OPTIONS = (
     Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
     Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
@@ -198,6 +270,7 @@ _ENTRIES = (
         summary="the optimum for one column: shortest path over the sorted values",
         paper="Hansen and Mukherjee 2003",
         cost="O(n log n)",
+        growth=Growth.LINEAR,
         function="univariate:univariate",
         sizes="variable",
         univariate=True,
@@ -207,6 +280,7 @@ _ENTRIES = (
         summary="one column: k neighbours in sorted order, the remainder in the middle group",
         paper="Defays and Nanopoulos 1993",
         cost="O(n log n)",
+        growth=Growth.LINEAR,
         function="fixed:fixed",
         sizes="fixed",
         univariate=True,
@@ -216,6 +290,7 @@ _ENTRIES = (
         summary="each column on its own; NOT k-anonymous for whole records",
         paper="Defays and Nanopoulos 1993",
         cost="O(d n log n)",
+        growth=Growth.LINEAR,
         function="individual_ranking:individual_ranking",
         sizes="variable",
         options=(Option("ranking", str, "univariate", "how a column is grouped", choices=("univariate", "fixed")),),
@@ -273,6 +348,7 @@ _ENTRIES = (
         sizes="variable",
         below_2k=False,
         options=_TREE_OPTIONS,
+        shared=_TREE,
     ),
     Method(
         name="mst-d",
@@ -282,6 +358,7 @@ _ENTRIES = (
         function="mst:mst_d",
         sizes="variable",
         options=_TREE_OPTIONS,
+        shared=_TREE,
     ),
     Method(
         name="mst-c",
@@ -291,12 +368,14 @@ _ENTRIES = (
         function="mst:mst_c",
         sizes="variable",
         options=_TREE_OPTIONS,
+        shared=_TREE,
     ),
     Method(
         name="projection",
         summary="order along an axis, then the optimum for that order",
         paper="Hansen and Mukherjee 2003",
         cost="O(n log n + k n d) an axis",
+        growth=Growth.LINEAR,
         function="projection:projection",
         sizes="variable",
         options=(
@@ -366,6 +445,7 @@ _ENTRIES = (
             Option("subset_limit", float, 60.0, "seconds for each subset", minimum=0.0),
             Option("time_limit", float, None, "seconds for the whole run; not limited if not given", minimum=0.0),
         ),
+        time_option="time_limit",
     ),
     Method(
         name="search",
@@ -382,6 +462,8 @@ _ENTRIES = (
         ),
         random=True,
         anytime=True,
+        time_option="time_limit",
+        steps_option="steps",
     ),
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import SEARCH_SECONDS, Method
+from shoal.algorithms.registry import Method
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
@@ -36,14 +36,11 @@ def share_options(entry: Method, options: Mapping[str, Any], share: float, paral
     >>> share_options(find("search"), {"time_limit": 60.0, "steps": None}, 0.5)
     {'time_limit': 30.0, 'steps': None}
     """
-    seconds, steps = options.get("time_limit"), options.get("steps")
-    if entry.anytime and seconds is None and steps is None:
-        seconds = SEARCH_SECONDS
-    shared = dict(options)
-    if seconds is not None:
-        shared["time_limit"] = seconds * share * parallel
-    if steps is not None:
-        shared["steps"] = max(1, int(steps * share))
+    shared, seconds, steps = dict(options), entry.seconds(options), entry.steps(options)
+    if entry.time_option is not None and seconds is not None:
+        shared[entry.time_option] = seconds * share * parallel
+    if entry.steps_option is not None and steps is not None:
+        shared[entry.steps_option] = max(1, int(steps * share))
     return shared
 
 

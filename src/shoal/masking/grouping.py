@@ -38,7 +38,7 @@ def group_cells(
     labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
     outcomes: list[Outcome] = []
     offset = 0
-    seconds, records_left = share_options(entry, options, 1.0).get("time_limit"), len(Z)
+    limit, seconds, records_left = entry.time_option, entry.seconds(options), len(Z)
     for (rows, present), given in zip(plan.cells, shared or repeat({}), strict=False):
         if not len(present):
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
@@ -46,14 +46,14 @@ def group_cells(
             records = np.ascontiguousarray(Z[np.ix_(rows, present)])
             allowed = share_options(entry, options, len(rows) / len(Z))
             began = time.monotonic()
-            if seconds is not None:
+            if limit is not None and seconds is not None:
                 # Of what earlier cells have left, which may be less or more than their shares.
-                allowed["time_limit"] = max(seconds, 0.0) * len(rows) / records_left
+                allowed[limit] = max(seconds, 0.0) * len(rows) / records_left
             outcome = entry.run(records, k, {**allowed, **given}, seed=seed, state=state)
-            if seconds is not None:
+            if limit is not None and seconds is not None:
                 taken = time.monotonic() - began
                 # The first run may have had to compile its kernels, which is no part of the time.
-                seconds -= taken if outcomes else min(taken, allowed["time_limit"])
+                seconds -= taken if outcomes else min(taken, allowed[limit])
         records_left -= len(rows)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset
