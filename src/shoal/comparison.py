@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -158,7 +158,7 @@ def compare(
     data: Any,
     k: Sequence[int] | int = (3, 5, 10),
     *,
-    methods: Sequence[str] | str = "all",
+    methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = "all",
     columns: Sequence[Name] | Name | None = None,
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
@@ -176,7 +176,7 @@ def compare(
     k
         One or more group sizes to try.
     methods
-        Names listed by `shoal.methods`, or ``"all"``.
+        Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
     columns, by, weights, missing, seed
         As `shoal.mask` takes them.
     time_limit
@@ -204,8 +204,8 @@ def compare(
     check_choice("missing", missing, MISSING)
     if not time_limit > 0:
         raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
-    wanted = list(METHODS) if methods == "all" else as_names(methods)
-    entries = [find(name) for name in wanted]
+    wanted = METHODS if methods == "all" else [methods] if isinstance(methods, str) or callable(methods) else methods
+    entries = [find(method) for method in wanted]
     by_names = as_names(by)
     table, _ = open_data(data, numbers=as_names(columns))
     names = choose_masked(table, None if columns is None else as_names(columns), by_names, weights)
@@ -247,7 +247,7 @@ def compare(
         columns=names,
         parameters={
             "k": [int(size) for size in sizes],
-            "methods": wanted,
+            "methods": [entry.name for entry in entries],
             "columns": names,
             "by": by_names,
             "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",

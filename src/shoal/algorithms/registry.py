@@ -4,6 +4,8 @@ A method is a function ``f(X, k, *, state, **options)`` in a file of its own: re
 C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and
 returns early when asked to (`shoal.core.progress`). Modules are imported on first use, so that looking at the list
 costs nothing.
+
+A user's own function is a method too, though it is on no list: `find` makes an entry of it (`shoal.algorithms.own`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib import import_module
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Literal
 
 from shoal.core.errors import InputError, closest
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTO",
     "METHODS",
+    "REQUIRED",
     "SEARCH_SECONDS",
     "Growth",
     "Listing",
@@ -37,7 +41,7 @@ __all__ = [
 ]
 
 AUTO = "auto"  # the method is chosen by the number of columns
-
+REQUIRED = Parameter.empty  # the default of an option that must be given
 
 SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
 
@@ -74,6 +78,8 @@ class Option:
         >>> Option("gamma", float, None, "gain factor", minimum=0).read("0.2", "v-mdav")
         0.2
         """
+        if value is REQUIRED:
+            raise InputError(f"Option {self.name!r} of method {method!r} must be given: it has no default.")
         if value is None or value is self.default:
             return value
         if self.scalar:
@@ -155,7 +161,7 @@ class Method:
     summary, paper, cost
         One line each: what it does, where it comes from, what it costs in n, d and k.
     function
-        ``"module:function"`` below `shoal.algorithms` (or a full dotted path).
+        ``"module:function"`` below `shoal.algorithms` (or a full dotted path), or a user's function itself.
     univariate
         Whether it groups one column only.
     sizes
@@ -183,7 +189,7 @@ class Method:
     summary: str
     paper: str
     cost: str
-    function: str
+    function: str | Callable[..., Any]
     sizes: Literal["fixed", "variable"]
     univariate: bool = False
     below_2k: bool = True
@@ -196,9 +202,14 @@ class Method:
     steps_option: str | None = None
     shared: SharedWork | None = None
 
+    @property
+    def own(self) -> bool:
+        """Whether it is a user's function."""
+        return callable(self.function)
+
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
-        return _load(self.function)
+        return self.function if callable(self.function) else _load(self.function)
 
     def seconds(self, options: Mapping[str, Any]) -> float | None:
         """Return the seconds that a run may take, or None if they are not limited or not this method's to keep."""
@@ -214,7 +225,7 @@ class Method:
         return None if self.steps_option is None else options.get(self.steps_option)
 
     def repeatable(self, options: Mapping[str, Any]) -> bool:
-        """Say whether a run with these options (and the same seed) gives the same bytes on any machine.
+        """Say whether shoal can repeat a run with these options (and the same seed) to the byte on any machine.
 
         Examples
         --------
@@ -222,7 +233,7 @@ class Method:
         >>> search.repeatable({"time_limit": 60.0, "steps": None}), search.repeatable({"steps": 1000})
         (False, True)
         """
-        return self.time_option is None or self.steps(options) is not None
+        return not self.own and (self.time_option is None or self.steps(options) is not None)
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
         """Check the given options and add the defaults of the others."""
@@ -470,40 +481,47 @@ _ENTRIES = (
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
 
 
-def find(name: str) -> Method:
-    """Return the method of that name, or say which ones there are.
+def find(method: str | Callable[..., Any] | Method) -> Method:
+    """Return the method of that name, or that a user's function is; or say which ones there are.
 
     Examples
     --------
     >>> find("mdav").sizes
     'fixed'
     """
-    if name not in METHODS:
+    if isinstance(method, Method):
+        return method
+    if callable(method):
+        from shoal.algorithms.own import own_method
+
+        return own_method(method)
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(
-            f"Parameter 'method' must be one of {', '.join([AUTO, *METHODS])}, got {name!r}.{closest(name, METHODS)}"
+            f"Parameter 'method' must be a function or one of {', '.join([AUTO, *METHODS])}, got {method!r}."
+            f"{closest(method, METHODS)}"
         )
-    return METHODS[name]
+    return METHODS[method]
 
 
-def choose(name: str, columns: int) -> str:
-    """Return the method that masks so many columns if none was named: the optimum for one, MDAV for several.
+def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
+    """Return the method that masks so many columns; if none was named, the optimum for one, MDAV for several.
 
     Examples
     --------
-    >>> choose("auto", 1), choose("auto", 2), choose("mst", 1)
+    >>> choose("auto", 1).name, choose("auto", 2).name, choose("mst", 1).name
     ('univariate', 'mdav', 'mst')
     """
-    if name != AUTO:
-        return find(name).name
-    return "univariate" if columns == 1 else "mdav"
+    if method == AUTO:
+        method = "univariate" if columns == 1 else "mdav"
+    return find(method)
 
 
-def check_options(name: str, options: Mapping[str, object]) -> None:
+def check_options(method: str | Callable[..., Any] | Method, options: Mapping[str, object]) -> None:
     """Refuse options that a method does not have; ``"auto"`` has those of all methods it may choose."""
-    if name != AUTO:
-        find(name).read_options(options)
+    if method != AUTO:
+        find(method).read_options(options)
         return
-    known = {option.name for columns in (1, 2) for option in find(choose(AUTO, columns)).options}
+    known = {option.name for columns in (1, 2) for option in choose(AUTO, columns).options}
     for option in options:
         if option not in known:
             raise InputError(f"Method {AUTO!r} has no option {option!r}; name the method that has it.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from shoal.algorithms.own import check_sendable
 from shoal.algorithms.registry import find
 from shoal.blocks.blocking import BLOCK, Blocking, Blocks, Extent, choose_blocking
 from shoal.core.checks import check_k
@@ -40,7 +41,9 @@ def plan_job(asked: Request, source: Source, folder: Path = Path()) -> Job:
     if asked.weights is not None and not isinstance(asked.weights, str):
         raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
     columns = tuple(_choose_columns(source, asked.columns, asked.by, asked.weights))
-    return Job(asked.settled(columns), source, folder, columns)
+    asked = asked.settled(columns)
+    check_sendable(find(asked.method), asked.options)
+    return Job(asked, source, folder, columns)
 
 
 def _choose_columns(source: Source, wanted: Sequence[str] | None, by: Sequence[str], weights: str | None) -> list[str]:
@@ -164,10 +167,10 @@ def read_rule(job: Job) -> Blocking:
     able = find(asked.method).whole_records
     if not able:
         raise InputError(
-            f"Method {asked.method!r} groups every column on its own, which needs the whole table in memory. Take "
+            f"Method {asked.title!r} groups every column on its own, which needs the whole table in memory. Take "
             "engine='memory', or a method that groups whole records."
         )
-    rule = choose_blocking(wish, asked.split, job.k, len(job.columns), 0, method=asked.method, useful=True, able=able)
+    rule = choose_blocking(wish, asked.split, job.k, len(job.columns), 0, method=asked.title, useful=True, able=able)
     if rule is None:
         raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule
@@ -201,6 +204,7 @@ def summarise(
         sizes[: len(bucket.sizes)] += bucket.sizes
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
     notes = ["all numeric columns were masked, as none were named"] if job.asked.columns is None else []
+    notes += job.asked.notes()
     incomplete = sum(part.incomplete for part in staged)
     if incomplete:
         how = "left out (missing='drop')" if job.drop else "masked among those that miss the same columns"

@@ -140,7 +140,7 @@ def mask_files(
                 where = None if labels is None else Path(labels)
                 return _Run(job, workers, room, where, outputs).release(target)
 
-        release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=asked.method, show=progress)
+        release = watch(run, max(1, stored_bytes(paths) // 10_000_000), title=asked.title, show=progress)
     # Memory and processes decide how many records are written at a time, and so the bytes of the file.
     engine = {"engine": "local", "memory": limit, "processes": processes}
     csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}

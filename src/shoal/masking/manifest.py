@@ -253,6 +253,12 @@ def read_manifest(path: Path) -> Recorded:
                 f"{closest(name, PARAMETERS)}"
             )
     _check_keys(path, parameters, "parameters.", PARAMETERS)
+    # The name of a user's function begins with its module.
+    if "." in parameters["method"]:
+        raise InputError(
+            f"Manifest {path} cannot be repeated by shoal alone: its method {parameters['method']!r} is a function of "
+            "the user. Mask the table in Python again, with that function."
+        )
     method = find(parameters["method"])
     for option in method.options:
         if not option.scalar and parameters["options"].get(option.name) is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,7 +53,7 @@ def mask_table(
     k: int,
     *,
     columns: Sequence[Name] | Name | None,
-    method: str,
+    method: str | Callable[..., Any],
     by: Sequence[Name] | Name | None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None,
     missing: Missing,
@@ -124,7 +124,8 @@ def mask_table(
     with watchmaker("encode"):
         names = choose_masked(table, wanted, by_names, weights)
         asked = asked.settled(names)
-        method, chosen, entry = asked.method, asked.options, find(asked.method)
+        entry = find(asked.method)
+        method, chosen = entry.name, asked.options
         check_k(k, table.rows)
         plan = plan_records(table, names, by_names, weights, missing, k)
 
@@ -178,6 +179,7 @@ def mask_table(
     notes = list(plan.notes)
     if wanted is None:
         notes.insert(0, "all numeric columns were masked, as none were named")
+    notes += asked.notes()
     notes += _integer_notes(plan, whole, loss, released_loss(Z, scale.apply(released))[0])
     if not entry.whole_records and len(names) > 1:
         warning = (
