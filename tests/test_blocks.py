@@ -1,15 +1,19 @@
 """Blocks: the tree from counts against a tree of moved records, fusing against all pairs, and every odd table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.algorithms.registry import SEARCH_SECONDS, Method, Option
 from shoal.blocks import blocking
 from shoal.blocks.blocking import Blocking, InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
+from shoal.blocks.running import share_options
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, released_loss, standardise
 
@@ -252,3 +256,15 @@ def test_a_sample_saves_rounds_and_changes_no_block(split, monkeypatch):
     plain, expected = blocks_of(X, 50, 3, split, parts=3)
     np.testing.assert_array_equal(found, expected)
     assert deep.facts["rounds"] < plain.facts["rounds"]
+
+
+def test_time_and_steps_are_shared_whatever_the_options_are_called():
+    options = Option("patience", float, None, ""), Option("moves", int, None, "")
+    entry = Method("any", "", "", "O(n)", "m:f", "variable", options=options, anytime=True)
+    timed = replace(entry, time_option="patience", steps_option="moves")
+    nothing = {"patience": None, "moves": None}
+    assert share_options(timed, nothing, 0.5) == {"patience": SEARCH_SECONDS / 2, "moves": None}
+    assert share_options(timed, {**nothing, "moves": 100}, 0.25) == {"patience": None, "moves": 25}
+    assert share_options(timed, {**nothing, "patience": 8.0}, 0.25, parallel=2) == {"patience": 4.0, "moves": None}
+    # What keeps no time gets none, though it can be stopped at any.
+    assert share_options(entry, {}, 0.5) == {}

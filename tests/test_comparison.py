@@ -12,7 +12,7 @@ import pytest
 import shoal
 from shoal import comparison
 from shoal.algorithms import cost
-from shoal.algorithms.registry import METHODS, Method, Option, find
+from shoal.algorithms.registry import METHODS, Method, Option, SharedWork, find
 from shoal.comparison import Trial, pareto
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
@@ -55,7 +55,7 @@ def test_hand_worked_front():
     trials = pareto([trial(1, 0.3), trial(2, 0.2), trial(2, 0.1), trial(4, 0.05), trial(0.1, 0.01, anonymous=False)])
     marked = {(t.loss, t.linked) for t in trials if t.pareto}
     assert marked == {(1, 0.3), (2, 0.1), (4, 0.05)}
-    found = shoal.comparison.Comparison(trials, {}, 9, ["x"], {})
+    found = comparison.Comparison(trials, {}, 9, ["x"], {})
     # Scaled to the front's range: (0, 1), (1/3, 1/5), (1, 0); the middle one is nearest to (0, 0).
     assert (found.choice.loss, found.choice.linked) == (2, 0.1)
     assert [t.loss for t in found.front] == [1, 2, 4]
@@ -131,37 +131,38 @@ def test_cost_grows_as_measured_within_what_the_registry_says(monkeypatch, metho
 
 
 def test_shared_work_is_done_once(monkeypatch):
-    """A method with a `tree` option gets one tree for all k; one with a `time_limit` gets the limit."""
+    """A method whose work can be shared has it done once for all k; one with a time option gets the limit."""
     built, given = [], []
 
     def spanning_tree(Z):
         built.append(len(Z))
         return "tree"
 
-    def partition(X, k, *, state, tree, time_limit):
-        given.append((k, tree, time_limit))
+    def partition(X, k, *, state, branches, patience):
+        given.append((k, branches, patience))
         return np.arange(len(X)) // k % (len(X) // k)
 
     module = type(sys)("tree_method")
     module.partition, module.spanning_tree = partition, spanning_tree
     monkeypatch.setitem(sys.modules, "shoal.tree_method", module)
-    monkeypatch.setitem(sys.modules, "shoal.algorithms.spanning_tree", module)
-    options = (Option("tree", object, None, ""), Option("time_limit", float, None, ""))
-    entry = Method("branch", "", "", "O(n²)", "shoal.tree_method:partition", "variable", options=options)
+    options = (Option("branches", object, None, ""), Option("patience", float, None, ""))
+    entry = Method(
+        "branch", "", "", "O(n²)", "shoal.tree_method:partition", "variable", options=options, time_option="patience",
+        shared=SharedWork("branches", "shoal.tree_method:spanning_tree"),
+    )  # fmt: skip
     monkeypatch.setitem(METHODS, "branch", entry)
     shoal.compare(np.random.default_rng(0).normal(size=(60, 2)), [3, 5], methods=["branch"], time_limit=7)
     assert built == [60]
     assert given == [(3, "tree", 7.0), (5, "tree", 7.0)]
 
 
-def register(monkeypatch, name, partition, *options):
+def register(monkeypatch, name, partition, *options, **fields):
     """Add a method to the registry."""
     module = type(sys)(name)
     module.partition = partition
     monkeypatch.setitem(sys.modules, f"shoal.{name}", module)
-    monkeypatch.setitem(
-        METHODS, name, Method(name, "", "", "O(n)", f"shoal.{name}:partition", "variable", options=options)
-    )
+    entry = Method(name, "", "", "O(n)", f"shoal.{name}:partition", "variable", options=options, **fields)
+    monkeypatch.setitem(METHODS, name, entry)
 
 
 def in_order(X, k):
@@ -172,12 +173,12 @@ def test_strata_share_a_time_limit(monkeypatch):
     """Four strata that take 6 s each, with 10 s for all: the first, which may compile, counts with its share only."""
     clock, given = [0.0], []
 
-    def partition(X, k, *, state, time_limit):
-        given.append(time_limit)
+    def partition(X, k, *, state, patience):
+        given.append(patience)
         clock[0] += 6.0
         return in_order(X, k)
 
-    register(monkeypatch, "timed", partition, Option("time_limit", float, None, ""))
+    register(monkeypatch, "timed", partition, Option("patience", float, None, ""), time_option="patience")
     table = pl.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) % 7, "by": list("abcd") * 10})
     monkeypatch.setattr("shoal.blocks.running.time.monotonic", lambda: clock[0])
     shoal.compare(table, 3, methods=["timed"], columns=["x", "y"], by="by", time_limit=10)

@@ -232,3 +232,26 @@ def test_every_parameter_of_a_run_can_be_repeated():
     assert set(release.parameters) <= set(PARAMETERS)
     assert set(PARAMETERS) <= keywords
     assert keywords - set(PARAMETERS) == {"data", "output", "labels", "scheduler", "progress"}
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "way"),
+    [
+        ("search", {"time_limit": 0.1}, "Give steps in place of a time"),
+        ("search", {"bound": False}, "Give steps in place of a time"),
+        ("decomposition", {"subsets": 2}, "Give another method"),
+    ],
+)
+def test_what_the_clock_ended_cannot_be_repeated(folder, method, options, way):
+    change(folder, "parameters.method", method)
+    change(folder, "parameters.options", options)
+    refused(folder, f"method {method!r} was limited by time", way)
+
+
+def test_steps_are_repeated_to_the_byte(folder):
+    done = shoal(
+        "mask", folder / "in.csv", "-k", 5, "-c", "sales", "-c", "wages", "-m", "search", "-O", "steps=500",
+        "-o", folder / "out.csv", "--manifest", folder / "run.json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "same bytes" in shoal("mask", "--from-manifest", folder / "run.json").output

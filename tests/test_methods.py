@@ -1,6 +1,16 @@
 """Every method of the registry: against its slow reference, the papers' figures, and what holds for any input."""
 
+import importlib
+import json
+import os
+import pickle
+import re
+import sys
+import threading
+import time
+
 import numpy as np
+import polars as pl
 import pytest
 import slow
 from hypothesis import given, settings
@@ -8,9 +18,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import shoal
-from shoal.algorithms.registry import METHODS, Option
+from shoal.algorithms.registry import METHODS, Option, find
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
+from shoal.demo import firms
+from shoal.masking.manifest import read_manifest, write_manifest
+from shoal.tables.files import write_file
 
 SLOW = {"mdav": slow.mdav, "diameter": slow.diameter, "centroid": slow.centroid}
 RECORDWISE = [name for name, method in METHODS.items() if method.whole_records]
@@ -178,9 +191,245 @@ def test_an_option_may_be_an_array():
 
 def test_registry_is_complete():
     for method in shoal.methods():
+        named = [method.time_option, method.steps_option, method.shared and method.shared.option]
+        assert {name for name in named if name} <= {option.name for option in method.options}
+        assert method.shared is None or callable(method.shared.load())
+        assert method.growth == (2 if "n²" in method.cost else 1)  # the words and the number agree
         assert callable(method.load())
         assert method.summary
         assert method.paper
         assert method.cost.startswith("O(")
         assert all(option.help for option in method.options)
     assert all(name in repr(shoal.methods()) for name in METHODS)
+
+
+def in_order(X, k):
+    """Group the records as they come."""
+    return np.minimum(np.arange(len(X)) // k, len(X) // k - 1)
+
+
+def along(X, k, column=0, *, seed=None):
+    """Group the records along a column."""
+    labels = np.empty(len(X), dtype=np.int32)
+    labels[np.argsort(X[:, column], kind="stable")] = in_order(X, k)
+    return labels
+
+
+def test_a_function_is_a_method():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    seen = []
+
+    def kept(Z, k):
+        seen.append((Z.dtype, Z.flags.c_contiguous, Z.shape, k))
+        labels = -7 * along(Z, k)
+        Z[:] = 0  # its own to spoil
+        return labels.tolist()
+
+    before = X.copy()
+    labels = shoal.partition(np.asfortranarray(X, dtype=np.float64), 5, method=kept)
+    assert np.array_equal(X, before)
+    assert labels.dtype == np.int64
+    assert np.array_equal(labels, canonical_labels(along(X, 5)))
+    assert seen == [(np.float64, True, (50, 2), 5)]
+
+    masker = shoal.Microaggregator(k=5, method=along, options={"column": 1}, standardize=False)
+    assert np.array_equal(masker.fit_predict(X), canonical_labels(along(X, 5, 1)))
+    assert group_sizes(masker.fit(X).labels_).min() >= 5
+    trials = shoal.compare(X, 5, methods=[along, "mdav"]).trials
+    assert {trial.method for trial in trials} == {"test_methods.along", "mdav"}
+    assert shoal.compare(X, 5, methods=along).parameters["methods"] == ["test_methods.along"]
+
+
+def test_a_function_gets_the_options_that_it_has():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    given = []
+
+    def noted(X, k, gamma, *, order=None, seed=None, **rest):
+        given.append((gamma, order, seed, rest))
+        return in_order(X, k)
+
+    shoal.partition(X, 5, noted, gamma=2, seed=3)
+    shoal.partition(X, 5, noted, gamma="much", order=[1])
+    assert given == [(2, None, 3, {}), ("much", [1], None, {})]
+    shoal.partition(X, 5, lambda *both: in_order(*both), seed=3)
+    with pytest.raises(InputError, match=r"noted' has no option 'gama'; its options are gamma, order.* Did you mean"):
+        shoal.partition(X, 5, noted, gama=2)
+    with pytest.raises(InputError, match=r"Option 'gamma' of method '.*noted' must be given"):
+        shoal.mask(X, 5, method=noted)
+    with pytest.raises(InputError, match=r"must be a function of the records and k, f\(X, k\), but '.*<lambda>' has"):
+        shoal.partition(X, 5, lambda X: X)
+    for method in (5, ["mdav"], None):
+        with pytest.raises(InputError, match="'method' must be a function or one of auto, univariate"):
+            shoal.partition(X, 5, method)
+
+
+def fails(X, k):
+    return X[len(X)]
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda *_: None, "must return one label for each of the 20 records, an array of shape (20,), got None"),
+        (lambda X, k: in_order(X, k)[1:], "got a ndarray of shape (19,)"),
+        (lambda X, k: in_order(X, k)[:, None], "got a ndarray of shape (20, 1)"),
+        (lambda *_: [[1], [2, 3]], "must return one label for each of the 20 records, got a list"),
+        (lambda X, k: in_order(X, k) * 1.0, "must return integer labels, got labels of type float64"),
+        (lambda X, k: in_order(X, k) == 0, "must return integer labels, got labels of type bool"),
+        (lambda *_: ["a"] * 20, "must return integer labels, got labels of type <U1"),
+        (lambda *_: [2**70] * 20, "must return integer labels, got labels of type object"),
+        (lambda *_: np.arange(20) // 3, "groups of at least k=4 records, got 7 smaller; the one of label 6 has 2."),
+        (fails, "failed: IndexError: index 20 is out of bounds"),
+    ],
+)
+def test_what_a_function_returns_is_checked(returned, words, tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    table = pl.DataFrame(X, schema=["x", "y"])
+    for run in (
+        lambda: shoal.partition(X, 4, returned),
+        lambda: shoal.mask(table, 4, method=returned, output=tmp_path / "out.csv"),
+        lambda: shoal.Microaggregator(k=4, method=returned).fit(X),
+    ):
+        with pytest.raises(InputError) as caught:
+            run()
+        assert words in str(caught.value)
+        assert f"Method 'test_methods.{returned.__name__}'" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {"by": "region"},
+        {"missing": "group", "columns": ["sales", "research"]},
+        {"weights": "weight"},
+        {"block": 100},
+        {"block": 100, "by": "region", "aggregate": "median", "integers": "round"},
+    ],
+)
+def test_a_function_masks_whatever_the_table(keywords):
+    """The function is MDAV under another name, so the result is known."""
+    table, keywords = firms(400), {"columns": ["sales", "wages"], **keywords}
+    calls = []
+
+    def another(X, k):
+        assert not calls, "called twice at a time"
+        calls.append(len(X))
+        time.sleep(0.001)
+        labels = shoal.partition(X, k, "mdav")
+        calls.clear()
+        return labels
+
+    release = shoal.mask(table, 5, method=another, **keywords)
+    expected = shoal.mask(table, 5, method="mdav", **keywords)
+    assert release.data.equals(expected.data)
+    assert release.loss == expected.loss
+
+
+def test_a_function_is_named_and_cannot_be_repeated(tmp_path):
+    def mdav(X, k, start=SLOW):
+        return in_order(X, k)
+
+    write_file(firms(60), tmp_path / "in.csv")
+    files = {"source": tmp_path / "in.csv", "output": tmp_path / "out.csv"}
+    release = shoal.mask(files["source"], 5, columns=["sales", "wages"], method=mdav, output=files["output"])
+    assert "method            test_methods.mdav\n" in str(release)
+    assert "shoal alone cannot repeat this run" in str(release)
+    write_manifest(release, tmp_path / "run.json", **files)
+    content = json.loads((tmp_path / "run.json").read_text())
+    assert content["parameters"]["method"] == "test_methods.mdav"
+    assert content["parameters"]["options"] == {"start": "given as dict"}
+    assert any("test_methods.mdav is a function of the user" in note for note in content["result"]["notes"])
+    with pytest.raises(InputError, match=r"cannot be repeated by shoal alone: its method 'test_methods.mdav'"):
+        read_manifest(tmp_path / "run.json")
+    page = release.report(tmp_path / "report.html", **files).read_text(encoding="utf-8")
+    assert "test_methods.mdav" in page
+    assert "shoal alone cannot repeat this run" in page
+    assert "shoal mask in.csv" not in page
+
+
+OWN = """
+import numpy as np
+import shoal
+
+
+class Scaled:
+    def __call__(self, X, k, scale=1.0):
+        return shoal.partition(X * scale, k, "mdav")
+
+
+def small(X, k):
+    return [i // 2 for i in range(len(X))]
+
+
+def another(X, k):
+    if len(np.unique(X, axis=0)) < len(X):
+        raise ValueError("called with records that are not the user's")
+    return Scaled()(X, k)
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A module of the user's that worker processes can import too."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / "users_methods.py").write_text(OWN)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+    monkeypatch.delitem(sys.modules, "users_methods", raising=False)
+    return importlib.import_module("users_methods")
+
+
+def test_a_function_in_other_processes(own_module, tmp_path, monkeypatch):
+    firms(400).write_parquet(tmp_path / "in.parquet")
+    where = {"columns": ["sales", "wages"], "block": 100, "output": tmp_path / "out.parquet"}
+
+    def masked(method, **more):
+        return shoal.mask(tmp_path / "in.parquet", 5, method=method, engine="local", processes=1, **where, **more)
+
+    expected = shoal.mask(firms(400), 5, method="mdav", columns=["sales", "wages"], block=100).data
+    release = masked(own_module.another)
+    assert "users_methods.another" in str(release)
+    assert "shoal alone cannot repeat this run" in str(release)
+    assert pl.read_parquet(tmp_path / "out.parquet").equals(expected)
+    masked(own_module.Scaled(), scale=2.0)
+    assert pl.read_parquet(tmp_path / "out.parquet").equals(expected)
+
+    (tmp_path / "out.parquet").unlink()
+    lock = threading.Lock()
+    for method, more, words in (
+        (own_module.small, {}, "'users_methods.small' must return groups of at least k=5 records, got "),
+        (own_module.Scaled(), {"scale": lock}, "Options of method 'users_methods.Scaled' cannot be sent"),
+        (lambda X, k: lock and in_order(X, k), {}, "'test_methods.<lambda>' cannot be sent to other processes"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            masked(method, **more)
+    # A module that is here only: as any function of a script where cloudpickle is not installed.
+    monkeypatch.setattr("shoal.algorithms.own._pickler", lambda: pickle)
+    own_module.another.__module__ = "not_there"
+    monkeypatch.setitem(sys.modules, "not_there", own_module)
+    with pytest.raises(InputError, match=r"'not_there.another' cannot be called in another process: No module named"):
+        masked(own_module.another)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "modules"]
+
+
+def test_a_function_of_a_script_is_sent_if_cloudpickle_is_there():
+    pytest.importorskip("cloudpickle", reason="comes with the extra shoal[dask]")
+    offset = 3
+    entry = find(lambda X, k: in_order(X, k) + offset)
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(entry))))
+    X = np.arange(20.0).reshape(10, 2)
+    assert again.name == entry.name
+    assert again.run(X, 5).labels.tolist() == [0] * 5 + [1] * 5
+
+
+def test_a_function_on_dask(own_module):
+    dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
+    table = firms(400).select("sales", "wages").to_pandas()
+    expected = shoal.mask(table, 5, block=100)
+    release = shoal.mask(dd.from_pandas(table, npartitions=2), 5, method=own_module.another, block=100)
+    assert release.data.compute().equals(expected.data)
+    with pytest.raises(InputError, match=r"'users_methods.small' must return groups of at least k=5 records"):
+        shoal.mask(dd.from_pandas(table, npartitions=2), 5, method=own_module.small, block=100)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shoal.core.version import __version__
+from shoal.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shoal.algorithms.optimize.certificate import verify_bound
@@ -48,7 +48,6 @@ __all__ = [
     "SpanningTree",
     "UnprotectedColumnWarning",
     "VerificationError",
-    "__version__",
     "assess",
     "compare",
     "mask",

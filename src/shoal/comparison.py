@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.algorithms.cost import PROBE, predicted_seconds
-from shoal.algorithms.registry import METHODS, Method, find
+from shoal.algorithms.registry import METHODS, Method, SharedWork, find
 from shoal.assessment.risk import linkage
 from shoal.blocks.running import group_cells
 from shoal.core.checks import check_choice, check_k
@@ -160,7 +160,7 @@ def compare(
     data: Any,
     k: Sequence[int] | int = (3, 5, 10),
     *,
-    methods: Sequence[str] | str = "all",
+    methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = "all",
     columns: Sequence[Name] | Name | None = None,
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
@@ -178,7 +178,7 @@ def compare(
     k
         One or more group sizes to try.
     methods
-        Names listed by `shoal.methods`, or ``"all"``.
+        Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
     columns, by, weights, missing, seed
         As `shoal.mask` takes them.
     time_limit
@@ -206,8 +206,8 @@ def compare(
     check_choice("missing", missing, MISSING)
     if not time_limit > 0:
         raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
-    wanted = list(METHODS) if methods == "all" else as_names(methods)
-    entries = [find(name) for name in wanted]
+    wanted = METHODS if methods == "all" else [methods] if isinstance(methods, str) or callable(methods) else methods
+    entries = [find(method) for method in wanted]
     by_names = as_names(by)
     opened = open_data(data, numbers=as_names(columns))
     for size in sizes:
@@ -221,12 +221,12 @@ def compare(
 
     def work(state: State) -> list[Trial]:
         trials: list[Trial] = []
-        shared: dict[str, list[Mapping[str, Any]]] = {}
+        shared: dict[SharedWork, list[Mapping[str, Any]]] = {}
         for done, (entry, size) in enumerate(product(chosen, sizes), start=1):
             if state[STOP]:
                 break
             options, given = _options(entry, time_limit), _shared_work(entry, Z, cells, shared)
-            keeps = "time_limit" in options
+            keeps = entry.time_option is not None
             start = time.perf_counter()
             with within(state, None if keeps else time_limit, len(Z)) as limited:
                 labels = group_cells(Z, cells, entry, size, options, seed, limited, given).labels
@@ -249,7 +249,7 @@ def compare(
         columns=names,
         parameters={
             "k": [int(size) for size in sizes],
-            "methods": wanted,
+            "methods": [entry.name for entry in entries],
             "columns": names,
             "by": by_names,
             "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",
@@ -344,12 +344,11 @@ def _affordable(
             left_out[entry.name] = f"it groups one column, the table has {Z.shape[1]}"
             continue
         options = entry.read_options({})
-        keeps = "time_limit" in options
-        if keeps:
+        if entry.time_option is not None:
             # It keeps the limit but for what it does in any case, which is nothing to speak of on small tables.
-            options["time_limit"] = 0.0
+            options[entry.time_option] = 0.0
         seconds = 0.0
-        if blocks and not (keeps and (entry.anytime or max(map(len, blocks)) <= PROBE)):
+        if blocks and not (entry.time_option is not None and (entry.anytime or max(map(len, blocks)) <= PROBE)):
             seconds = predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
         if seconds > time_limit:
             left_out[entry.name] = (
@@ -362,21 +361,20 @@ def _affordable(
 
 def _options(entry: Method, time_limit: float) -> dict[str, Any]:
     """Return the method's options, with a time limit where it has one."""
-    limited = any(option.name == "time_limit" for option in entry.options)
-    return entry.read_options({"time_limit": time_limit} if limited else {})
+    return entry.read_options({} if entry.time_option is None else {entry.time_option: time_limit})
 
 
 def _shared_work(
-    entry: Method, Z: Floats, cells: list[tuple[Ints, Ints]], done: dict[str, list[Mapping[str, Any]]]
+    entry: Method, Z: Floats, cells: list[tuple[Ints, Ints]], done: dict[SharedWork, list[Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
     """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
-    if not any(option.name == "tree" for option in entry.options):
+    shared = entry.shared
+    if shared is None:
         return []
-    if "tree" not in done:
-        from shoal.algorithms.spanning_tree import spanning_tree
-
-        done["tree"] = [
-            {"tree": spanning_tree(np.ascontiguousarray(Z[np.ix_(rows, present)]))} if len(present) else {}
+    if shared not in done:
+        work = shared.load()
+        done[shared] = [
+            {shared.option: work(np.ascontiguousarray(Z[np.ix_(rows, present)]))} if len(present) else {}
             for rows, present in cells
         ]
-    return done["tree"]
+    return done[shared]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +26,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     k
         The least number of records in a group.
     method
-        A name listed by `shoal.methods`; it must group whole records.
+        A name listed by `shoal.methods`, or a function ``f(X, k)`` as `shoal.partition` takes it; it must group whole
+        records.
     standardize
         Compare records on columns of mean 0 and variance 1.
     options
@@ -65,7 +67,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(
         self,
         k: int = 3,
-        method: str = "auto",
+        method: str | Callable[..., Any] = "auto",
         *,
         standardize: bool = True,
         options: dict[str, Any] | None = None,
@@ -87,11 +89,11 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y
             Not used.
         """
-        from shoal.algorithms.registry import choose, find
+        from shoal.algorithms.registry import choose
         from shoal.core.errors import InputError
 
         records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        if not find(choose(self.method, records.shape[1])).whole_records:
+        if not choose(self.method, records.shape[1]).whole_records:
             raise InputError(
                 f"Parameter 'method' must group whole records, got {self.method!r}; use shoal.mask for it."
             )

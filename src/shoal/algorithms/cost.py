@@ -14,23 +14,11 @@ import numpy as np
 from shoal.algorithms.registry import Method
 from shoal.core.types import Floats
 
-__all__ = ["PROBE", "exponent", "predicted_seconds"]
+__all__ = ["PROBE", "predicted_seconds"]
 
 # Blocks of up to so many records are not worth an estimate.
 PROBE = 4000
 WARM_UP = 200
-
-
-def exponent(method: Method) -> int:
-    """Return the power of n in the cost that the registry states; a logarithm counts as nothing.
-
-    Examples
-    --------
-    >>> from shoal.algorithms.registry import find
-    >>> exponent(find("mdav")), exponent(find("univariate"))
-    (2, 1)
-    """
-    return next((power for sign, power in (("n³", 3), ("n²", 2)) if sign in method.cost), 1)
 
 
 def predicted_seconds(
@@ -68,5 +56,5 @@ def predicted_seconds(
         start = time.perf_counter()
         method.run(sample, k, options, seed=seed)
         seconds.append(max(time.perf_counter() - start, 1e-9))
-    growth = np.clip(np.log2(seconds[1] / seconds[0]), 1, exponent(method))
+    growth = np.clip(np.log2(seconds[1] / seconds[0]), 1, method.growth)
     return float(seconds[1] * sum((len(block) / PROBE) ** growth for block in blocks))

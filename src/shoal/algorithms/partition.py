@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms.registry import Outcome, choose, find
+from shoal.algorithms.registry import Outcome, choose
 from shoal.core.checks import as_records, check_k
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
@@ -22,7 +24,7 @@ GREAT = 400  # powers of two
 def partition(
     X: ArrayLike,
     k: int,
-    method: str = "auto",
+    method: str | Callable[..., Any] = "auto",
     *,
     seed: int | None = None,
     progress: bool = False,
@@ -39,7 +41,9 @@ def partition(
     k
         The least number of records in a group.
     method
-        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several.
+        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several. Or a
+        function ``f(X, k)`` that returns the group of each record, an integer; it is called with the options that it
+        has as parameters, and what it returns is checked.
     seed
         Decides the result of a random method.
     progress
@@ -64,7 +68,7 @@ def partition(
 def find_groups(
     X: ArrayLike,
     k: int,
-    method: str = "auto",
+    method: str | Callable[..., Any] = "auto",
     *,
     seed: int | None = None,
     progress: bool = False,
@@ -72,13 +76,12 @@ def find_groups(
 ) -> Outcome:
     """Do what `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
     array = as_records(X)
-    method = choose(method, array.shape[1])
-    entry = find(method)
+    entry = choose(method, array.shape[1])
     chosen = entry.read_options(options)
     k = check_k(k, len(array))
     if entry.univariate and array.shape[1] != 1:
         raise InputError(
-            f"Method {method!r} groups one column, got {array.shape[1]}. "
+            f"Method {entry.name!r} groups one column, got {array.shape[1]}. "
             "Take 'individual-ranking' for each column on its own, or a multivariate method."
         )
     # Squares of very large numbers are not finite; the same groups are found for all of them times a power of two.
@@ -89,7 +92,7 @@ def find_groups(
     outcome = watch(
         lambda state: entry.run(array, k, chosen, seed=seed, state=state),
         len(array),
-        title=method,
+        title=entry.name,
         show=progress,
     )
     if great:

@@ -4,13 +4,17 @@ A method is a function ``f(X, k, *, state, **options)`` in a file of its own: re
 C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and
 returns early when asked to (`shoal.core.progress`). Modules are imported on first use, so that looking at the list
 costs nothing.
+
+A user's own function is a method too, though it is on no list: `find` makes an entry of it (`shoal.algorithms.own`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from importlib import import_module
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Literal
 
 from shoal.core.errors import InputError, closest
@@ -22,11 +26,14 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTO",
     "METHODS",
+    "REQUIRED",
     "SEARCH_SECONDS",
+    "Growth",
     "Listing",
     "Method",
     "Option",
     "Outcome",
+    "SharedWork",
     "check_options",
     "choose",
     "find",
@@ -34,9 +41,17 @@ __all__ = [
 ]
 
 AUTO = "auto"  # the method is chosen by the number of columns
-
+REQUIRED = Parameter.empty  # the default of an option that must be given
 
 SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
+
+
+class Growth(IntEnum):
+    """The power of n in the time of a method, in the worst case; a logarithm counts as nothing."""
+
+    LINEAR = 1
+    QUADRATIC = 2
+    CUBIC = 3
 
 
 @dataclass(frozen=True)
@@ -63,6 +78,8 @@ class Option:
         >>> Option("gamma", float, None, "gain factor", minimum=0).read("0.2", "v-mdav")
         0.2
         """
+        if value is REQUIRED:
+            raise InputError(f"Option {self.name!r} of method {method!r} must be given: it has no default.")
         if value is None or value is self.default:
             return value
         if self.scalar:
@@ -114,6 +131,26 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class SharedWork:
+    """Work on the records that does not depend on k, so that several runs can share it.
+
+    Parameters
+    ----------
+    option
+        The option that takes the result.
+    function
+        What does the work, given the records: ``"module:function"`` as in `Method`.
+    """
+
+    option: str
+    function: str
+
+    def load(self) -> Callable[..., Any]:
+        """Import the function that does the work."""
+        return _load(self.function)
+
+
+@dataclass(frozen=True)
 class Method:
     """An entry of the registry.
 
@@ -124,7 +161,7 @@ class Method:
     summary, paper, cost
         One line each: what it does, where it comes from, what it costs in n, d and k.
     function
-        ``"module:function"`` below `shoal.algorithms` (or a full dotted path).
+        ``"module:function"`` below `shoal.algorithms` (or a full dotted path), or a user's function itself.
     univariate
         Whether it groups one column only.
     sizes
@@ -139,13 +176,20 @@ class Method:
         Whether its groups are of whole records; if not, masking is not k-anonymous.
     anytime
         Whether it publishes what it has reached and has a result at any time: Ctrl-C ends it with the best so far.
+    growth
+        How its time grows with n.
+    time_option, steps_option
+        The options that say how many seconds a run may take, and how many steps. A method with a time option looks at
+        the clock, and its result depends on the machine, unless it is given steps.
+    shared
+        The work that runs with other k can share.
     """
 
     name: str
     summary: str
     paper: str
     cost: str
-    function: str
+    function: str | Callable[..., Any]
     sizes: Literal["fixed", "variable"]
     univariate: bool = False
     below_2k: bool = True
@@ -153,13 +197,43 @@ class Method:
     random: bool = False
     whole_records: bool = True
     anytime: bool = False
+    growth: Growth = Growth.QUADRATIC
+    time_option: str | None = None
+    steps_option: str | None = None
+    shared: SharedWork | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a user's function."""
+        return callable(self.function)
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
-        module, _, name = self.function.partition(":")
-        path = module if "." in module else f"shoal.algorithms.{module}"
-        function: Callable[..., Any] = getattr(import_module(path), name)
-        return function
+        return self.function if callable(self.function) else _load(self.function)
+
+    def seconds(self, options: Mapping[str, Any]) -> float | None:
+        """Return the seconds that a run may take, or None if they are not limited or not this method's to keep."""
+        if self.time_option is None:
+            return None
+        given: float | None = options.get(self.time_option)
+        if given is None and self.anytime and self.steps(options) is None:
+            return SEARCH_SECONDS
+        return given
+
+    def steps(self, options: Mapping[str, Any]) -> int | None:
+        """Return the steps that a run may take, or None if they are not limited."""
+        return None if self.steps_option is None else options.get(self.steps_option)
+
+    def repeatable(self, options: Mapping[str, Any]) -> bool:
+        """Say whether shoal can repeat a run with these options (and the same seed) to the byte on any machine.
+
+        Examples
+        --------
+        >>> search = find("search")
+        >>> search.repeatable({"time_limit": 60.0, "steps": None}), search.repeatable({"steps": 1000})
+        (False, True)
+        """
+        return not self.own and (self.time_option is None or self.steps(options) is not None)
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
         """Check the given options and add the defaults of the others."""
@@ -187,6 +261,15 @@ class Method:
         return result if isinstance(result, Outcome) else Outcome(result)
 
 
+def _load(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(
+        import_module(module if "." in module else f"shoal.algorithms.{module}"), name
+    )
+    return function
+
+
+_TREE = SharedWork("tree", "spanning_tree:spanning_tree")
 _TREE_OPTIONS = (
     Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
     Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
@@ -198,6 +281,7 @@ _ENTRIES = (
         summary="the optimum for one column: shortest path over the sorted values",
         paper="Hansen and Mukherjee 2003",
         cost="O(n log n)",
+        growth=Growth.LINEAR,
         function="univariate:univariate",
         sizes="variable",
         univariate=True,
@@ -207,6 +291,7 @@ _ENTRIES = (
         summary="one column: k neighbours in sorted order, the remainder in the middle group",
         paper="Defays and Nanopoulos 1993",
         cost="O(n log n)",
+        growth=Growth.LINEAR,
         function="fixed:fixed",
         sizes="fixed",
         univariate=True,
@@ -216,6 +301,7 @@ _ENTRIES = (
         summary="each column on its own; NOT k-anonymous for whole records",
         paper="Defays and Nanopoulos 1993",
         cost="O(d n log n)",
+        growth=Growth.LINEAR,
         function="individual_ranking:individual_ranking",
         sizes="variable",
         options=(Option("ranking", str, "univariate", "how a column is grouped", choices=("univariate", "fixed")),),
@@ -273,6 +359,7 @@ _ENTRIES = (
         sizes="variable",
         below_2k=False,
         options=_TREE_OPTIONS,
+        shared=_TREE,
     ),
     Method(
         name="mst-d",
@@ -282,6 +369,7 @@ _ENTRIES = (
         function="mst:mst_d",
         sizes="variable",
         options=_TREE_OPTIONS,
+        shared=_TREE,
     ),
     Method(
         name="mst-c",
@@ -291,12 +379,14 @@ _ENTRIES = (
         function="mst:mst_c",
         sizes="variable",
         options=_TREE_OPTIONS,
+        shared=_TREE,
     ),
     Method(
         name="projection",
         summary="order along an axis, then the optimum for that order",
         paper="Hansen and Mukherjee 2003",
         cost="O(n log n + k n d) an axis",
+        growth=Growth.LINEAR,
         function="projection:projection",
         sizes="variable",
         options=(
@@ -366,6 +456,7 @@ _ENTRIES = (
             Option("subset_limit", float, 60.0, "seconds for each subset", minimum=0.0),
             Option("time_limit", float, None, "seconds for the whole run; not limited if not given", minimum=0.0),
         ),
+        time_option="time_limit",
     ),
     Method(
         name="search",
@@ -382,46 +473,55 @@ _ENTRIES = (
         ),
         random=True,
         anytime=True,
+        time_option="time_limit",
+        steps_option="steps",
     ),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
 
 
-def find(name: str) -> Method:
-    """Return the method of that name, or say which ones there are.
+def find(method: str | Callable[..., Any] | Method) -> Method:
+    """Return the method of that name, or that a user's function is; or say which ones there are.
 
     Examples
     --------
     >>> find("mdav").sizes
     'fixed'
     """
-    if name not in METHODS:
+    if isinstance(method, Method):
+        return method
+    if callable(method):
+        from shoal.algorithms.own import own_method
+
+        return own_method(method)
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(
-            f"Parameter 'method' must be one of {', '.join([AUTO, *METHODS])}, got {name!r}.{closest(name, METHODS)}"
+            f"Parameter 'method' must be a function or one of {', '.join([AUTO, *METHODS])}, got {method!r}."
+            f"{closest(method, METHODS)}"
         )
-    return METHODS[name]
+    return METHODS[method]
 
 
-def choose(name: str, columns: int) -> str:
-    """Return the method that masks so many columns if none was named: the optimum for one, MDAV for several.
+def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
+    """Return the method that masks so many columns; if none was named, the optimum for one, MDAV for several.
 
     Examples
     --------
-    >>> choose("auto", 1), choose("auto", 2), choose("mst", 1)
+    >>> choose("auto", 1).name, choose("auto", 2).name, choose("mst", 1).name
     ('univariate', 'mdav', 'mst')
     """
-    if name != AUTO:
-        return find(name).name
-    return "univariate" if columns == 1 else "mdav"
+    if method == AUTO:
+        method = "univariate" if columns == 1 else "mdav"
+    return find(method)
 
 
-def check_options(name: str, options: Mapping[str, object]) -> None:
+def check_options(method: str | Callable[..., Any] | Method, options: Mapping[str, object]) -> None:
     """Refuse options that a method does not have; ``"auto"`` has those of all methods it may choose."""
-    if name != AUTO:
-        find(name).read_options(options)
+    if method != AUTO:
+        find(method).read_options(options)
         return
-    known = {option.name for columns in (1, 2) for option in find(choose(AUTO, columns)).options}
+    known = {option.name for columns in (1, 2) for option in choose(AUTO, columns).options}
     for option in options:
         if option not in known:
             raise InputError(f"Method {AUTO!r} has no option {option!r}; name the method that has it.")

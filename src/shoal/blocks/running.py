@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import SEARCH_SECONDS, Method, Outcome
+from shoal.algorithms.registry import Method, Outcome
 from shoal.core.measures import canonical_labels
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -39,14 +39,11 @@ def share_options(entry: Method, options: Mapping[str, Any], share: float, paral
     >>> share_options(find("search"), {"time_limit": 60.0, "steps": None}, 0.5)
     {'time_limit': 30.0, 'steps': None}
     """
-    seconds, steps = options.get("time_limit"), options.get("steps")
-    if entry.anytime and seconds is None and steps is None:
-        seconds = SEARCH_SECONDS
-    shared = dict(options)
-    if seconds is not None:
-        shared["time_limit"] = seconds * share * parallel
-    if steps is not None:
-        shared["steps"] = max(1, int(steps * share))
+    shared, seconds, steps = dict(options), entry.seconds(options), entry.steps(options)
+    if entry.time_option is not None and seconds is not None:
+        shared[entry.time_option] = seconds * share * parallel
+    if entry.steps_option is not None and steps is not None:
+        shared[entry.steps_option] = max(1, int(steps * share))
     return shared
 
 
@@ -133,7 +130,7 @@ def group_cells(
     labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
     outcomes: list[Outcome] = []
     offset = 0
-    seconds, records_left = share_options(entry, options, 1.0).get("time_limit"), len(Z)
+    limit, seconds, records_left = entry.time_option, entry.seconds(options), len(Z)
     for (rows, present), given in zip(cells, shared or repeat({}), strict=False):
         if not len(present):
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
@@ -141,14 +138,14 @@ def group_cells(
             records = np.ascontiguousarray(Z[np.ix_(rows, present)])
             allowed = share_options(entry, options, len(rows) / len(Z))
             began = time.monotonic()
-            if seconds is not None:
+            if limit is not None and seconds is not None:
                 # Of what earlier cells have left, which may be less or more than their shares.
-                allowed["time_limit"] = max(seconds, 0.0) * len(rows) / records_left
+                allowed[limit] = max(seconds, 0.0) * len(rows) / records_left
             outcome = entry.run(records, k, {**allowed, **given}, seed=seed, state=state)
-            if seconds is not None:
+            if limit is not None and seconds is not None:
                 taken = time.monotonic() - began
                 # The first run may have had to compile its kernels, which is no part of the time.
-                seconds -= taken if outcomes else min(taken, allowed["time_limit"])
+                seconds -= taken if outcomes else min(taken, allowed[limit])
         records_left -= len(rows)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset

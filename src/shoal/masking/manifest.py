@@ -170,15 +170,17 @@ class Recorded:
     def parameters(self, *, engine: str | None = None, scheduler: str | None = None) -> dict[str, Any]:
         """Return the keywords of `shoal.mask`; the engine may be another, the scheduler is never a recorded one."""
         recorded = dict(self.content["parameters"])
-        method, options = recorded["method"], recorded.pop("options")
+        options = recorded.pop("options")
         if recorded["weights"] == "given as a vector":
             raise InputError(
                 f"Manifest {self.path} cannot be repeated: the weights were a vector that is not in a file."
             )
-        if options.get("steps", 0) is None or method == "decomposition":
+        entry = find(recorded["method"])
+        if not entry.repeatable(options):
+            way = "another method" if entry.steps_option is None else f"{entry.steps_option} in place of a time"
             raise InputError(
-                f"Manifest {self.path} cannot be repeated to the byte: method {method!r} was limited by time, and how "
-                "far it comes depends on the machine. Give steps in place of a time to make a run repeatable."
+                f"Manifest {self.path} cannot be repeated to the byte: method {entry.name!r} was limited by time, and "
+                f"how far it comes depends on the machine. Give {way} to make a run repeatable."
             )
         if engine is not None and engine != recorded.get("engine"):
             recorded = {name: value for name, value in recorded.items() if name not in ("memory", "processes")}
@@ -251,6 +253,12 @@ def read_manifest(path: Path) -> Recorded:
                 f"{closest(name, PARAMETERS)}"
             )
     _check_keys(path, parameters, "parameters.", PARAMETERS)
+    # The name of a user's function begins with its module.
+    if "." in parameters["method"]:
+        raise InputError(
+            f"Manifest {path} cannot be repeated by shoal alone: its method {parameters['method']!r} is a function of "
+            "the user. Mask the table in Python again, with that function."
+        )
     method = find(parameters["method"])
     for option in method.options:
         if not option.scalar and parameters["options"].get(option.name) is not None:

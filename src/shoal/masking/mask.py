@@ -7,7 +7,7 @@ started first. Nothing else is imported here before.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shoal.engines.workers import hatch
@@ -27,7 +27,7 @@ def mask(
     k: int,
     *,
     columns: Sequence[Name] | Name | None = None,
-    method: str = "auto",
+    method: str | Callable[..., Any] = "auto",
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
@@ -60,7 +60,8 @@ def mask(
     columns
         The columns to mask; all numeric ones but those in `by` and `weights` if not given.
     method
-        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several.
+        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several. Or a
+        function ``f(X, k)`` that returns the group of each record, as `shoal.partition` takes it.
     by
         Columns that split the table into strata: groups never cross them.
     weights

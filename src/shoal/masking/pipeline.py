@@ -231,7 +231,7 @@ def _summarise(
 
 
 def _notes(request: MaskRequest, plan: Plan, rounding: float) -> tuple[str, ...]:
-    notes = list(plan.notes)
+    notes = [*plan.notes, *request.notes()]
     if plan.whole_columns:
         listed = ", ".join(map(str, plan.whole_columns))
         notes.append(

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
+from shoal.algorithms.own import check_sendable
 from shoal.blocks.blocking import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import check_k
 from shoal.core.errors import InputError
@@ -189,6 +190,7 @@ def check_engine(request: MaskRequest, records: Records) -> None:
             f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. "
             "Take engine='memory', or a method that groups whole records."
         )
+    check_sendable(request.entry, request.options)
     if request.weights is not None and not isinstance(request.weights, str):
         raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
 

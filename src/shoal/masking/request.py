@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,9 +47,10 @@ class MaskRequest:
     columns: Sequence[Name] | Name | None = _ask(
         None, "The columns to mask; all numeric ones but those in `by` and `weights` if not given.", "-c", "--column"
     )
-    method: str = _ask(
+    method: str | Callable[..., Any] | Method = _ask(
         AUTO,
-        "A name listed by `shoal.methods`; ``auto`` takes the optimum for one column and MDAV for several.",
+        """A name listed by `shoal.methods`, or a function ``f(X, k)`` that returns the group of each record;
+        ``auto`` takes the optimum for one column and MDAV for several.""",
         "-m",
         "--method",
     )
@@ -195,18 +196,38 @@ class MaskRequest:
 
     def settled(self, columns: Sequence[Name]) -> MaskRequest:
         """Return the request with the method that masks these columns, and all its options."""
-        entry = find(choose(self.method, len(columns)))
+        entry = choose(self.method, len(columns))
         if entry.univariate and len(columns) != 1:
             raise InputError(
                 f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
                 "column, or take 'individual-ranking' (each column on its own) or a multivariate method."
             )
-        return replace(self, method=entry.name, options=entry.read_options(self.options))
+        return replace(self, method=entry, options=entry.read_options(self.options))
 
     @cached_property
     def entry(self) -> Method:
         """The method, once the request is settled."""
         return find(self.method)
+
+    @property
+    def title(self) -> str:
+        """The name of the method."""
+        return AUTO if self.method == AUTO else find(self.method).name
+
+    @property
+    def own(self) -> bool:
+        """Whether the method is a user's function."""
+        return self.method != AUTO and find(self.method).own
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the release must know about the request."""
+        told = f"method {self.title} is a function of the user: shoal alone cannot repeat this run"
+        return [told] if self.own else []
+
+    def _plain(self, value: object) -> object:
+        """Return an option as a release tells it; that of a user's function may be anything, the data included."""
+        plain = not self.own or isinstance(value, (str, int, float, NoneType))
+        return value if plain else f"given as {type(value).__name__}"
 
     @property
     def whole(self) -> bool:
@@ -226,7 +247,7 @@ class MaskRequest:
             "k": int(self.k),
             "columns": list(columns),
             "method": self.entry.name,
-            "options": dict(self.options),
+            "options": {name: self._plain(value) for name, value in self.options.items()},
             "by": as_names(self.by),
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
             "block": None if self.block is None else int(self.block),

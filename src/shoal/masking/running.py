@@ -55,4 +55,4 @@ def _mask_files(data: Any, request: MaskRequest, nursery: Nursery | None) -> Rel
             return mask_records(records, request)
 
     steps = max(1, stored_bytes(paths) // 10_000_000)
-    return watch(run, steps, title=request.method, show=request.progress)
+    return watch(run, steps, title=request.title, show=request.progress)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import find
+from shoal.algorithms.registry import METHODS
 from shoal.assessment.assess import Assessment, assess_arrays
 from shoal.assessment.risk import LINKED_RECORDS
 from shoal.comparison import Comparison, Trial, pareto, run_trial
@@ -221,9 +221,9 @@ def comparison_page(comparison: Comparison) -> Page:
 
 def _neighbours(release: Release, strata: Ints, found: Assessment) -> tuple[Trial, ...]:
     """Return the release as a trial, and the same method at other k if that takes no time."""
-    entry, plan = find(release.parameters["method"]), release._origin  # noqa: SLF001
+    entry, plan = METHODS.get(release.parameters["method"]), release._origin  # noqa: SLF001
     own = Trial(
-        method=entry.name,
+        method=release.parameters["method"],
         k=release.k,
         loss=release.loss,
         linked=found.risk.linkage.share,
@@ -232,7 +232,8 @@ def _neighbours(release: Release, strata: Ints, found: Assessment) -> tuple[Tria
         seconds=release.timings["partition"],
         anonymous=release.labels.ndim == 1,
     )
-    if len(plan.X) > LINKED_RECORDS or own.seconds > MAP_SECONDS:
+    # A user's function is not called behind the user's back.
+    if entry is None or len(plan.X) > LINKED_RECORDS or own.seconds > MAP_SECONDS:
         return pareto([own])
     smallest = min(len(rows) for rows, _ in plan.cells)
     others = sorted({2, 3, 5, 10, 15, 2 * release.k} - {release.k})
@@ -342,9 +343,11 @@ def _details(release: Release, source: Any, output: Any) -> Section:
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
-    if source is not None and output is not None and release.parameters["weights"] != "given as a vector":
+    # What no command can hold: weights without a column, a function.
+    told = release.parameters["weights"] != "given as a vector" and release.parameters["method"] in METHODS
+    if told and source is not None and output is not None:
         commands.append(("On the command line", _command(release.parameters, Path(source).name, Path(output).name)))
-    if release.parameters["weights"] != "given as a vector":
+    if told:
         commands.append(("In Python", _call(release.parameters, Path(source).name if source is not None else None)))
     return sections.details([("Parameters, versions and results", _compact(as_json(manifest)))], commands)
 
