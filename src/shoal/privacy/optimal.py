@@ -3,7 +3,7 @@
 Algorithm 3 of J. Soria-Comas and J. Domingo-Ferrer, Differentially private data publishing via optimal univariate
 microaggregation and record perturbation (2018): node j of a graph stands for the j smallest values; the arc (i, j)
 is the group of the values i+1 … j, as long as its SSE plus its share of the noise, size × variance. Groups have no
-largest size, so there are n²/2 arcs and the paper's way costs Θ(n²).
+largest size, so there are n²/2 arcs and the paper's algorithm costs Θ(n²).
 
 Both parts of an arc satisfy the quadrangle inequality (the noise when size × variance is convex in the size, as
 2(Δ/ε)²/size is). So once a later predecessor is better for some node it stays better for all nodes after it, and a
