@@ -3,10 +3,10 @@
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2, after Domingo-Ferrer and Mateo-Sanz (2002).
 
-The paper finds the diameter anew each time (cubic), or keeps an n×n matrix. Here each record keeps an upper bound on
-the distance to the farthest record left, and a heap keeps the largest bound on top. Bounds only fall as records leave,
-so once the top one is exact it is the diameter: a few farthest-record queries for each group instead of n.
-O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
+The paper finds the diameter from scratch each time (cubic), or keeps an n×n matrix. Here each record keeps an upper
+bound on the distance to the farthest record left, and a heap keeps the largest bound on top. Bounds only fall as
+records leave, so once the top one is exact it is the diameter: a few farthest-record queries for each group instead of
+n. O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A. Solanas and A. Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group size, COMPSTAT
 2006. A record joins the group when its distance to the group (to the nearest member) is less than γ times its
-distance to the nearest other record without a group. The centroid is that of the whole table: so computed, the
-figures of Castro, Gentile and Spagnolo-Arrizabalaga (2022) come out to the digit. About k+3 queries for each
+distance to the nearest other record without a group. The centroid is that of the whole table, which reproduces the
+figures of Castro, Gentile and Spagnolo-Arrizabalaga (2022) to the digit. About k+3 queries for each
 group and γ: O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 

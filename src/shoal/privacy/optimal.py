@@ -37,7 +37,7 @@ SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
 # Rounding errors of a comparison in float64, in units of its largest terms: eight operations, doubled.
 TRUST = 16 * 2.0**-53
 # Steps of Newton's method before halving takes over.
-TURNS = 4
+NEWTON_STEPS = 4
 
 
 def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: int = 1) -> Ints:
@@ -247,7 +247,7 @@ def _first_better(table: Floats, noise: Floats, late: int, early: int, after: in
             low = j
         turn += 1
         slope = gain - before
-        if turn < TURNS and slope > 0.0:
+        if turn < NEWTON_STEPS and slope > 0.0:
             stride = min(max(gain / slope, float(-n)), float(n))
             j = min(max(j - int(np.floor(stride)), low + 1), high, n)
         else:

@@ -1,4 +1,4 @@
-"""What publishing and exploring have in common: read the table, choose columns, check, clip.
+"""The steps that publishing and exploring share: read the table, choose columns, check, clip.
 
 Messages here name columns and record numbers, never a value of a published column.
 """
