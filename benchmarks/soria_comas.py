@@ -30,7 +30,7 @@ from shoal.privacy.domains import Bounds
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import noisy_means
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
-from shoal.privacy.ways import find_way
+from shoal.privacy.publication_methods import find_publication_method
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
@@ -71,10 +71,10 @@ class Case:
 
     def groups(self, method: str, how: str, epsilon: float, k: int) -> tuple[list[Grouping], Floats]:
         """Return the groups of a method and each column's share of the budget."""
-        way, d = find_way(method), self.X.shape[1]
-        sets = [list(range(d))] if way.joint else [[j] for j in range(d)]
+        entry, d = find_publication_method(method), self.X.shape[1]
+        sets = [list(range(d))] if entry.joint else [[j] for j in range(d)]
         shares = split_budget(epsilon, how, list(range(d)), self.bounds.width, sets)  # type: ignore[arg-type]
-        return group_columns(way, self.X, self.bounds, shares, sets, k), shares
+        return group_columns(entry, self.X, self.bounds, shares, sets, k), shares
 
     def expected(self, groupings: list[Grouping], shares: Floats) -> float:
         """Return the expected SSE before truncation."""

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from shoal.core.types import Floats, Ints
-from shoal.kernels.pool import block_distances
+from shoal.kernels.distances import squared_distances
 
 BLOCK = 256
 ORDER = {"nnan", "nsz", "reassoc"}
@@ -54,7 +54,7 @@ def scan(columns: Floats, ids: Ints, left: int, point: Floats, near: Floats, nea
     block = np.empty(BLOCK)
     for start in range(0, left, BLOCK):
         size = min(BLOCK, left - start)
-        block_distances(columns, start, size, point, block)
+        squared_distances(columns, start, size, point, block)
         if greatest(block[:size]) >= reach:
             for i in range(size):
                 if block[i] > reach or (block[i] == reach and ids[start + i] < farthest):

@@ -13,7 +13,7 @@ import shoal
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
 from shoal.algorithms.optimize.dual_ascent import ascend, first_duals
-from shoal.algorithms.optimize.interior_point import centre
+from shoal.algorithms.optimize.interior_point import central_point
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Interior, Simplex
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
@@ -193,9 +193,12 @@ def test_interior_point_and_simplex_agree_with_a_linear_programme_of_scipy(seed)
 
 def test_interior_point_stops_when_told_or_without_a_solution():
     start, row, ones = np.array([0, 1, 2]), np.array([0, 1]), np.ones(2)
-    assert centre(start, row, ones, ones, np.ones(2), tolerance=1e-9, over=lambda: True) is None
+    assert central_point(start, row, ones, ones, np.ones(2), tolerance=1e-9, over=lambda: True) is None
     # No column covers the second row.
-    assert centre(np.array([0, 1]), np.array([0]), ones[:1], ones[:1], ones, tolerance=1e-9, over=lambda: False) is None
+    assert (
+        central_point(np.array([0, 1]), np.array([0]), ones[:1], ones[:1], ones, tolerance=1e-9, over=lambda: False)
+        is None
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))

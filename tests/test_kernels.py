@@ -69,7 +69,7 @@ def test_an_upgrade_runs_the_new_kernels(tmp_path):
     squares, absolute = "            out[i] += delta * delta\n", "            out[i] += abs(delta)\n"
     use = "import shoal; print(*shoal.spanning_tree([[0.0, 0.0], [3.0, 4.0]], 'prim').lengths)"
     old = build_wheel(tmp_path / "old")
-    new = build_wheel(tmp_path / "new", [("algorithms/_pool.py", squares, absolute)])
+    new = build_wheel(tmp_path / "new", [("kernels/distances.py", squares, absolute)])
     package = install(old, tmp_path / "site")
     assert run(use, package) == "5.0"
     assert install(new, tmp_path / "site") == package

@@ -6,10 +6,15 @@ import pytest
 import slow
 
 import shoal
-from shoal.algorithms import _foresight, _pool, _scan
 from shoal.algorithms import mdav as mdav_module
 from shoal.core.measures import canonical_labels
 from shoal.core.progress import fresh_state
+from shoal.kernels import prediction
+from shoal.kernels.pool import BUILT, HALVINGS, LEAF, LEVELS, pool_centroid
+from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_queries import pool_farthest, pool_farthest_from_centroid, pool_nearest
+from shoal.kernels.pool_removal import pool_refresh, pool_remove
+from shoal.kernels.scan import CHUNK, scan_farthest, scan_nearest, scan_new, scan_remove, scan_score
 
 TABLES = {
     "smooth": lambda rng, n: rng.normal(size=(n, 3)),
@@ -31,21 +36,21 @@ TABLES = {
 @pytest.mark.parametrize("kind", TABLES)
 def test_queries_while_records_leave(kind):
     rng = np.random.default_rng(0)
-    n = 5 * _pool.LEAF + 17
+    n = 5 * LEAF + 17
     X = TABLES[kind](rng, n)
-    pool = _pool.pool_new(X)
+    pool = pool_new(X)
     left = set(range(n))
     near, near_ids = np.empty(4), np.empty(4, dtype=np.int64)
     for record in rng.permutation(n)[: n - 4].tolist():
         for point in (X[record], X[rng.integers(n)] + rng.normal(size=X.shape[1])):
-            _pool.pool_nearest(pool, point, near, near_ids)
+            pool_nearest(pool, point, near, near_ids)
             assert near_ids.tolist() == slow.nearest(X, left, point, 4)
             assert near.tolist() == [slow.distance(X[i], point) for i in near_ids]
-            assert _pool.pool_farthest(pool, point) == slow.farthest(X, left, point)
-        centre = _pool.pool_centroid(pool)
+            assert pool_farthest(pool, point) == slow.farthest(X, left, point)
+        centre = pool_centroid(pool)
         assert centre == pytest.approx(X[sorted(left)].mean(axis=0), rel=1e-9, abs=1e-9 * (1 + abs(X).max()))
-        assert _pool.pool_farthest_from_centroid(pool) == slow.farthest(X, left, centre)
-        _pool.pool_remove(pool, record)
+        assert pool_farthest_from_centroid(pool) == slow.farthest(X, left, centre)
+        pool_remove(pool, record)
         left.remove(record)
         assert pool.left[0] == len(left)
 
@@ -53,41 +58,41 @@ def test_queries_while_records_leave(kind):
 @pytest.mark.parametrize("kind", TABLES)
 def test_queries_in_a_tree_of_several_levels(kind):
     rng = np.random.default_rng(1)
-    n = (_pool.LEAF << _pool.FAN) + 100
+    n = (LEAF << HALVINGS) + 100
     X = TABLES[kind](rng, n)
-    pool = _pool.pool_new(X)
-    assert pool.shape[_pool.LEVELS] == 2
+    pool = pool_new(X)
+    assert pool.counts[LEVELS] == 2
     left = set(range(n))
     near, near_ids = np.empty(3), np.empty(3, dtype=np.int64)
     for turn, record in enumerate(rng.permutation(n)[: n - 3].tolist()):
         if turn % 60 == 0:
             for point in (X[record], X[rng.integers(n)] * 1.5):
-                _pool.pool_nearest(pool, point, near, near_ids)
+                pool_nearest(pool, point, near, near_ids)
                 assert near_ids.tolist() == slow.nearest(X, left, point, 3)
-                assert _pool.pool_farthest(pool, point) == slow.farthest(X, left, point)
-            assert _pool.pool_farthest_from_centroid(pool) == slow.farthest(X, left, _pool.pool_centroid(pool))
-        _pool.pool_remove(pool, record)
-        _pool.pool_tidy(pool)
+                assert pool_farthest(pool, point) == slow.farthest(X, left, point)
+            assert pool_farthest_from_centroid(pool) == slow.farthest(X, left, pool_centroid(pool))
+        pool_remove(pool, record)
+        pool_refresh(pool)
         left.remove(record)
-    assert pool.shape[_pool.BUILT] < n
+    assert pool.counts[BUILT] < n
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TABLES if kind != "beyond float32"])
 def test_scans_while_records_leave(kind):
     rng = np.random.default_rng(2)
-    n = 3 * _scan.CHUNK + 17
+    n = 3 * CHUNK + 17
     X = TABLES[kind](rng, n)
-    scan = _scan.scan_new(X, 4)
+    scan = scan_new(X, 4)
     left = set(range(n))
     near, near_ids = np.empty(4), np.empty(4, dtype=np.int64)
     for record in rng.permutation(n)[: n - 4].tolist():
         for point in (X[record], X[rng.integers(n)] + rng.normal(size=X.shape[1])):
-            _scan.scan_look(scan, point)
-            _scan.scan_nearest(scan, point, near, near_ids)
+            scan_score(scan, point)
+            scan_nearest(scan, point, near, near_ids)
             assert near_ids.tolist() == slow.nearest(X, left, point, 4)
             assert near.tolist() == [slow.distance(X[i], point) for i in near_ids]
-            assert _scan.scan_farthest(scan, point) == slow.farthest(X, left, point)
-        _scan.scan_remove(scan, record)
+            assert scan_farthest(scan, point) == slow.farthest(X, left, point)
+        scan_remove(scan, record)
         left.remove(record)
         assert set(np.flatnonzero(scan.place >= 0).tolist()) == left
         assert scan.total == pytest.approx(X[sorted(left)].sum(axis=0), rel=1e-9, abs=1e-9 * n * (1 + abs(X).max()))
@@ -95,7 +100,7 @@ def test_scans_while_records_leave(kind):
 
 @pytest.mark.parametrize("name", ["mdav", "centroid"])
 def test_methods_over_several_leaves_follow_their_papers(name):
-    X = np.random.default_rng(1).integers(-6, 7, (4 * _pool.LEAF + 3, 2)).astype(float)
+    X = np.random.default_rng(1).integers(-6, 7, (4 * LEAF + 3, 2)).astype(float)
     for k in (2, 5):
         assert np.array_equal(shoal.partition(X, k, name), canonical_labels(getattr(slow, name)(X.tolist(), k)))
 
@@ -146,13 +151,13 @@ def test_threads_do_not_change_the_groups_of_mdav(monkeypatch, d, threads):
             assert np.array_equal(labels, shoal.partition(X, k, "mdav", threads=1))
 
 
-def test_most_of_what_is_foreseen_is_of_use():
+def test_most_predictions_are_used():
     X = np.random.default_rng(0).normal(size=(8000, 10))
-    pool = _pool.pool_new(X)
+    pool = pool_new(X)
     labels, state = np.zeros(len(X), dtype=np.int64), fresh_state()
     near, near_ids = np.empty(5), np.empty(5, dtype=np.int64)
-    with _foresight.Seer(X, pool, 5, 2) as seer:
-        seer.look()
-        assert seer.ahead.known[_foresight.ROWS] == _foresight.LEAST
-        mdav_module._by_tree(X, pool, seer.ahead, 10, near, near_ids, 0, labels, state)
-        assert seer.ahead.known[_foresight.USED] > _foresight.LEAST / 2
+    with prediction.Predictor(X, pool, 5, 2) as predictor:
+        predictor.predict()
+        assert predictor.predictions.counts[prediction.ROWS] == prediction.LEAST
+        mdav_module._by_tree(X, pool, predictor.predictions, 10, near, near_ids, 0, labels, state)
+        assert predictor.predictions.counts[prediction.USED] > prediction.LEAST / 2

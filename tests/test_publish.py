@@ -25,7 +25,7 @@ from shoal.privacy.budgets import split_budget
 from shoal.privacy.domains import Bounds
 from shoal.privacy.exploring import explore
 from shoal.privacy.groups import group_columns
-from shoal.privacy.ways import WAYS, find_way
+from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
 
 BOUNDS = {"sales": (0.0, 100.0), "wages": (0.0, 300.0)}
 
@@ -122,7 +122,7 @@ def test_mdav_of_a_column_is_mdav(k):
     rng = np.random.default_rng(k)
     for X in (rng.normal(size=(61, 1)), rng.integers(0, 9, (61, 1)).astype(float)):
         bounds = Bounds(np.array([-9.0]), np.array([9.0]))
-        (ours,) = group_columns(find_way("mdav-ir"), X, bounds, np.ones(1), [[0]], k)
+        (ours,) = group_columns(find_publication_method("mdav-ir"), X, bounds, np.ones(1), [[0]], k)
         assert sse(X, ours.labels) == pytest.approx(sse(X, METHODS["mdav"].run(X, k).labels))
         assert ours.sizes.min() >= k
 
@@ -136,7 +136,9 @@ def test_insensitive_groups_lose_and_gain_one_record_at_most(data, n, k):
     Y = X.copy()
     Y[data.draw(st.integers(0, n - 1))] = data.draw(st.tuples(cells, cells))
     bounds = Bounds(np.zeros(2), np.full(2, 5.0))
-    (before,), (after,) = (group_columns(find_way("insensitive"), Z, bounds, np.ones(2), [[0, 1]], k) for Z in (X, Y))
+    (before,), (after,) = (
+        group_columns(find_publication_method("insensitive"), Z, bounds, np.ones(2), [[0, 1]], k) for Z in (X, Y)
+    )
     assert before.sizes.tolist() == after.sizes.tolist()  # sizes depend on n and k only
     sums = [np.array([Z[g.labels == c].sum(axis=0) for c in range(g.touched)]) for Z, g in ((X, before), (Y, after))]
     assert (np.abs(sums[0] - sums[1]) <= 5).all()
@@ -159,9 +161,9 @@ def test_values_outside_are_clipped_and_counted(firms):
     assert release.expected_sse["sales"] == pytest.approx(np.square(sales - np.clip(sales, 20, 80)).sum(), rel=1e-6)
 
 
-@pytest.mark.parametrize("method", WAYS)
+@pytest.mark.parametrize("method", PUBLICATION_METHODS)
 def test_released_values_lie_in_the_domain(firms, method):
-    k = 4 if WAYS[method].k == "needed" else None
+    k = 4 if PUBLICATION_METHODS[method].k == "needed" else None
     release = shoal.publish(firms, 0.01, bounds=BOUNDS, method=method, k=k)
     for name, (low, high) in BOUNDS.items():
         values = release.data[name].to_numpy()
@@ -169,7 +171,7 @@ def test_released_values_lie_in_the_domain(firms, method):
         assert values.max() <= high
 
 
-@pytest.mark.parametrize("method", WAYS)
+@pytest.mark.parametrize("method", PUBLICATION_METHODS)
 @pytest.mark.parametrize("bounds", [(-1e100, 1e100), (0.0, 1e-100)])
 def test_the_farthest_bounds_and_the_smallest_budget_can_be_computed(method, bounds):
     X = np.linspace(*bounds, 20)
@@ -267,15 +269,17 @@ def test_insensitive_rows_do_not_follow_the_input(firms):
 # The guarantee
 
 
-@pytest.mark.parametrize("method", WAYS)
+@pytest.mark.parametrize("method", PUBLICATION_METHODS)
 def test_the_guarantee_says_what_holds(firms, method):
-    way = WAYS[method]
-    release = shoal.publish(firms, 1.0, bounds=BOUNDS, method=method, k=4 if way.k == "needed" else None)
-    assert release.definition == way.definition == (1 if method in ("none", "insensitive") else 3)
-    assert f"Definition {way.definition}" in release.guarantee
+    entry = PUBLICATION_METHODS[method]
+    release = shoal.publish(firms, 1.0, bounds=BOUNDS, method=method, k=4 if entry.k == "needed" else None)
+    assert release.definition == entry.definition == (1 if method in ("none", "insensitive") else 3)
+    assert f"Definition {entry.definition}" in release.guarantee
     assert "'sales', 'wages'" in release.guarantee
     assert "e^1 = 2.72" in release.guarantee
-    assert ("NOT ε-differentially private as a mechanism from raw table" in release.guarantee) == (way.definition == 3)
+    assert ("NOT ε-differentially private as a mechanism from raw table" in release.guarantee) == (
+        entry.definition == 3
+    )
     printed = " ".join(str(release).split())
     assert release.guarantee in printed
     assert release.guarantee.split(":")[0] in release._repr_html_()
@@ -310,8 +314,8 @@ def test_all_warnings_are_privacy_warnings():
 
 def test_no_printed_or_released_thing_carries_a_raw_value(firms):
     secret = pl.DataFrame({"sales": np.linspace(12.3456, 87.6543, 80), "wages": np.linspace(101.77, 298.13, 80)})
-    for method in WAYS:
-        k = 4 if WAYS[method].k == "needed" else None
+    for method in PUBLICATION_METHODS:
+        k = 4 if PUBLICATION_METHODS[method].k == "needed" else None
         release = shoal.publish(secret, 1.0, bounds=BOUNDS, method=method, k=k)
         shown = str(release) + repr(release) + release._repr_html_()
         for value in (*secret["sales"], *secret["wages"]):
@@ -485,6 +489,6 @@ def test_optimal_is_never_worse_than_mdav_of_each_column(firms):
 
 def test_one_record():
     frame = pd.DataFrame({"x": [3.0]})
-    for method in WAYS:
+    for method in PUBLICATION_METHODS:
         release = shoal.publish(frame, 1e9, bounds={"x": (0, 10)}, method=method, k=1)
         assert release.data["x"].tolist() == pytest.approx([3.0], abs=1e-5)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.algorithms.optimize import search as search_module
 from shoal.algorithms.optimize.annealing import anneal, groups_of
-from shoal.algorithms.optimize.column_pool import pool_groups, pool_keep, pool_open
+from shoal.algorithms.optimize.column_pool import add_column, columns_in, new_column_pool
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.patch import (
     patch_assign,
@@ -165,7 +165,7 @@ def test_annealing_reports_its_change_and_keeps_a_partition(temperature):
     X = random.normal(size=(200, 3))
     labels = shoal.partition(X, 4)
     groups = groups_of(labels, 4)
-    pool = pool_open(200, 7, 1024, 0)
+    pool = new_column_pool(200, 7, 1024, 0)
     change = anneal(X, 4, nearest(X, 12), groups, pool, 3000, temperature, fresh_state(), seeded(0))
     assert sse(X, groups.label) - sse(X, labels) == pytest.approx(change, abs=1e-7)
     sizes = group_sizes(groups.label)
@@ -174,14 +174,14 @@ def test_annealing_reports_its_change_and_keeps_a_partition(temperature):
     assert sizes.max() <= 7
     for g in range(groups.used[0]):
         assert sorted(groups.members[g, : groups.size[g]]) == np.flatnonzero(groups.label == g).tolist()
-    assert all(4 <= len(group) <= 7 for group in pool_groups(pool))
+    assert all(4 <= len(group) <= 7 for group in columns_in(pool))
 
 
 def test_pool_keeps_a_group_once():
-    pool = pool_open(9, 4, 64, 0)
+    pool = new_column_pool(9, 4, 64, 0)
     for group in ([3, 1, 2], [1, 2, 3], [5, 6, 7, 8]):
-        pool_keep(pool, np.array(group), len(group))
-    assert sorted(g.tolist() for g in pool_groups(pool)) == [[1, 2, 3], [5, 6, 7, 8]]
+        add_column(pool, np.array(group), len(group))
+    assert sorted(g.tolist() for g in columns_in(pool)) == [[1, 2, 3], [5, 6, 7, 8]]
 
 
 def test_random_numbers_are_in_range_and_even():
@@ -216,7 +216,7 @@ def test_threads_do_not_matter(monkeypatch):
 
 
 def test_a_large_table_starts_from_blocks(monkeypatch):
-    monkeypatch.setattr(search_module, "START_BLOCK", 100)
+    monkeypatch.setattr(search_module, "START_REGION", 100)
     X = np.random.default_rng(0).normal(size=(350, 2))
     labels = shoal.partition(X, 4, "search", steps=0, seed=0)
     assert group_sizes(labels).min() >= 4

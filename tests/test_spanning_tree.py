@@ -13,7 +13,8 @@ import shoal
 from shoal.algorithms.spanning_tree import find_tree
 from shoal.core.errors import InputError
 from shoal.core.progress import STOP, fresh_state
-from shoal.kernels.kdtree import LEAF, NOBODY, build, neighbours
+from shoal.kernels.distances import NO_RECORD
+from shoal.kernels.kdtree import LEAF, build, neighbours
 
 ALGORITHMS = ("boruvka", "prim")
 
@@ -174,9 +175,9 @@ def test_neighbours_against_scipy(n, d, wanted, rounded, seed):
     wanted = min(wanted, n - 1)
     tree = build(X)
     near, places = np.empty((n, wanted)), np.empty((n, wanted), dtype=np.int64)
-    neighbours(tree, 0, len(tree.blocks), near, places, fresh_state())
+    neighbours(tree, 0, len(tree.leaves), near, places, fresh_state())
     assert sorted(tree.ids[:n].tolist()) == list(range(n))
-    assert (tree.ids[n:] == NOBODY).all()
+    assert (tree.ids[n:] == NO_RECORD).all()
     expected, _ = cKDTree(tree.rows).query(tree.rows, wanted + 1)
     assert np.allclose(np.sqrt(near), expected[:, 1:])
     squares = np.square(tree.rows[:, None] - tree.rows[places]).sum(axis=2)

@@ -20,7 +20,7 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["best_of_orders", "group_in_order"]
 
-# Path lengths are counted anew every so many nodes: no digit is lost to a long order.
+# Path lengths are counted from zero again after this number of nodes: no digit is lost in a long order.
 REBASE = 512
 
 

@@ -1,10 +1,10 @@
 """A short path through all records: a travelling salesman's tour, improved by 2-opt and Or-opt, then opened.
 
 J. L. Bentley, Fast algorithms for geometric traveling salesman problems, ORSA Journal on Computing 4 (1992). The
-tour starts as a walk around the minimum spanning tree. A record is looked at while it may gain: towards each of its
-nearest neighbours the tour is reversed (2-opt), or one to three records are moved there (Or-opt). Neighbour lists
-keep a look cheap, a queue keeps records that cannot gain out of it. The longest edge is left out in the end.
-Typically O(n log n) looks, each move up to O(n) places; O(n d) memory.
+tour starts as a walk around the minimum spanning tree. For each record, and each of its nearest neighbours, a part of
+the tour is reversed (2-opt), or one to three records are moved there (Or-opt), if that shortens the tour. Neighbour
+lists keep these attempts cheap, and a queue leaves out records that cannot gain. The longest edge is removed in the
+end. Typically O(n log n) attempts, each move up to O(n) places; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from shoal.algorithms.spanning_tree import distinct, find_tree
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
+from shoal.kernels.distances import squared_distance
 from shoal.kernels.kdtree import KdTree, build, neighbours
-from shoal.kernels.pool import squared_distance
 
 __all__ = ["tour"]
 
-# Neighbours that a record looks towards, and records that Or-opt moves at once.
-LOOKS, SEGMENT = 8, 3
-# A move must gain this part of the edges that it takes away, or rounding could make it go round in circles.
+# Neighbours that are tried for each record, and records that Or-opt moves at once.
+NEIGHBOURS, SEGMENT = 8, 3
+# A move must gain this share of the edges that it removes, or rounding could let moves go round in circles.
 GAIN = 1e-9
-# Moves for each record after which to end in any case; one or two are common.
+# Most moves for each record; one or two are common.
 MOVES = 1000
 
 
@@ -43,9 +43,9 @@ def _short_path(X: Floats, state: State) -> Ints:
     walk = preorder(find_tree(X, "auto", None, state).ends)[0]
     state[DONE] = 0
     tree = build(X)
-    near = np.empty((n, min(LOOKS, n - 1)))
+    near = np.empty((n, min(NEIGHBOURS, n - 1)))
     near_places = np.empty(near.shape, dtype=np.int64)
-    neighbours(tree, 0, len(tree.blocks), near, near_places, state)
+    neighbours(tree, 0, len(tree.leaves), near, near_places, state)
     state[DONE] = 0
     place = np.empty(n, dtype=np.int64)
     place[tree.ids[:n]] = np.arange(n)
@@ -103,17 +103,17 @@ def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
 def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
     """Make the first 2-opt move found that links a to a neighbour; return how many places it touched, 0 or 4."""
     n = len(at)
-    for way in (1, -1):
-        b = at[(step[a] + way) % n]
+    for direction in (1, -1):
+        b = at[(step[a] + direction) % n]
         old = _distance(tree, a, b)
         for c in near_places[a]:
             new = _distance(tree, a, c)
             if new >= old:
                 break
-            d = at[(step[c] + way) % n]
+            d = at[(step[c] + direction) % n]
             other = _distance(tree, c, d)
             if old + other - new - _distance(tree, b, d) > GAIN * (old + other):
-                if way == 1:
+                if direction == 1:
                     _reverse(at, step, step[b], step[c])
                 else:
                     _reverse(at, step, step[a], step[d])
@@ -141,29 +141,29 @@ def _reverse(at: Ints, step: Ints, first: int, last: int) -> None:
 def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, ends: Ints) -> int:
     """Make the first Or-opt move found that links a to a neighbour; return how many places it touched, 0 or 6."""
     n = len(at)
-    for way in (1, -1):
-        p = at[(step[a] - way) % n]
+    for direction in (1, -1):
+        p = at[(step[a] - direction) % n]
         before = _distance(tree, p, a)
         for size in range(1, min(SEGMENT, n - 3) + 1):
             # The segment runs from a on to e; p and q are left behind.
-            e = at[(step[a] + way * (size - 1)) % n]
-            q = at[(step[a] + way * size) % n]
+            e = at[(step[a] + direction * (size - 1)) % n]
+            q = at[(step[a] + direction * size) % n]
             taken = before + _distance(tree, e, q)
             saved = taken - _distance(tree, p, q)
             for c in near_places[a]:
                 new = _distance(tree, a, c)
                 if new >= saved:
                     break
-                if ((step[c] - step[a]) * way) % n < size:
+                if ((step[c] - step[a]) * direction) % n < size:
                     continue
                 for side in (1, -1):
                     f = at[(step[c] + side) % n]
-                    if ((step[f] - step[a]) * way) % n < size:
+                    if ((step[f] - step[a]) * direction) % n < size:
                         continue
                     opened = _distance(tree, c, f)
                     if saved + opened - new - _distance(tree, e, f) > GAIN * (taken + opened):
-                        start = step[a] if way == 1 else step[e]
-                        _move(at, step, start, size, c if side == 1 else f, way != side)
+                        start = step[a] if direction == 1 else step[e]
+                        _move(at, step, start, size, c if side == 1 else f, direction != side)
                         ends[0], ends[1], ends[2], ends[3], ends[4], ends[5] = a, e, p, q, c, f
                         return 6
     return 0
@@ -171,7 +171,7 @@ def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, 
 
 @kernel
 def _move(at: Ints, step: Ints, start: int, size: int, after: int, flip: bool) -> None:
-    """Move the steps start … start+size−1 behind a place of the tour, perhaps turned round."""
+    """Move the steps start … start+size−1 behind a place of the tour, perhaps reversed."""
     n = len(at)
     segment = np.empty(size, dtype=np.int64)
     for t in range(size):

@@ -1,7 +1,7 @@
-"""C, centroid-based fixed size: gather k records around the one farthest from the centroid of what is left.
+"""C, centroid-based fixed size: gather k records around the record farthest from the centroid of those left.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
-on Knowledge and Data Engineering 17 (2005), Section 4.2. A nearest-record query for each record:
+on Knowledge and Data Engineering 17 (2005), Section 4.2. One nearest-record query for each record:
 O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
@@ -12,8 +12,11 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.gather import Lot, gather, lot_new, place_leftovers
-from shoal.kernels.pool import Pool, pool_farthest_from_centroid, pool_new, pool_tidy, pool_untidy
+from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers, place_leftovers
+from shoal.kernels.pool import Pool
+from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_queries import pool_farthest_from_centroid
+from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh
 
 __all__ = ["centroid"]
 
@@ -22,23 +25,23 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
     """Group the records by method C; ties go to the lowest record number."""
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
-    group, lot = 0, lot_new(X.shape[1], k)
+    group, buffers = 0, new_group_buffers(X.shape[1], k)
     while pool.left[0] >= k and not state[STOP]:
-        group = _centroid(X, pool, lot, group, labels, state)
-        pool_tidy(pool)
+        group = _centroid(X, pool, buffers, group, labels, state)
+        pool_refresh(pool)
     place_leftovers(X, pool.place, group, labels)
     return labels
 
 
 @kernel(counted=False)
-def _centroid(X: Floats, pool: Pool, lot: Lot, group: int, labels: Ints, state: State) -> int:
-    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
-    k = len(lot.members)
+def _centroid(X: Floats, pool: Pool, buffers: GroupBuffers, group: int, labels: Ints, state: State) -> int:
+    """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
+    k = len(buffers.members)
     while pool.left[0] >= k and not state[STOP]:
         farthest = pool_farthest_from_centroid(pool)
-        gather(X, pool, lot, farthest, group, labels)
+        gather(X, pool, buffers, farthest, group, labels)
         group += 1
         state[DONE] += k
-        if pool_untidy(pool):
+        if pool_needs_refresh(pool):
             break
     return group

@@ -16,7 +16,7 @@ from shoal.core.types import Floats
 
 __all__ = ["PROBE", "predicted_seconds"]
 
-# Blocks of up to so many records are not worth an estimate.
+# Up to this number of records, an estimate is not worth its time.
 PROBE = 4000
 WARM_UP = 200
 

@@ -3,10 +3,10 @@
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2, after Domingo-Ferrer and Mateo-Sanz (2002).
 
-The paper finds the diameter anew each time (cubic), or keeps an n×n matrix. Here each record keeps an upper bound on
-the distance to the farthest record left; the records stand in a heap, the largest bound on top. Bounds only fall
-as records leave, so once the top one is exact it is the diameter: a few farthest-record queries a group instead of n.
-O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
+The paper finds the diameter from scratch each time (cubic), or keeps an n×n matrix. Here each record keeps an upper
+bound on the distance to the farthest record left, and a heap keeps the largest bound on top. Bounds only fall as
+records leave, so once the top one is exact it is the diameter: a few farthest-record queries for each group instead of
+n. O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.gather import Lot, gather, lot_new, place_leftovers
-from shoal.kernels.pool import (
-    Pool,
-    pool_centroid,
-    pool_farthest,
-    pool_new,
-    pool_tidy,
-    pool_untidy,
-    squared_distance,
-)
+from shoal.kernels.distances import squared_distance
+from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers, place_leftovers
+from shoal.kernels.pool import Pool, pool_centroid
+from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_queries import pool_farthest
+from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh
 
 __all__ = ["Diameters", "diameter", "diameters_new", "most_distant"]
 
@@ -37,10 +33,10 @@ def diameter(X: Floats, k: int, *, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
     diameters = diameters_new(X, pool)
-    group, lot = 0, lot_new(X.shape[1], k)
+    group, buffers = 0, new_group_buffers(X.shape[1], k)
     while pool.left[0] >= 2 * k and not state[STOP]:
-        group = _diameter(X, pool, diameters, lot, group, labels, state)
-        pool_tidy(pool)
+        group = _diameter(X, pool, diameters, buffers, group, labels, state)
+        pool_refresh(pool)
     if pool.left[0] >= k:
         labels[pool.place >= 0] = group
     else:
@@ -49,33 +45,35 @@ def diameter(X: Floats, k: int, *, state: State) -> Ints:
 
 
 class Diameters(NamedTuple):
-    """What finds the two most distant records left, again and again."""
+    """A heap of the records left, to find the two most distant ones repeatedly."""
 
-    bound: Floats  # squared, on the distance of each record to the farthest one
-    partner: Ints  # a record at that distance, once the bound was exact
+    bound: Floats  # upper bound on the squared distance of each record to the farthest one
+    partner: Ints  # a record at that distance, once the bound was exact; -1 before
     heap: Ints  # records, the largest bound on top
-    waiting: Ints  # how many of them are in the heap, in one cell
+    waiting: Ints  # (1,): how many records are in the heap
 
 
 @kernel(counted=False)
-def _diameter(X: Floats, pool: Pool, diameters: Diameters, lot: Lot, group: int, labels: Ints, state: State) -> int:
-    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
-    k = len(lot.members)
+def _diameter(
+    X: Floats, pool: Pool, diameters: Diameters, buffers: GroupBuffers, group: int, labels: Ints, state: State
+) -> int:
+    """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
+    k = len(buffers.members)
     while pool.left[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
         for i in range(2):
-            gather(X, pool, lot, b if i else a, group, labels)
+            gather(X, pool, buffers, b if i else a, group, labels)
             group += 1
         state[DONE] += 2 * k
-        if pool_untidy(pool):
+        if pool_needs_refresh(pool):
             break
     return group
 
 
 def diameters_new(X: Floats, pool: Pool) -> Diameters:
-    """Bound each record's farthest distance by the triangle through the centroid, rounded up."""
+    """Bound each record's farthest distance by the triangle inequality through the centroid, rounded up."""
     n = len(X)
-    diameters = Diameters(np.empty(n), np.full(n, -1), np.arange(n), np.full(1, n))
+    diameters = Diameters(bound=np.empty(n), partner=np.full(n, -1), heap=np.arange(n), waiting=np.full(1, n))
     _bound_all(X, pool_centroid(pool), diameters.bound, diameters.heap)
     return diameters
 

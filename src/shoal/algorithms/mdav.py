@@ -1,8 +1,8 @@
 """MDAV, maximum distance to average vector: groups of k around the two extremes, from the outside in.
 
 J. Domingo-Ferrer and V. Torra, Ordinal, continuous and heterogeneous k-anonymity through microaggregation,
-Data Mining and Knowledge Discovery 11 (2005). Four queries of the records left for every two groups. A kd-tree cuts
-them short while there are many records, three scans answer them once there are few. O(d n²/k) time at worst, near
+Data Mining and Knowledge Discovery 11 (2005). Every two groups take four queries of the records left. A kd-tree answers
+them while there are many records, three scans once there are few. O(d n²/k) time at worst, near
 O(n log n) for few columns; O(n d) memory.
 """
 
@@ -15,26 +15,18 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.foresight import ROWS, TURNS, USED, Foresight, Seer, take_listed
-from shoal.kernels.pool import (
-    GREAT,
-    LAST,
-    SCANNED,
-    Pool,
-    pool_farthest,
-    pool_mean,
-    pool_nearest,
-    pool_new,
-    pool_remove,
-    pool_tidy,
-    pool_untidy,
-)
-from shoal.kernels.scan import Scan, scan_farthest, scan_look, scan_nearest, scan_new, scan_remove
+from shoal.kernels.float32 import FLOAT32_LARGEST
+from shoal.kernels.pool import LAST_SCANNED, SCANNED, Pool, pool_mean
+from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_queries import pool_farthest, pool_nearest
+from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh, pool_remove
+from shoal.kernels.prediction import ROWS, TURNS, USED, Predictions, Predictor, take_remaining
+from shoal.kernels.scan import Scan, scan_farthest, scan_nearest, scan_new, scan_remove, scan_score
 
 __all__ = ["mdav"]
 
-MANY, WIDE = 50_000, 6  # records and columns from which on a query is worth a second thread
-FEW = 1500  # records and as many more for each column: fewer are scanned
+MANY, WIDE = 50_000, 6  # from this number of records and columns on, a second thread pays
+FEW = 1500  # fewer records than this, and as many more for each column, are scanned
 
 
 def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints:
@@ -42,16 +34,16 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     n, d = X.shape
     labels = np.zeros(n, dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    # Squares of larger numbers leave float32, and so may those of their distances to a centroid that is rounded.
-    few = FEW * (1 + d) if max(X.max(), -X.min()) < GREAT / (2 * d) else 2 * k
+    # Squares of larger numbers overflow float32, and so may squares of their distances to a centroid that is rounded.
+    few = FEW * (1 + d) if max(X.max(), -X.min()) < FLOAT32_LARGEST / (2 * d) else 2 * k
     total, left, group = None, np.arange(n), 0
     if n >= few:
         pool = pool_new(X)
-        with Seer(X, pool, k, threads or os.cpu_count() or 1 if n >= MANY and d >= WIDE else 1) as seer:
+        with Predictor(X, pool, k, threads or os.cpu_count() or 1 if n >= MANY and d >= WIDE else 1) as predictor:
             while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
-                seer.look()
-                group = _by_tree(X, pool, seer.ahead, few, near, near_ids, group, labels, state)
-                pool_tidy(pool)
+                predictor.predict()
+                group = _by_tree(X, pool, predictor.predictions, few, near, near_ids, group, labels, state)
+                pool_refresh(pool)
         total, left = pool.total, np.flatnonzero(pool.place >= 0)
     found = np.zeros(len(left), dtype=np.int64)
     if len(left) >= 2 * k and not state[STOP]:
@@ -67,7 +59,7 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
 def _by_tree(
     X: Floats,
     pool: Pool,
-    ahead: Foresight,
+    predictions: Predictions,
     few: int,
     near: Floats,
     near_ids: Ints,
@@ -75,53 +67,53 @@ def _by_tree(
     labels: Ints,
     state: State,
 ) -> int:
-    """Form groups until few records are left, the pool is to be tidied or to be looked ahead; return the next group."""
+    """Form groups until few records are left or the pool or the predictions need a refresh; return the next group."""
     k = len(near)
-    while pool.left[0] >= max(few, 2 * k) and ahead.known[TURNS] and not state[STOP]:
+    while pool.left[0] >= max(few, 2 * k) and predictions.counts[TURNS] and not state[STOP]:
         left, row, known = pool.left[0], -1, False
         # r is the farthest from the centroid, s the farthest from r while r's group is still there.
         r, s, point = 0, 0, pool_mean(pool)
         for i in range(2):
             if i == 1:
-                row = ahead.row[s]
-                known = row >= 0 and pool.place[ahead.farthest[row]] >= 0
-            r, s = s, ahead.farthest[row] if known else pool_farthest(pool, point)
+                row = predictions.row[s]
+                known = row >= 0 and pool.place[predictions.farthest[row]] >= 0
+            r, s = s, predictions.farthest[row] if known else pool_farthest(pool, point)
             point = X[s]
-            pool.shape[SCANNED] += pool.shape[LAST] * (1 - i)
+            pool.counts[SCANNED] += pool.counts[LAST_SCANNED] * (1 - i)
         for i in range(2 if left >= 3 * k else 1):
             listed = known if i else row >= 0
-            if not listed or not take_listed(ahead.near[row, i], pool.place, near_ids):
+            if not listed or not take_remaining(predictions.near[row, i], pool.place, near_ids):
                 pool_nearest(pool, X[s if i else r], near, near_ids)
             for j in range(k):
                 labels[near_ids[j]] = group
                 pool_remove(pool, near_ids[j])
             group += 1
         state[DONE] += left - pool.left[0]
-        # What was foreseen has been used up once an extreme is not among it.
-        ahead.known[USED] += row >= 0
-        ahead.known[TURNS] -= ahead.known[TURNS] if ahead.known[ROWS] and row < 0 else 1
-        if pool_untidy(pool):
+        # Predictions are used up once an extreme is not among them.
+        predictions.counts[USED] += row >= 0
+        predictions.counts[TURNS] -= predictions.counts[TURNS] if predictions.counts[ROWS] and row < 0 else 1
+        if pool_needs_refresh(pool):
             break
     return group
 
 
 @kernel(counted=False)
 def _by_scan(scan: Scan, point: Floats, near: Floats, near_ids: Ints, labels: Ints, state: State) -> int:
-    """Form groups until less than two are left; return the number of the last one."""
-    k, group, look, extreme = len(near), 0, 0, 0
+    """Form groups until fewer than 2k records are left; return the number of the last group."""
+    k, group, turn, extreme = len(near), 0, 0, 0
     while scan.left[0] >= 2 * k and not state[STOP]:
-        # Looks are from the centroid, from r and from s, by turns; the third only if three groups were left.
+        # Records are scored from the centroid, from r and from s by turns; from s only if three groups were left.
         for j in range(len(point)):
-            point[j] = scan.total[j] / scan.left[0] if look == 0 else scan.X[extreme, j]
-        scan_look(scan, point)
-        if look < 2:
+            point[j] = scan.total[j] / scan.left[0] if turn == 0 else scan.X[extreme, j]
+        scan_score(scan, point)
+        if turn < 2:
             extreme = scan_farthest(scan, point)
-        if look > 0:
+        if turn > 0:
             scan_nearest(scan, point, near, near_ids)
             for j in range(k):
                 labels[near_ids[j]] = group
                 scan_remove(scan, near_ids[j])
             group += 1
             state[DONE] += k
-        look = (look + 1) % 3
+        turn = (turn + 1) % 3
     return group

@@ -4,8 +4,8 @@ M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for mic
 on Knowledge and Data Engineering 17 (2005). M-d and M-c split the groups of 2k records or more by D or C.
 
 The paper walks to the root for every edge, O(n²) on a long chain. Here the tree is laid out in preorder, where
-what hangs below an edge is an interval: a Fenwick tree counts what is left of it, a segment tree finds the root
-it hangs from. O(n log n) after the spanning tree.
+the nodes below an edge form an interval: a Fenwick tree counts those that are left, a segment tree finds the root
+above them. O(n log n) after the spanning tree.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _cut(ends: Ints, k: int) -> Ints:
     spot = np.empty(n, dtype=np.int64)
     for i in range(n):
         spot[record[i]] = i
-    # Of each node that its parent edge was cut from: the size of its tree.
+    # For each node whose parent edge was cut: the size of its tree.
     whole = np.zeros(n, dtype=np.int64)
     whole[0] = n
     change = np.zeros(n + 1, dtype=np.int64)
@@ -93,7 +93,7 @@ def _cut(ends: Ints, k: int) -> Ints:
             continue
         whole[node] = left
         whole[root] -= left
-        # The loss counts for the nodes between, and is made good above the root, from which it was cut before.
+        # The nodes between lose these records; those above the root lost them when the root was cut off.
         _add(change, node, -left)
         _add(change, root, left)
         _mark(roots, node, node + below[node])
@@ -177,7 +177,7 @@ def _mark(roots: Ints, first: int, last: int) -> None:
 
 @kernel
 def _deepest(roots: Ints, spot: int) -> int:
-    """Return the root that a spot hangs from: of nested intervals, the one that starts last."""
+    """Return the root above a spot: of nested intervals, the one that starts last."""
     root = 0
     i = spot + len(roots) // 2
     while i > 0:

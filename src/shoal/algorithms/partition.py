@@ -18,7 +18,7 @@ from shoal.core.types import Ints
 
 __all__ = ["find_groups", "partition"]
 
-GREAT = 400  # powers of two
+LARGEST_EXPONENT = 400  # of a power of two; greater numbers are scaled down
 
 
 def partition(
@@ -30,7 +30,7 @@ def partition(
     progress: bool = False,
     **options: object,
 ) -> Ints:
-    """Group the records of an array, at least k to a group.
+    """Group the records of an array, at least k in each group.
 
     Distances are Euclidean on the columns as given; `shoal.mask` standardises them first.
 
@@ -84,10 +84,10 @@ def find_groups(
             f"Method {entry.name!r} groups one column, got {array.shape[1]}. "
             "Take 'individual-ranking' for each column on its own, or a multivariate method."
         )
-    # Squares of very large numbers are not finite; the same groups are found for all of them times a power of two.
+    # Squares of very large numbers are not finite; scaling by a power of two leaves the groups the same.
     exponent = int(np.frexp(np.abs(array).max())[1])
-    great = exponent > GREAT
-    if great:
+    scaled = exponent > LARGEST_EXPONENT
+    if scaled:
         array = np.ldexp(array, -exponent)
     outcome = watch(
         lambda state: entry.run(array, k, chosen, seed=seed, state=state),
@@ -95,7 +95,7 @@ def find_groups(
         title=entry.name,
         show=progress,
     )
-    if great:
-        # Nothing can be said of their squares.
+    if scaled:
+        # Nothing is known about the squares of the numbers as given.
         outcome = replace(outcome, bound=None, status="heuristic", certificate=None)
     return replace(outcome, labels=canonical_labels(outcome.labels))

@@ -1,4 +1,4 @@
-"""Path: string the records on a short path through space, then group them by a shortest path over that order.
+"""Path: order the records along a short path through space, then group them by a shortest path over that order.
 
 J. Domingo-Ferrer, A. Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented
 microaggregation, VLDB Journal 15 (2006): nearest point next and maximum distance, O(d n²). A. Maya-López, F. Casino
@@ -19,15 +19,12 @@ from shoal.algorithms.registry import Outcome
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.gather import Lot, gather, lot_new
-from shoal.kernels.pool import (
-    Pool,
-    pool_farthest_from_centroid,
-    pool_nearest,
-    pool_new,
-    pool_remove,
-    squared_distance,
-)
+from shoal.kernels.distances import squared_distance
+from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers
+from shoal.kernels.pool import Pool
+from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_queries import pool_farthest_from_centroid, pool_nearest
+from shoal.kernels.pool_removal import pool_remove
 
 __all__ = ["path"]
 
@@ -56,14 +53,14 @@ def _nearest_point_next(X: Floats, state: State) -> Ints:
     """Start at the record farthest from the centroid and go on to the nearest one left."""
     pool, order = pool_new(X), np.arange(len(X))
     found = _follow(X, pool, np.empty(1), np.empty(1, dtype=np.int64), order, state)
-    # What is left follows in any order: the caller is about to give up.
+    # The records left follow in any order: the caller is about to give up.
     order[found:] = np.flatnonzero(pool.place >= 0)
     return order
 
 
 @kernel(counted=False)
 def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, state: State) -> int:
-    """Write the order; return how many records stand in it."""
+    """Write the order; return how many records it holds."""
     n = len(X)
     here = pool_farthest_from_centroid(pool)
     for i in range(n):
@@ -79,11 +76,11 @@ def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, st
 
 
 def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
-    """Take k records at a time around each of the two most distant ones: one lot from each end of the path inwards."""
+    """Take k records at a time around each of the two most distant ones, and fill the path from both ends inwards."""
     pool = pool_new(X)
     order, labels = np.arange(len(X)), np.zeros(len(X), dtype=np.int64)
-    lot, reach = lot_new(X.shape[1], k), np.empty(2 * k)
-    head = _both_ends(X, pool, diameters_new(X, pool), lot, reach, order, labels, state)
+    buffers, reach = new_group_buffers(X.shape[1], k), np.empty(2 * k)
+    head = _both_ends(X, pool, diameters_new(X, pool), buffers, reach, order, labels, state)
     middle = np.flatnonzero(pool.place >= 0)
     if len(middle) < 2 * k:  # else the caller is about to give up
         _by_distance(X, X[order[head - 1] if head > 0 else middle[0]], middle, reach)
@@ -93,19 +90,26 @@ def _maximum_distance(X: Floats, k: int, state: State) -> Ints:
 
 @kernel(counted=False)
 def _both_ends(
-    X: Floats, pool: Pool, diameters: Diameters, lot: Lot, reach: Floats, order: Ints, labels: Ints, state: State
+    X: Floats,
+    pool: Pool,
+    diameters: Diameters,
+    buffers: GroupBuffers,
+    reach: Floats,
+    order: Ints,
+    labels: Ints,
+    state: State,
 ) -> int:
-    """Write the lots into the order; return how many records stand at each end."""
-    k = len(lot.members)
+    """Write the groups of k into the order; return how many records lie at each end."""
+    k = len(buffers.members)
     head, last = 0, len(X) - 1
     while pool.left[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
         for end in range(2):
             seed = b if end else a
-            gather(X, pool, lot, seed, 0, labels)
-            _by_distance(X, X[seed], lot.members, reach)
+            gather(X, pool, buffers, seed, 0, labels)
+            _by_distance(X, X[seed], buffers.members, reach)
             for i in range(k):
-                order[last - head - i if end else head + i] = lot.members[i]
+                order[last - head - i if end else head + i] = buffers.members[i]
         head += k
         state[DONE] += 2 * k
     return head
@@ -113,7 +117,7 @@ def _both_ends(
 
 @kernel(counted=False)
 def _by_distance(X: Floats, point: Floats, records: Ints, reach: Floats) -> None:
-    """Order records by their distance from a point (`reach`), and by number where that ties: few of them."""
+    """Sort a few records by their distance from a point, which is written to `reach`; ties by record number."""
     for i in range(len(records)):
         record, distance = records[i], squared_distance(point, X[records[i]])
         t = i

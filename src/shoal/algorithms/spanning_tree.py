@@ -2,7 +2,7 @@
 
 The first phase of M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation,
 IEEE Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of edges of
-length 0 and stand as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d)
+length 0 and count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d)
 memory.
 """
 
@@ -93,7 +93,7 @@ def spanning_tree(X: ArrayLike, algorithm: Algorithm = "auto", threads: int | No
 
 
 def find_tree(X: Floats, algorithm: Algorithm, threads: int | None, state: State) -> SpanningTree:
-    """Do what `spanning_tree` does, for an array that is known to be good."""
+    """Do what `spanning_tree` does, for an array that has been validated."""
     n = len(X)
     X, exponent = _in_range(X)
     kept, first = distinct(X)
@@ -107,7 +107,7 @@ def find_tree(X: Floats, algorithm: Algorithm, threads: int | None, state: State
     else:
         a, b, squares = boruvka(D, threads or os.cpu_count() or 1, state)
     if state[STOP]:
-        # What was found is no tree yet: give the caller a plain chain, which is one.
+        # The edges found are no tree yet: return a plain chain, which is one.
         a, b = np.arange(len(D) - 1), np.arange(1, len(D))
         squares = np.square(np.diff(D, axis=0)).sum(axis=1)
     alike = np.argsort(first, kind="stable") if len(kept) < n else kept

@@ -12,7 +12,7 @@ for Σ_{j∈g} D_ij = c_g e_ig + SSE_g, put into the change written with pair su
   and only those that a swap can have changed are searched again: O(d n²) once, then O(d n k) and the few records
   whose partner is gone for each swap. O(n d) memory.
 * ``fast`` looks at the groups of the nearest neighbours only and swaps each record in turn with its best
-  partner there: O(d n k) a sweep beside the neighbour lists, O(n k) memory.
+  partner there: O(d n k) for each sweep besides the neighbour lists, O(n k) memory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["improve", "start_labels", "two_swap"]
 
-# Gains below this share of the largest they could be among the values of the two groups are rounding: taking them could
-# run in circles.
+# Gains below this share of the largest gain possible with the values of the two groups are rounding: taking them could
+# go round in circles.
 _NOISE = 1e-14
-# Swaps, or looks, for each record after which to end whatever the arithmetic does; a few are common.
+# Most swaps, or attempts, for each record, so that it ends whatever the arithmetic does; a few are common.
 _MOST = 1000
 
 
@@ -103,7 +103,7 @@ class _Lists(NamedTuple):
 
 
 def lists_of(X: Floats, labels: Ints) -> _Lists:
-    """Return the members of each group and how great their values are: what most judgements of a swap do not need."""
+    """Return the members of each group and how large their values are; most evaluations of a swap need neither."""
     size = group_sizes(labels)
     reach = np.zeros((len(size), X.shape[1]))
     np.maximum.at(reach, labels, np.abs(X))
@@ -155,7 +155,7 @@ def _apply(swaps: _Swaps, lists: _Lists, i: int, j: int) -> None:
 
 @kernel
 def _recentre(swaps: _Swaps, lists: _Lists, g: int) -> None:
-    """Compute a centroid anew: one that is only corrected keeps the roundings of values that have left."""
+    """Recompute a centroid: one that is only updated keeps the rounding errors of values that have left."""
     begin, end = lists.first[g], lists.first[g + 1]
     for t in range(swaps.X.shape[1]):
         origin = swaps.X[lists.member[begin], t]
@@ -215,9 +215,9 @@ def _steepest(swaps: _Swaps, lists: _Lists, state: State) -> None:
 def _sweep(swaps: _Swaps, lists: _Lists, near: Ints, state: State) -> None:
     n = len(swaps.label)
     seen = np.full(len(swaps.size), -1)
-    quiet, i = 0, 0
+    unchanged, i = 0, 0
     for _ in range(_MOST * n):
-        if quiet == n or state[STOP]:
+        if unchanged == n or state[STOP]:
             return
         best, j = 0.0, -1
         for t in range(near.shape[1]):
@@ -234,8 +234,8 @@ def _sweep(swaps: _Swaps, lists: _Lists, near: Ints, state: State) -> None:
             seen[swaps.label[near[i, t]]] = -1
         if j >= 0:
             _apply(swaps, lists, i, j)
-            quiet = 0
+            unchanged = 0
         else:
-            quiet += 1
-        state[DONE] = min(quiet, n)
+            unchanged += 1
+        state[DONE] = min(unchanged, n)
         i = i + 1 if i + 1 < n else 0

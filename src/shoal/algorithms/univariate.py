@@ -5,8 +5,8 @@ on Knowledge and Data Engineering 15 (2003). Node j of the graph stands for the 
 k ≤ j−i < 2k, is the group of the values i+1 … j and as long as its SSE.
 
 Small k: the plain recurrence, O(kn). Larger k: the arcs satisfy the quadrangle inequality, so the best
-predecessor of j never falls as j grows. The k nodes of a block depend on earlier nodes only; their minima are
-found by halving, O(n log k) in all.
+predecessor of j never falls as j grows. The nodes are treated in batches of k, which depend on
+earlier nodes only; their minima are found by halving, O(n log k) in all.
 
 Every arc is computed from deviations inside a window of a few k values, and path lengths are counted from a
 window's own start: no digit is lost to a large offset or to the length of the column.
@@ -59,7 +59,7 @@ def _plain_path(x: Floats, k: int, previous: Ints) -> None:
             for m in range(k, min(2 * k - 1, j) + 1):
                 sums = end - total[j - m - origin]
                 candidate = reduced[j - m - origin] - sums * sums * inverse[m - 1]
-                # Written as choices, not as a branch that a processor would guess wrong half of the time.
+                # Conditional expressions, not a branch that the processor would mispredict half of the time.
                 better = candidate < best
                 best = candidate if better else best
                 size = m if better else size
@@ -70,7 +70,7 @@ def _plain_path(x: Floats, k: int, previous: Ints) -> None:
 
 @kernel
 def _halving_path(x: Floats, k: int, previous: Ints) -> None:
-    """Write the same predecessors, block by block of k nodes, by halving the rows of a monotone matrix."""
+    """Write the same predecessors, in batches of k nodes, by halving the rows of a monotone matrix."""
     n = len(x)
     length = _lengths(k)
     inverse = 1.0 / np.arange(1, 2 * k)

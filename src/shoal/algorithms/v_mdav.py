@@ -2,9 +2,9 @@
 
 A. Solanas and A. Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group size, COMPSTAT
 2006. A record joins the group when its distance to the group (to the nearest member) is less than γ times its
-distance to the nearest other record without a group. The centroid is that of the whole table: so computed, the
-figures of Castro, Gentile and Spagnolo-Arrizabalaga (2022) come out to the digit. About k+3 queries a group, for
-each γ: O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
+distance to the nearest other record without a group. The centroid is that of the whole table, which reproduces the
+figures of Castro, Gentile and Spagnolo-Arrizabalaga (2022) to the digit. About k+3 queries for each
+group and γ: O(d n²) time at worst, near O(n log n) for few columns; O(n d) memory.
 """
 
 from __future__ import annotations
@@ -19,16 +19,10 @@ from shoal.core.measures import sse
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.gather import place_leftovers
-from shoal.kernels.pool import (
-    Pool,
-    pool_centroid,
-    pool_farthest,
-    pool_nearest,
-    pool_new,
-    pool_remove,
-    pool_tidy,
-    pool_untidy,
-)
+from shoal.kernels.pool import Pool, pool_centroid
+from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_queries import pool_farthest, pool_nearest
+from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh, pool_remove
 
 __all__ = ["GAMMAS", "v_mdav"]
 
@@ -49,12 +43,12 @@ def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
     return Outcome(labels, facts={"gamma": best})
 
 
-class _Growth(NamedTuple):
-    """What a growing group writes to."""
+class _GrowthBuffers(NamedTuple):
+    """The arrays that a growing group writes to."""
 
     members: Ints  # (2k−1,)
     neighbour: Ints  # (2k−1,): each member's nearest record without a group
-    distance: Floats  # (2k−1,): to it, squared
+    distance: Floats  # (2k−1,): the squared distance to it
     near: Floats  # (2,)
     near_ids: Ints
 
@@ -63,18 +57,18 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    growth = _Growth(
-        np.empty(2 * k - 1, dtype=np.int64),
-        np.empty(2 * k - 1, dtype=np.int64),
-        np.empty(2 * k - 1),
-        np.empty(2),
-        np.empty(2, dtype=np.int64),
+    growth = _GrowthBuffers(
+        members=np.empty(2 * k - 1, dtype=np.int64),
+        neighbour=np.empty(2 * k - 1, dtype=np.int64),
+        distance=np.empty(2 * k - 1),
+        near=np.empty(2),
+        near_ids=np.empty(2, dtype=np.int64),
     )
     centre = pool_centroid(pool)
     group = 0
     while pool.left[0] >= k and not state[STOP]:
         group = _groups(X, pool, centre, gamma, growth, near, near_ids, group, labels, state)
-        pool_tidy(pool)
+        pool_refresh(pool)
     place_leftovers(X, pool.place, group, labels)
     return labels
 
@@ -85,14 +79,14 @@ def _groups(
     pool: Pool,
     centre: Floats,
     gamma: float,
-    growth: _Growth,
+    growth: _GrowthBuffers,
     near: Floats,
     near_ids: Ints,
     group: int,
     labels: Ints,
     state: State,
 ) -> int:
-    """Form groups until all is done or the pool is to be tidied; return the number of the next group."""
+    """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
     k = len(near)
     while pool.left[0] >= k and not state[STOP]:
         farthest = pool_farthest(pool, centre)
@@ -103,13 +97,15 @@ def _groups(
         if gamma > 0:
             _extend(X, pool, growth, near_ids, gamma, group, labels)
         group += 1
-        if pool_untidy(pool):
+        if pool_needs_refresh(pool):
             break
     return group
 
 
 @kernel(counted=False)
-def _extend(X: Floats, pool: Pool, growth: _Growth, records: Ints, gamma: float, group: int, labels: Ints) -> None:
+def _extend(
+    X: Floats, pool: Pool, growth: _GrowthBuffers, records: Ints, gamma: float, group: int, labels: Ints
+) -> None:
     """Let the group grow to at most 2k−1 records."""
     k = len(records)
     members, neighbour, distance, near, near_ids = growth
@@ -121,7 +117,7 @@ def _extend(X: Floats, pool: Pool, growth: _Growth, records: Ints, gamma: float,
         if pool.left[0] < 2:
             return
         best = 0
-        # After the members the candidate: it is itself the nearest, at distance 0; the second is the nearest other.
+        # The candidate is asked after the members: it is itself the nearest, at distance 0, so the second counts.
         for m in range(size + 1):
             asks = members[m] if m < size else neighbour[best]
             if m == size or neighbour[m] < 0 or pool.place[neighbour[m]] < 0:

@@ -1,1 +1,1 @@
-"""Blocks: a large table cut into pieces of manageable size from counts of records, never by moving them."""
+"""Blocks: a large table is divided into parts of manageable size by counting records, never by moving them."""

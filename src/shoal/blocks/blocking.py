@@ -1,8 +1,8 @@
 """From records to blocks, in a few passes that only count: moments, rounds of the tree, sums of its leaves.
 
-Whoever holds the records offers `reduce`: run a function on every part of them and combine the results. All results
-are exact counts and sums, so parts may be of any size and order. The functions are plain ones at module level: they
-travel to other processes as they are.
+The holder of the records offers `reduce`: run a function on every part of them and combine the results. All results
+are exact counts and sums, so parts may have any size and order. The functions are defined at module level, so that they
+can be sent to other processes.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import Frame, bounds, frame_of, moments, scaling_of
 from shoal.blocks.tree import (
+    CODE_BITS,
     SPLITS,
-    WIDEST,
     Counts,
     Split,
     Tree,
     combine_counts,
-    count_cells,
+    count_boxes,
     deepen,
     grow,
     is_open,
     leaf_order,
     locate,
-    plant,
+    new_tree,
 )
 from shoal.core.compiling import kernel
 from shoal.core.errors import InputError
@@ -51,15 +51,15 @@ __all__ = [
 ]
 
 BLOCK = 10_000  # records of a block, if blocking is chosen automatically
-AUTOMATIC = 100_000  # more records than this in a stratum are masked in blocks, unless the user decides
-SAMPLE = 100_000  # records that say how many levels a round counts
-CHOP = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
-CRUMBS = 5  # above so many columns, 2^d children leave crumbs: one column is split at a time
+AUTOMATIC = 100_000  # a stratum with more records than this is masked in blocks, unless the user decides
+SAMPLE = 100_000  # records of the sample that tells how many levels a round counts
+PIECE = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
+MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small: one column is split at a time
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a table is cut: blocks of at most L records, at least k, split all columns at once or one at a time."""
+    """How a table is divided: into blocks of k to L records, splitting all columns at once or one at a time."""
 
     L: int
     k: int
@@ -69,7 +69,7 @@ class Blocking:
 def choose_blocking(
     block: object, split: str | None, k: int, d: int, records: int, *, method: str, useful: bool, able: bool
 ) -> Blocking | None:
-    """Read the user's wish, or apply the rule: blocks of 10,000 above 100,000 records in a stratum.
+    """Read the user's choice, or apply the rule: blocks of 10,000 records if a stratum has more than 100,000.
 
     Parameters
     ----------
@@ -106,25 +106,25 @@ def choose_blocking(
         )
     if not able:
         raise InputError(f"Parameter 'block' does not go with method {method!r}: it needs whole columns. Leave it out.")
-    chosen: Split = split or ("all" if d <= CRUMBS else "one")
-    if chosen == "all" and d > WIDEST:
-        raise InputError(f"Parameter 'split' may be 'all' for up to {WIDEST} columns, got {d}. Take split='one'.")
+    chosen: Split = split or ("all" if d <= MOST_SPLIT_TOGETHER else "one")
+    if chosen == "all" and d > CODE_BITS:
+        raise InputError(f"Parameter 'split' may be 'all' for up to {CODE_BITS} columns, got {d}. Take split='one'.")
     return Blocking(L, k, chosen)
 
 
 class Records(Protocol):
-    """Records in parts: whoever holds them."""
+    """A holder of records in parts."""
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Combine ``function(part number, X, roots, *arguments)`` of all parts."""
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, run where kernels are loaded already."""
+        """Return ``function(*arguments)``, run where kernels have been loaded."""
 
 
 @dataclass(frozen=True)
 class InMemory:
-    """Records of one part."""
+    """Records in a single part."""
 
     X: Floats
     roots: Ints
@@ -139,10 +139,10 @@ class InMemory:
 
 
 class Extent(NamedTuple):
-    """What is known of the records before they are counted."""
+    """What is known about the records before they are counted."""
 
-    limits: Floats  # the least and the greatest value of each column, two rows
-    sizes: Ints  # the records of each root, a set that blocks must not cross; at least k
+    limits: Floats  # (2, d): the least and the greatest value of each column
+    sizes: Ints  # the number of records of each root, a set of records that blocks must not cross; at least k
 
 
 def extent_of(X: Floats, roots: Ints) -> Extent:
@@ -157,29 +157,29 @@ def extent_of(X: Floats, roots: Ints) -> Extent:
 
 
 class Blocks(NamedTuple):
-    """Where every record belongs: enough to find its block without looking at any other record."""
+    """The blocks of a table: enough to find the block of a record without looking at other records."""
 
     frame: Frame
     scale: Scaling
     tree: Tree
-    first: Ints  # of each leaf: its block, or the first of its pieces
-    pieces: Ints  # of each leaf: in how many pieces it is chopped
-    before: Mapping[int, Ints]  # of each part: the records of chopped leaves in the parts before it
-    sizes: Ints  # of each block, by Morton order
+    first: Ints  # (leaves,): the block of the leaf, or of its first piece
+    pieces: Ints  # (leaves,): the number of pieces that the leaf is divided into
+    before: Mapping[int, Ints]  # for each part: how many records of divided leaves the parts before it hold
+    sizes: Ints  # the number of records of each block, in Morton order
     facts: Mapping[str, object]
 
 
 def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
-    """Cut the records of every root into blocks.
+    """Divide the records of every root into blocks.
 
     Parameters
     ----------
     records
         The records, in parts.
     extent
-        Their bounds, and how many each root has.
+        Their bounds, and how many records each root has.
     rule
-        How to cut.
+        How to divide them.
 
     Examples
     --------
@@ -190,8 +190,8 @@ def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
     """
     frame = frame_of(extent.limits)
     d = len(frame.low)
-    tree, rounds = plant(extent.sizes, d, rule.L, rule.split), 0
-    sums, cells = records.reduce(_survey, _combine_surveys, frame, tree)
+    tree, rounds = new_tree(extent.sizes, d, rule.L, rule.split), 0
+    sums, counts = records.reduce(_survey, _combine_surveys, frame, tree)
     scale = scaling_of(sums, frame)
     sample: tuple[Floats, Ints] | None = None
     while is_open(tree):
@@ -200,27 +200,27 @@ def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
                 sample = records.reduce(_sample, _combine_samples, max(1, int(extent.sizes.sum()) // SAMPLE))
             share = len(sample[0]) / int(extent.sizes.sum())
             tree = records.call(deepen, tree, sample[0], sample[1], frame, share, rule.L, rule.split)
-            cells = records.reduce(_count, combine_counts, frame, tree)
-        tree = records.call(grow, tree, cells, d, rule.L, rule.split)
+            counts = records.reduce(_count, combine_counts, frame, tree)
+        tree = records.call(grow, tree, counts, d, rule.L, rule.split)
         rounds += 1
     tree, owner = _in_order(tree, len(extent.sizes))
     block = np.arange(len(tree.sizes))
     if (tree.sizes < rule.k).any():
         sums = records.reduce(_sums, operator.add, frame, tree)
         block = records.call(fuse, tree.sizes, sums, owner, scale.spread, rule.k)
-    # Records of one cell cannot be told apart: a leaf full of them is chopped. A small leaf never links two large ones,
-    # so a block has at most one such leaf; the others of the block go with its first piece.
-    chopped = (tree.same > 0) & (tree.sizes > rule.L)
-    pieces = np.where(chopped, tree.sizes // max(rule.k, min(CHOP, rule.L)), 1)
+    # Records with the same bins are alike: a large leaf of them is divided into pieces. A small leaf never
+    # links two large ones, so a block has at most one such leaf; its other leaves go with the first piece.
+    divided = (tree.same > 0) & (tree.sizes > rule.L)
+    pieces = np.where(divided, tree.sizes // max(rule.k, min(PIECE, rule.L)), 1)
     heads = block == np.arange(len(block))
     room = np.zeros(len(block), dtype=np.int64)
     np.maximum.at(room, block, pieces)
     first = (np.cumsum(room) - room)[block]
     before: Mapping[int, Ints] = {}
-    if chopped.any():
-        before = _running(records.reduce(_chopped, operator.or_, frame, tree, pieces))
-    block_sizes = np.bincount(first[~chopped], tree.sizes[~chopped], int(room.sum())).astype(np.int64)
-    for leaf in np.flatnonzero(chopped):
+    if divided.any():
+        before = _running(records.reduce(_count_divided, operator.or_, frame, tree, pieces))
+    block_sizes = np.bincount(first[~divided], tree.sizes[~divided], int(room.sum())).astype(np.int64)
+    for leaf in np.flatnonzero(divided):
         block_sizes[first[leaf] : first[leaf] + pieces[leaf]] += _piece_sizes(int(tree.sizes[leaf]), int(pieces[leaf]))
     facts = {
         "blocks": len(block_sizes),
@@ -278,7 +278,7 @@ def _in_order(tree: Tree, roots: int) -> tuple[Tree, Ints]:
 
 
 def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
-    """Return, of each part, the sum of all parts before it."""
+    """Return for each part the sum of all parts before it."""
     before: dict[int, Ints] = {}
     total: Ints | None = None
     for part in sorted(counts):
@@ -289,7 +289,7 @@ def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
 
 
 def _survey(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> tuple[Ints, Counts]:
-    return moments(X, frame), count_cells(X, roots, frame, tree)
+    return moments(X, frame), count_boxes(X, roots, frame, tree)
 
 
 def _combine_surveys(one: tuple[Ints, Counts], other: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
@@ -305,7 +305,7 @@ def _combine_samples(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tu
 
 
 def _count(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
-    return count_cells(X, roots, frame, tree)
+    return count_boxes(X, roots, frame, tree)
 
 
 def _sums(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
@@ -313,6 +313,6 @@ def _sums(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
     return sums
 
 
-def _chopped(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree, pieces: Ints) -> dict[int, Ints]:
+def _count_divided(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree, pieces: Ints) -> dict[int, Ints]:
     counts = np.bincount(locate(X, roots, frame, tree), minlength=len(tree.sizes))
     return {part: np.where(pieces > 1, counts, 0)}

@@ -1,8 +1,8 @@
-"""Leaves with fewer than k records are fused with the leaf of nearest centroid, until there are none.
+"""Fusing: a leaf with fewer than k records is joined to the leaf with the nearest centroid, until there are none.
 
 Solanas et al. 2006, Section 2.3. In a round, every small leaf is linked to the leaf of the same root whose centroid is
-nearest; leaves that are linked become one, and the centroids are computed anew. Centroids come from exact integer sums
-and ties go to the lowest leaf, so that the outcome depends on the records alone.
+nearest; linked leaves become one, and their centroids are recomputed. Centroids come from exact integer sums
+and ties go to the lowest leaf, so the result depends on the records alone.
 
 Each round at least halves the number of small leaves; it costs one search of a kd-tree for each of them.
 """
@@ -14,7 +14,9 @@ import numpy as np
 from shoal.blocks.quantising import Frame, quantise_record
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
-from shoal.kernels.pool import Pool, pool_nearest, pool_new
+from shoal.kernels.pool import Pool
+from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_queries import pool_nearest
 
 __all__ = ["fuse", "leaf_sums"]
 
@@ -24,7 +26,7 @@ LOW = np.uint64((1 << 24) - 1)
 
 @kernel
 def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
-    """Sum the integers of each leaf's records, exactly: the upper and the lower 24 bits apart."""
+    """Sum the integers of each leaf's records, exactly: the upper and the lower 24 bits separately."""
     d = X.shape[1]
     sums = np.zeros((count, 2 * d), dtype=np.int64)
     q = np.empty(d, dtype=np.uint64)
@@ -42,9 +44,9 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
     Parameters
     ----------
     sizes, sums, roots
-        Of each leaf: its records, their sums (`leaf_sums`) and the root it belongs to.
+        For each leaf: the number of its records, their sums (`leaf_sums`) and the root it belongs to.
     spread
-        The standard deviation of each column: distances are those of standardised columns.
+        The standard deviation of each column; distances are between standardised columns.
     k
         The least number of records of a block.
 
@@ -58,11 +60,11 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
     block = np.arange(len(sizes))
     sizes, sums = sizes.copy(), sums.copy()
     while True:
-        alive = np.flatnonzero(block == np.arange(len(block)))
-        needy = np.unique(roots[alive[sizes[alive] < k]])
-        if not len(needy):
+        heads = np.flatnonzero(block == np.arange(len(block)))
+        unfinished = np.unique(roots[heads[sizes[heads] < k]])
+        if not len(unfinished):
             return block
-        inside = alive[np.isin(roots[alive], needy)]
+        inside = heads[np.isin(roots[heads], unfinished)]
         inside = inside[np.argsort(roots[inside], kind="stable")]
         for members in np.split(inside, np.flatnonzero(np.diff(roots[inside])) + 1):
             upper, lower = sums[members, :d], sums[members, d:]
@@ -70,27 +72,28 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
             for leaf, other in zip(members, members[_linked(centroid, sizes[members], k)], strict=True):
                 _join(block, int(leaf), int(other))
         for leaf in inside.tolist():
-            home = _home(block, leaf)
-            if home != leaf:
-                sizes[home] += sizes[leaf]
-                sums[home] += sums[leaf]
+            head = _head(block, leaf)
+            if head != leaf:
+                sizes[head] += sizes[leaf]
+                sums[head] += sums[leaf]
         for leaf in range(len(block)):
-            block[leaf] = _home(block, leaf)
+            block[leaf] = _head(block, leaf)
 
 
-def _home(block: Ints, leaf: int) -> int:
+def _head(block: Ints, leaf: int) -> int:
+    """Return the lowest leaf that a leaf was fused with."""
     while block[leaf] != leaf:
         leaf = int(block[leaf])
     return leaf
 
 
 def _join(block: Ints, one: int, other: int) -> None:
-    one, other = _home(block, one), _home(block, other)
+    one, other = _head(block, one), _head(block, other)
     block[max(one, other)] = min(one, other)
 
 
 def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
-    """Return the nearest other centroid of each small leaf, and the leaf itself for the others."""
+    """Return for each small leaf the leaf with the nearest other centroid, for the other leaves the leaf itself."""
     link = np.arange(len(sizes))
     if len(sizes) > 1:
         _link(centroid, sizes, k, pool_new(centroid), np.empty(2), np.empty(2, dtype=np.int64), link)

@@ -1,8 +1,8 @@
-"""Records as integers: every column cut into 2^48 equal cells between its least and greatest value.
+"""Records as integers: every column is divided into 2^48 equal bins between its least and greatest value.
 
-Whatever is decided from these integers (the tree, the fusing of leaves, the mean and variance of a column) is decided
-from exact sums and counts. It is the same for any order of the records and any way of dealing them out, to the last
-bit, which no floating-point sum is. A cell is 2^−48 of the column's range; as the standard deviation of n values is at
+All that is computed from these integers (the tree, the fusing of leaves, the mean and variance of a column) rests on
+exact sums and counts. It is the same to the last bit for any order of the records and any division into parts, which no
+floating-point sum is. A bin is 2^−48 of the column's range; as the standard deviation of n values is at
 least range/√(2n), that of the integers differs by at most a share 2^−48·√(2n): 5·10^−11 for a hundred million records.
 
 One pass for the bounds, one for the moments: O(n d) time, O(d) memory.
@@ -20,19 +20,19 @@ from shoal.core.compiling import kernel
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 
-__all__ = ["BITS", "Cells", "Frame", "bounds", "frame_of", "moments", "quantise", "quantise_record", "scaling_of"]
+__all__ = ["BITS", "Bins", "Frame", "bounds", "frame_of", "moments", "quantise", "quantise_record", "scaling_of"]
 
 BITS = 48
 SCALE = float(1 << BITS)
 LAST = np.uint64((1 << BITS) - 1)
-HALF = np.uint64(24)  # an integer is split in two limbs of 24 bits, so that sums of 2^38 of them fit a word
+HALF = np.uint64(24)  # an integer is split into two limbs of 24 bits, so that sums of 2^38 of them fit into a word
 LOW = np.uint64((1 << 24) - 1)
 
-Cells = NDArray[np.uint64]
+Bins = NDArray[np.uint64]
 
 
 class Frame(NamedTuple):
-    """Where the cells of each column begin, and half the range of the column (1 if it is constant)."""
+    """Where the bins of each column begin, and half the range of the column (1 if it is constant)."""
 
     low: Floats
     reach: Floats
@@ -40,7 +40,7 @@ class Frame(NamedTuple):
 
 @kernel
 def bounds(X: Floats) -> Floats:
-    """Return the least and the greatest value of each column, two rows; missing cells (NaN) do not count."""
+    """Return the least and the greatest value of each column, in two rows; missing values (NaN) do not count."""
     n, d = X.shape
     found = np.empty((2, d))
     for j in range(d):
@@ -54,7 +54,7 @@ def bounds(X: Floats) -> Floats:
 
 
 def frame_of(found: Floats) -> Frame:
-    """Return the frame of the bounds; a column without any value lies at 0.
+    """Return the frame of the bounds; a column without any value gets the bounds 0 and 0.
 
     Examples
     --------
@@ -69,8 +69,8 @@ def frame_of(found: Floats) -> Frame:
 
 
 @kernel
-def quantise_record(x: Floats, frame: Frame, q: Cells) -> None:
-    """Write the cells of a record to q; a missing value lies in cell 0."""
+def quantise_record(x: Floats, frame: Frame, q: Bins) -> None:
+    """Write the bins of a record to q; a missing value lies in bin 0."""
     for j in range(len(x)):
         q[j] = 0
         if x[j] > frame.low[j]:
@@ -78,8 +78,8 @@ def quantise_record(x: Floats, frame: Frame, q: Cells) -> None:
 
 
 @kernel
-def quantise(X: Floats, frame: Frame) -> Cells:
-    """Return the cells of all records."""
+def quantise(X: Floats, frame: Frame) -> Bins:
+    """Return the bins of all records."""
     Q = np.empty(X.shape, dtype=np.uint64)
     for i in range(len(X)):
         quantise_record(X[i], frame, Q[i])
@@ -111,7 +111,7 @@ def moments(X: Floats, frame: Frame) -> Ints:
 
 
 def scaling_of(sums: Ints, frame: Frame) -> Scaling:
-    """Return what standardises the columns, from their exact moments.
+    """Return the scaling that standardises the columns, from their exact moments.
 
     Examples
     --------

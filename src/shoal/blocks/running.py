@@ -1,4 +1,4 @@
-"""Running a method on every block or cell, and what its groups are."""
+"""Running a method on every block or cell, and numbering the groups of all."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["group_blocks", "group_cells", "share_options"]
 
 
 def share_options(entry: Method, options: Mapping[str, Any], share: float, parallel: int = 1) -> dict[str, Any]:
-    """Give a set of records its share of the time or the steps that a method may take for all of them.
+    """Return the options for a part of the records: its share of the time or the steps that are allowed for all.
 
     Parameters
     ----------
     entry, options
-        The method and what it is told.
+        The method and its options.
     share
-        The set's share of all records.
+        The part's share of all records.
     parallel
-        How many sets are searched at a time: time counts for each of them, steps are shared all the same, so that the
-        result does not depend on it.
+        How many parts are searched at a time. Each of them may take the whole time meanwhile; steps are shared
+        regardless, so that the result does not depend on it.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def group_blocks(
     workers: int = 1,
     parallel: int | None = None,
 ) -> Ints:
-    """Let a method group the records of every block on its own; return the group of each record.
+    """Let a method group the records of each block separately; return the group of each record.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ def group_blocks(
     block
         The block of each record.
     entry, k, options, seed
-        The method and what it is told; the same seed in every block.
+        The method, k, its options, and the seed, the same in every block.
     records
-        All records that share a time limit or a number of steps.
+        How many records share the time limit or the number of steps.
     state
         See `shoal.core.progress`.
     workers
-        Threads that take blocks; they never change the groups.
+        Threads that work on blocks; their number does not change the groups.
     parallel
         How many blocks are searched at a time, here and elsewhere; `workers` if not given.
     """
@@ -96,9 +96,11 @@ def group_blocks(
 
     members = [order[a:b] for a, b in pairwise(starts)]
     offset = 0
-    # One thread needs no pool: handing over a block takes as long as a small one.
-    with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
-        for rows, found in zip(members, map(run, members) if pool is None else pool.map(run, members), strict=True):
+    # A single thread needs no executor: handing over a small block takes as long as grouping it.
+    with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as executor:
+        for rows, found in zip(
+            members, map(run, members) if executor is None else executor.map(run, members), strict=True
+        ):
             labels[rows] = found + offset
             offset += int(found.max()) + 1
     return labels

@@ -2,17 +2,17 @@
 
 A. Solanas, A. Martínez-Ballesté, J. Domingo-Ferrer and J. M. Mateo-Sanz, A 2^d-tree-based blocking method for
 microaggregating very large data sets, ARES 2006, Section 2.2. Records are not moved: a round counts, for every open
-node, the records in each occupied cell some levels below it, and the counts alone say where to split. Only occupied
-children exist. A node that holds records of one cell only is not split further.
+node, the records in each occupied box some levels below it, and the counts alone decide where to split. Only occupied
+children exist. A node whose records have all the same bins is not split further.
 
 The bits of a record, most significant first and one column after the other, are its Morton code; a node is a prefix of
 it. split="all" takes one bit of every column at a time (2^d children, the paper), split="one" a single bit, of one
 column after the other, so that nodes are cut no further than needed. "univariate" is the paper's comparison: n/L equal
 intervals of the first column, in one round.
 
-A round costs O(n d) time and O(cells) memory; for a uniform table there are one or two. How many levels a round counts
-is a matter of speed and never changes the leaves: if the first round does not do, a sample of the records says how many
-are worth counting (`deepen`).
+A round costs O(n d) time and O(boxes) memory; a uniform table takes one or two. How many levels a round counts affects
+the speed and never the leaves: if the first round is not enough, a sample of the records tells how many levels are
+worth counting (`deepen`).
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from shoal.blocks.quantising import BITS, Cells, Frame, quantise, quantise_record
+from shoal.blocks.quantising import BITS, Bins, Frame, quantise, quantise_record
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = [
+    "CODE_BITS",
     "SPLITS",
-    "WIDEST",
     "Counts",
     "Split",
     "Tree",
     "combine_counts",
-    "count_cells",
+    "count_boxes",
     "deepen",
     "grow",
     "is_open",
     "leaf_order",
     "locate",
-    "plant",
+    "new_tree",
 ]
 
 Split = Literal["all", "one", "univariate"]
 SPLITS: tuple[Split, ...] = ("all", "one", "univariate")
-WIDEST = 40  # bits of a code in a key; the node stands above them
-CELLS = 64  # cells that a round may count below any node for the sake of fewer rounds
-USUAL = 20  # no round counts more bits than this unless one split needs them
-CODE = np.uint64(WIDEST)
+CODE_BITS = 40  # the lower bits of a key hold a code, the others the node
+EXTRA_BOXES = 64  # a round may count this number of boxes below any node if that saves rounds
+USUAL_BITS = 20  # no round counts more bits than this unless a single split needs them
+CODE_SHIFT = np.uint64(CODE_BITS)
 ONE = np.uint64(1)
 TOP = np.uint64(BITS - 32)
 WORD = np.uint64(32)
@@ -55,37 +55,39 @@ HASH_SHIFT = np.uint64(32)
 
 
 class Tree(NamedTuple):
-    """Nodes and their children, in arrays. A node without children is open: its records are still to be counted."""
+    """Nodes and their children, in arrays. A node without children is open: its records have not been counted yet."""
 
-    bit: Ints  # of each node: the first bit of the code that tells its children apart
-    width: Ints  # how many bits do; −m for m equal intervals of the first column
-    first: Ints  # its first child
-    children: Ints  # how many it has
-    start: Cells  # of each child: the least code that belongs to it
-    target: Ints  # the node it is, or −1 − leaf
-    sizes: Ints  # of each leaf: its records
-    same: Ints  # 1 for a leaf whose records all lie in one cell of the finest grid
+    bit: Ints  # (nodes,): the first bit of the code that distinguishes the children
+    width: Ints  # (nodes,): how many bits distinguish them; −m for m equal intervals of the first column
+    first: Ints  # (nodes,): the first child
+    children: Ints  # (nodes,): the number of children
+    start: Bins  # (children,): the least code that belongs to the child
+    target: Ints  # (children,): the node that the child is, or −1 − leaf
+    sizes: Ints  # (leaves,): the number of records
+    same: Ints  # (leaves,): 1 if all records have the same bins
 
 
 class Counts(NamedTuple):
-    """Occupied cells below the open nodes, by key: node and code."""
+    """The occupied boxes below the open nodes, by key: node and code."""
 
-    keys: Cells
+    keys: Bins
     counts: Ints
-    low: Cells  # (cells, d): the least and greatest integer of its records in every column
-    high: Cells
+    low: Bins  # (boxes, d): the least and the greatest bin of the records in every column
+    high: Bins
 
 
-def plant(sizes: Ints, d: int, L: int, split: Split) -> Tree:
-    """Return the tree before the first round: one node a root, small ones leaves already."""
-    nodes, empty = np.zeros(len(sizes), dtype=np.int64), np.empty(0, dtype=np.int64)
-    tree = Tree(nodes, nodes.copy(), nodes.copy(), nodes.copy(), empty.astype(np.uint64), empty, empty, empty)
+def new_tree(sizes: Ints, d: int, L: int, split: Split) -> Tree:
+    """Return the tree before the first round: one node for each root; small roots are leaves."""
+    nodes = np.zeros(len(sizes), dtype=np.int64)
     small = sizes <= L
-    tree.width[:] = _widths(sizes, nodes, d, L, split)
-    tree.first[small] = np.arange(small.sum())
-    tree.children[small] = 1
     leaves = np.flatnonzero(small)
-    return tree._replace(
+    first = nodes.copy()
+    first[small] = np.arange(len(leaves))
+    return Tree(
+        bit=nodes,
+        width=_widths(sizes, nodes, d, L, split),
+        first=first,
+        children=small.astype(np.int64),
         start=np.zeros(len(leaves), dtype=np.uint64),
         target=-1 - np.arange(len(leaves)),
         sizes=sizes[leaves],
@@ -94,33 +96,33 @@ def plant(sizes: Ints, d: int, L: int, split: Split) -> Tree:
 
 
 def is_open(tree: Tree) -> bool:
-    """Say whether another round of counting is needed."""
+    """Return whether another round of counting is needed."""
     return bool((tree.children == 0).any())
 
 
-def count_cells(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
-    """Count the records in each occupied cell below the open nodes."""
-    still = tree.width[tree.children == 0]
-    most = sum(-int(w) if w < 0 else 1 << int(w) for w in still)
+def count_boxes(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
+    """Count the records in each occupied box below the open nodes."""
+    widths = tree.width[tree.children == 0]
+    most = sum(-int(w) if w < 0 else 1 << int(w) for w in widths)
     room = min(len(X), most)
     slots = np.full(1 << max(4, (2 * room).bit_length()), -1, dtype=np.int64)
     d = X.shape[1]
     found = Counts(
-        np.empty(room, dtype=np.uint64),
-        np.zeros(room, dtype=np.int64),
-        np.empty((room, d), dtype=np.uint64),
-        np.empty((room, d), dtype=np.uint64),
+        keys=np.empty(room, dtype=np.uint64),
+        counts=np.zeros(room, dtype=np.int64),
+        low=np.empty((room, d), dtype=np.uint64),
+        high=np.empty((room, d), dtype=np.uint64),
     )
     nodes = _descend(X, roots, frame, tree) if tree.children.any() else roots
-    cells = _count(X, nodes, frame, tree, slots, found)
-    order = np.argsort(found.keys[:cells])
+    boxes = _count(X, nodes, frame, tree, slots, found)
+    order = np.argsort(found.keys[:boxes])
     return Counts(found.keys[order], found.counts[order], found.low[order], found.high[order])
 
 
 def combine_counts(one: Counts, other: Counts) -> Counts:
-    """Return the counts of two parts of the records together."""
+    """Add up the counts of two parts of the records."""
     if np.array_equal(one.keys, other.keys):
-        # Parts of a large table tend to lie in the same cells.
+        # Parts of a large table tend to occupy the same boxes.
         low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
         return Counts(one.keys, one.counts + other.counts, low, high)
     keys = np.concatenate([one.keys, other.keys])
@@ -136,7 +138,7 @@ def combine_counts(one: Counts, other: Counts) -> Counts:
 
 
 def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: int, split: Split) -> Tree:
-    """Let the next round count more levels below the open nodes, where a sample of the records says that it pays.
+    """Let the next round count more levels below the open nodes where, by a sample of the records, that pays.
 
     Parameters
     ----------
@@ -145,7 +147,7 @@ def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: in
     X, roots
         The sample and the root of each of its records.
     frame
-        How records are quantised.
+        The frame that records are quantised in.
     share
         The sample's share of all records.
     L, split
@@ -156,30 +158,30 @@ def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: in
     Q = quantise(X, frame)
     nodes: Ints = -1 - locate(X, roots, frame, tree)
     order = np.argsort(nodes, kind="stable")
-    still = np.flatnonzero(tree.children == 0)
-    starts: Ints = np.searchsorted(nodes[order], np.append(still, len(tree.bit)))
+    open_nodes = np.flatnonzero(tree.children == 0)
+    starts: Ints = np.searchsorted(nodes[order], np.append(open_nodes, len(tree.bit)))
     width = tree.width.copy()
-    for node, a, b in zip(still.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        most = min(WIDEST // step * step, BITS * d - int(tree.bit[node]))
+    for node, a, b in zip(open_nodes.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        most = min(CODE_BITS // step * step, BITS * d - int(tree.bit[node]))
         if most > width[node] > 0:
             codes = np.sort(_codes(Q, order[a:b], int(tree.bit[node]), most))
-            cap = max(CELLS, 8 * int((b - a) / (share * L)))
+            cap = max(EXTRA_BOXES, 8 * int((b - a) / (share * L)))
             width[node] = _worthwhile(codes, int(width[node]), most, step, share * L, cap)
     return tree._replace(width=width)
 
 
-def grow(tree: Tree, cells: Counts, d: int, L: int, split: Split) -> Tree:
-    """Split the open nodes by what was counted below them; nodes still too large are open in the next round."""
-    nodes = (cells.keys >> CODE).astype(np.int64)
-    codes = cells.keys & np.uint64((1 << WIDEST) - 1)
+def grow(tree: Tree, counted: Counts, d: int, L: int, split: Split) -> Tree:
+    """Split the open nodes by the counts below them; children that are still too large are open in the next round."""
+    nodes = (counted.keys >> CODE_SHIFT).astype(np.int64)
+    codes = counted.keys & np.uint64((1 << CODE_BITS) - 1)
     step = d if split == "all" else 1
-    cuts = _cuts(nodes, codes, np.r_[0, np.cumsum(cells.counts)], tree.width, step, L)
-    sizes = np.add.reduceat(cells.counts, cuts)
-    low, high = np.minimum.reduceat(cells.low, cuts), np.maximum.reduceat(cells.high, cuts)
+    cuts = _cuts(nodes, codes, np.r_[0, np.cumsum(counted.counts)], tree.width, step, L)
+    sizes = np.add.reduceat(counted.counts, cuts)
+    low, high = np.minimum.reduceat(counted.low, cuts), np.maximum.reduceat(counted.high, cuts)
     same = (low == high).all(axis=1)
     leaf = (sizes <= L) | same | (split == "univariate")
     opened = np.flatnonzero(~leaf)
-    # Bits that all records of a node share tell none apart: the next round begins behind them.
+    # Bits that all records of a node share do not distinguish them: the next round begins after those.
     bit = _first_bits(low[opened], high[opened], d, split)
     parents = nodes[cuts]
     first, children = tree.first.copy(), tree.children.copy()
@@ -190,14 +192,14 @@ def grow(tree: Tree, cells: Counts, d: int, L: int, split: Split) -> Tree:
     target[leaf] = -1 - (len(tree.sizes) + np.arange(leaf.sum()))
     zeros = np.zeros(len(opened), dtype=np.int64)
     return Tree(
-        np.r_[tree.bit, bit],
-        np.r_[tree.width, _widths(sizes[opened], bit, d, L, split)],
-        np.r_[first, zeros],
-        np.r_[children, zeros],
-        np.r_[tree.start, codes[cuts]],
-        np.r_[tree.target, target],
-        np.r_[tree.sizes, sizes[leaf]],
-        np.r_[tree.same, same[leaf].astype(np.int64)],
+        bit=np.r_[tree.bit, bit],
+        width=np.r_[tree.width, _widths(sizes[opened], bit, d, L, split)],
+        first=np.r_[first, zeros],
+        children=np.r_[children, zeros],
+        start=np.r_[tree.start, codes[cuts]],
+        target=np.r_[tree.target, target],
+        sizes=np.r_[tree.sizes, sizes[leaf]],
+        same=np.r_[tree.same, same[leaf].astype(np.int64)],
     )
 
 
@@ -216,17 +218,17 @@ def leaf_order(tree: Tree, roots: int) -> Ints:
 
 
 def _widths(sizes: Ints, bit: Ints, d: int, L: int, split: Split) -> Ints:
-    """Return how many bits the next round looks at: enough to bring an even node below L."""
+    """Return how many bits the next round counts: enough to divide a uniform node into children below L records."""
     if split == "univariate":
         return -np.maximum(1, np.ceil(sizes / L)).astype(np.int64)
     step = d if split == "all" else 1
     wanted = np.ceil(np.log2(np.maximum(sizes / L, 2.0))).astype(np.int64)
-    usual = max(step, USUAL // step * step)
+    usual = max(step, USUAL_BITS // step * step)
     widths: Ints = np.minimum(np.minimum(-(-wanted // step) * step, usual), BITS * d - bit)
     return widths
 
 
-def _first_bits(low: Cells, high: Cells, d: int, split: Split) -> Ints:
+def _first_bits(low: Bins, high: Bins, d: int, split: Split) -> Ints:
     """Return the first bit of the Morton code in which records between two corners differ."""
     differ = low ^ high
     level = np.full(differ.shape, BITS, dtype=np.int64)
@@ -238,13 +240,13 @@ def _first_bits(low: Cells, high: Cells, d: int, split: Split) -> Ints:
 
 
 @kernel
-def _code(q: Cells, bit: int, width: int) -> np.uint64:
+def _code(q: Bins, bit: int, width: int) -> np.uint64:
     """Return `width` bits of a record's Morton code, or the number of its interval."""
     if width < 0:
         interval: np.uint64 = ((q[0] >> TOP) * np.uint64(-width)) >> WORD
         return interval
     d = len(q)
-    # Divisions are slow, and most codes begin with the first bit.
+    # Divisions are slow, and most codes begin at the first bit.
     level, j = (bit // d, bit % d) if bit else (0, 0)
     code = np.uint64(0)
     while width > 0:
@@ -260,38 +262,38 @@ def _code(q: Cells, bit: int, width: int) -> np.uint64:
 
 @kernel
 def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, found: Counts) -> int:
-    """Fill the counts by a hash table of open addresses; return how many cells there are."""
+    """Fill the counts with a hash table of open addressing; return how many boxes there are."""
     n, d = X.shape
     bit, width = tree.bit, tree.width
     keys, counts, lowest, highest = found
     last = len(slots) - 1
     q = np.empty(d, dtype=np.uint64)
-    cells = 0
+    boxes = 0
     for i in range(n):
         node = nodes[i]
         if node < 0:
             continue
         quantise_record(X[i], frame, q)
-        key = np.uint64(node) << CODE | _code(q, bit[node], width[node])
+        key = np.uint64(node) << CODE_SHIFT | _code(q, bit[node], width[node])
         slot = np.int64((key * HASH) >> HASH_SHIFT) & last
         while slots[slot] >= 0 and keys[slots[slot]] != key:
             slot = (slot + 1) & last
-        cell = slots[slot]
-        if cell < 0:
-            cell = slots[slot] = cells
-            keys[cell] = key
+        box = slots[slot]
+        if box < 0:
+            box = slots[slot] = boxes
+            keys[box] = key
             for j in range(d):
-                lowest[cell, j] = highest[cell, j] = q[j]
-            cells += 1
-        counts[cell] += 1
+                lowest[box, j] = highest[box, j] = q[j]
+            boxes += 1
+        counts[box] += 1
         for j in range(d):
-            lowest[cell, j] = min(lowest[cell, j], q[j])
-            highest[cell, j] = max(highest[cell, j], q[j])
-    return cells
+            lowest[box, j] = min(lowest[box, j], q[j])
+            highest[box, j] = max(highest[box, j], q[j])
+    return boxes
 
 
 @kernel
-def _codes(Q: Cells, members: Ints, bit: int, width: int) -> Cells:
+def _codes(Q: Bins, members: Ints, bit: int, width: int) -> Bins:
     codes = np.empty(len(members), dtype=np.uint64)
     for i in range(len(members)):
         codes[i] = _code(Q[members[i]], bit, width)
@@ -299,24 +301,24 @@ def _codes(Q: Cells, members: Ints, bit: int, width: int) -> Cells:
 
 
 @kernel
-def _worthwhile(codes: Cells, width: int, most: int, step: int, full: float, cap: int) -> int:
-    """Return how many bits of sorted codes to count: until no cell is full, or there are too many cells."""
+def _worthwhile(codes: Bins, width: int, most: int, step: int, full: float, cap: int) -> int:
+    """Return how many bits of sorted codes to count: until no box is full, or there are too many boxes."""
     while width + step <= most:
         shift = np.uint64(most - width)
-        cells, largest, run = 0, 0, 0
+        boxes, largest, run = 0, 0, 0
         for i in range(len(codes)):
             run = run + 1 if i and codes[i] >> shift == codes[i - 1] >> shift else 1
-            cells += run == 1
+            boxes += run == 1
             largest = max(largest, run)
-        if largest <= full or cells > cap:
+        if largest <= full or boxes > cap:
             break
         width += step
     return width
 
 
 @kernel
-def _cuts(nodes: Ints, codes: Cells, before: Ints, width: Ints, step: int, L: int) -> Ints:
-    """Return the cells at which a child begins: ranges of at most L records, or a single code."""
+def _cuts(nodes: Ints, codes: Bins, before: Ints, width: Ints, step: int, L: int) -> Ints:
+    """Return the boxes at which a child begins: a child is a range of at most L records, or a single code."""
     cuts = np.empty(len(nodes), dtype=np.int64)
     found = 0
     ends, used = np.empty(len(nodes) + 1, dtype=np.int64), np.empty(len(nodes) + 1, dtype=np.int64)
@@ -337,15 +339,15 @@ def _cuts(nodes: Ints, codes: Cells, before: Ints, width: Ints, step: int, L: in
                 found += 1
                 a = b
             elif width[node] < 0:
-                for cell in range(a, b):
-                    cuts[found] = cell
+                for box in range(a, b):
+                    cuts[found] = box
                     found += 1
                 a = b
             else:
                 shift = np.uint64(width[node] - bits - step)
-                for cell in range(b - 1, a - 1, -1):
-                    if cell == b - 1 or codes[cell] >> shift != codes[cell + 1] >> shift:
-                        ends[depth], used[depth] = cell + 1, bits + step
+                for box in range(b - 1, a - 1, -1):
+                    if box == b - 1 or codes[box] >> shift != codes[box + 1] >> shift:
+                        ends[depth], used[depth] = box + 1, bits + step
                         depth += 1
     return cuts[:found]
 
@@ -356,7 +358,7 @@ def locate(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
     return leaves
 
 
-# Finding a child takes less time than handing over arrays, or taking them out of a tuple: all of it is one loop.
+# Finding a child takes less time than passing arrays, or unpacking them from a tuple: so this is a single loop.
 @kernel
 def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
     """Return the open node that each record falls in, or −1 − leaf."""
@@ -370,7 +372,7 @@ def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
             low, high = first[node], first[node] + children[node] - 1
             if low < high:
                 code = _code(q, bit[node], width[node])
-                # Where most cells are occupied, a child stands where its code says.
+                # Where most boxes are occupied, the code is the position of the child.
                 guess = low + np.int64(code) if width[node] >= 0 and code <= np.uint64(high - low) else low
                 if start[guess] == code:
                     low = high = guess

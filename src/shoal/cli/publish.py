@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.core.errors import InputError
-from shoal.privacy.ways import WAYS
+from shoal.privacy.publication_methods import PUBLICATION_METHODS
 
 if TYPE_CHECKING:
     from shoal.privacy.exploring import Exploration
@@ -41,7 +41,9 @@ def publish(
     method: Annotated[
         str | None,
         typer.Option(
-            "-m", "--method", help=f"One of: {', '.join(WAYS)}; optimal if not given. With --explore a list, or all."
+            "-m",
+            "--method",
+            help=f"One of: {', '.join(PUBLICATION_METHODS)}; optimal if not given. With --explore a list, or all.",
         ),
     ] = None,
     k: Annotated[
@@ -103,8 +105,8 @@ def publish(
         raise typer.BadParameter("say where the released table goes, e.g. -o released.csv", param_hint="-o")
 
     from shoal.masking.manifest import check_extras
+    from shoal.privacy.publication_manifest import write_publication_manifest
     from shoal.privacy.publishing import publish as publish_table
-    from shoal.privacy.record import write_publication_manifest
 
     check_extras(source, output, labels=None, manifest=manifest, report=report)
     if ledger is not None:
@@ -197,7 +199,7 @@ def _explore(
         source,
         epsilon=EPSILONS if epsilon is None else [_number(part, "--epsilon", float) for part in epsilon.split(",")],
         k=None if k is None else [_number(part, "-k", int) for part in k.split(",")],
-        methods=tuple(WAYS) if method is None else method.split(","),
+        methods=tuple(PUBLICATION_METHODS) if method is None else method.split(","),
         **common,
     )
     typer.echo(str(found))

@@ -1,4 +1,4 @@
-"""What the fixed-size methods D and C share: gathering a group, and placing the records that are left over.
+"""The steps that the fixed-size methods D and C share: gather a group, and place the records that are left over.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2.
@@ -12,13 +12,16 @@ import numpy as np
 
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
-from shoal.kernels.pool import Pool, pool_nearest, pool_remove, squared_distance
+from shoal.kernels.distances import squared_distance
+from shoal.kernels.pool import Pool
+from shoal.kernels.pool_queries import pool_nearest
+from shoal.kernels.pool_removal import pool_remove
 
-__all__ = ["Lot", "gather", "lot_new", "place_leftovers"]
+__all__ = ["GroupBuffers", "gather", "new_group_buffers", "place_leftovers"]
 
 
-class Lot(NamedTuple):
-    """The group that is gathered, and what gathering writes to."""
+class GroupBuffers(NamedTuple):
+    """The members of the group that is gathered, and the arrays that gathering writes to."""
 
     members: Ints  # (k,)
     total: Floats  # (d,)
@@ -27,21 +30,27 @@ class Lot(NamedTuple):
     near_ids: Ints  # (1,)
 
 
-def lot_new(d: int, k: int) -> Lot:
-    """Return room for a group."""
-    return Lot(np.empty(k, dtype=np.int64), np.empty(d), np.empty(d), np.empty(1), np.empty(1, dtype=np.int64))
+def new_group_buffers(d: int, k: int) -> GroupBuffers:
+    """Return buffers for a group of k records with d columns."""
+    return GroupBuffers(
+        members=np.empty(k, dtype=np.int64),
+        total=np.empty(d),
+        centre=np.empty(d),
+        near=np.empty(1),
+        near_ids=np.empty(1, dtype=np.int64),
+    )
 
 
 @kernel(inline=True)
-def gather(X: Floats, pool: Pool, lot: Lot, seed_record: int, group: int, labels: Ints) -> None:
-    """Grow a group from one record, k−1 times by the record nearest to the group's centroid."""
-    members, total, centre, near, near_ids = lot
+def gather(X: Floats, pool: Pool, buffers: GroupBuffers, seed_record: int, group: int, labels: Ints) -> None:
+    """Grow a group from one record: add the record nearest to the group's centroid k−1 times."""
+    members, total, centre, near, near_ids = buffers
     d = X.shape[1]
     for j in range(d):
         total[j], centre[j] = 0.0, X[seed_record, j]
     record = seed_record
     for size in range(len(members)):
-        # Where another group took the seed (duplicates): start from what is left beside it.
+        # If another group took the seed (duplicates), start from the record nearest to it.
         if size > 0 or pool.place[record] < 0:
             pool_nearest(pool, centre, near, near_ids)
             record = near_ids[0]
@@ -55,7 +64,7 @@ def gather(X: Floats, pool: Pool, lot: Lot, seed_record: int, group: int, labels
 
 @kernel
 def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
-    """Add each record left in a pool (`place`) to the group whose centroid (before any such addition) is nearest."""
+    """Add each record left in a pool (`place`) to the group whose centroid, before any such addition, is nearest."""
     d = X.shape[1]
     centres = np.zeros((groups, d))
     sizes = np.zeros(groups)

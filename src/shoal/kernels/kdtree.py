@@ -1,4 +1,4 @@
-"""A kd-tree over records, packed for scanning: what the spanning tree and the tour search in.
+"""A kd-tree over records, packed for scanning; the spanning tree and the tour search in it.
 
 Records are sorted into leaves of one size (the last one padded) by splitting the widest side of the
 bounding box. Nodes are numbered in preorder, so a node that covers the leaves a … b−1 has its children at
@@ -17,12 +17,12 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
+from shoal.kernels.distances import NO_RECORD
 from shoal.kernels.select import select_nth
 
 __all__ = [
     "DEPTH",
     "LEAF",
-    "NOBODY",
     "KdTree",
     "box_gap",
     "build",
@@ -33,19 +33,18 @@ __all__ = [
     "siblings",
 ]
 
-# Leaves of 16 records in the plane, of 32 where boxes prune less (measured, d = 2 and d = 10).
-FLAT, SMALL_LEAF, LEAF = 3, 16, 32
-NOBODY = np.iinfo(np.int64).max
-# A level has at most three quarters of the leaves of the one above, and a search keeps one sibling a level.
+# Leaves of 16 records for up to three columns, of 32 for more, where boxes prune less (measured, d = 2 and d = 10).
+FEW_COLUMNS, SMALL_LEAF, LEAF = 3, 16, 32
+# A level has at most three quarters of the leaves of the one above, and a search keeps one sibling on each level.
 DEPTH = 128
 
 
 class KdTree(NamedTuple):
     """Records in the order of the leaves; a place is a position in that order."""
 
-    rows: Floats  # (places, d), a record a row
-    blocks: Floats  # (leaves, d, size), a leaf's records in columns; inf where the last leaf is padded
-    ids: Ints  # record at each place, NOBODY where padded
+    rows: Floats  # (places, d): the records
+    leaves: Floats  # (leaves, d, size): the records of each leaf by columns; inf where the last leaf is padded
+    ids: Ints  # record at each place, NO_RECORD where padded
     boxes: Floats  # (nodes, 2, d), least and greatest values
     right: Ints  # right child of each node, −1 − leaf at a leaf; the left child is the next node
 
@@ -54,18 +53,18 @@ class KdTree(NamedTuple):
 def build(X: Floats) -> KdTree:
     """Build the tree by halving the widest side of every node's box."""
     n, d = X.shape
-    size = SMALL_LEAF if d <= FLAT else LEAF
-    leaves = (n + size - 1) // size
+    size = SMALL_LEAF if d <= FEW_COLUMNS else LEAF
+    count = (n + size - 1) // size
     rows = np.empty((n, d))
-    ids = np.full(leaves * size, NOBODY)
+    ids = np.full(count * size, NO_RECORD)
     for i in range(n):
         ids[i] = i
         for j in range(d):
             rows[i, j] = X[i, j]
-    boxes = np.empty((2 * leaves - 1, 2, d))
-    right = np.empty(2 * leaves - 1, dtype=np.int64)
+    boxes = np.empty((2 * count - 1, 2, d))
+    right = np.empty(2 * count - 1, dtype=np.int64)
     stack = np.empty((DEPTH, 3), dtype=np.int64)
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, leaves
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, count
     top = 0
     while top >= 0:
         node, a, b = stack[top, 0], stack[top, 1], stack[top, 2]
@@ -81,11 +80,11 @@ def build(X: Floats) -> KdTree:
         stack[top + 1, 0], stack[top + 1, 1], stack[top + 1, 2] = right[node], mid, b
         stack[top + 2, 0], stack[top + 2, 1], stack[top + 2, 2] = node + 1, a, mid
         top += 2
-    blocks = np.full((leaves, d, size), np.inf)
+    leaves = np.full((count, d, size), np.inf)
     for i in range(n):
         for j in range(d):
-            blocks[i // size, j, i % size] = rows[i, j]
-    return KdTree(rows, blocks, ids, boxes, right)
+            leaves[i // size, j, i % size] = rows[i, j]
+    return KdTree(rows, leaves, ids, boxes, right)
 
 
 @kernel
@@ -137,7 +136,7 @@ def leaf_gaps(tree: KdTree, leaf: int, node: int, out: Floats) -> None:
     for j in range(tree.rows.shape[1]):
         low, high = tree.boxes[node, 0, j], tree.boxes[node, 1, j]
         for i in range(len(out)):
-            value = tree.blocks[leaf, j, i]
+            value = tree.leaves[leaf, j, i]
             delta = max(low - value, value - high, 0.0)
             out[i] += delta * delta
 
@@ -151,17 +150,17 @@ def leaf_distances(tree: KdTree, place: int, leaf: int, out: Floats) -> None:
     for j in range(tree.rows.shape[1]):
         value = tree.rows[place, j]
         for i in range(len(out)):
-            delta = tree.blocks[leaf, j, i] - value
+            delta = tree.leaves[leaf, j, i] - value
             out[i] += delta * delta
 
 
 @kernel
 def siblings(tree: KdTree, leaf: int, stack: Ints, gaps: Floats) -> tuple[int, int]:
-    """Push what hangs off the way from the root to a leaf; return the leaf's node and the stack's top.
+    """Push the siblings of the nodes on the path to a leaf; return the leaf's node and the stack's top.
 
-    Popping it searches from the leaf outwards.
+    Popping them searches from the leaf outwards.
     """
-    node, a, b = 0, 0, len(tree.blocks)
+    node, a, b = 0, 0, len(tree.leaves)
     top = -1
     while b - a > 1:
         mid = a + (tree.right[node] - node) // 2
@@ -193,10 +192,10 @@ def push_children(tree: KdTree, own: int, node: int, stack: Ints, gaps: Floats, 
 def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: Ints, state: State) -> None:
     """Find the nearest other records of those in the leaves first … last−1, as many as `near` has columns.
 
-    They come ascending by squared distance, then record number. All records of a leaf are searched for together,
-    from the leaf outwards: the way through the tree is walked once for all.
+    They come ascending by squared distance, then record number. The tree is
+    traversed once for all records of a leaf, from the leaf outwards.
     """
-    n, wanted, size = len(tree.rows), near.shape[1], tree.blocks.shape[2]
+    n, wanted, size = len(tree.rows), near.shape[1], tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
     distances, point_gaps = np.empty(size), np.empty(size)
     for leaf in range(first, last):

@@ -1,8 +1,9 @@
-"""Exact Euclidean minimum spanning tree by Prim's method, a block of records at a time.
+"""Exact Euclidean minimum spanning tree by Prim's method, a batch of records at a time.
 
 R. C. Prim, Shortest connection networks and some generalizations (1957), the construction of M. Laszlo and
-S. Mukherjee (2005), Section 3.1. No distance is stored: O(d n²) time, O(n d) memory. It beats searching a tree for
-few records or many dimensions. Edges are compared as in `_boruvka`, so both give the same tree.
+S. Mukherjee (2005), Section 3.1. No distance is stored: O(d n²) time, O(n d) memory. It is faster than
+searching a tree for few records or many dimensions. Edges are compared as in `shoal.kernels.boruvka`, so both give the
+same tree.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.pool import block_distances
+from shoal.kernels.distances import squared_distances
 
 __all__ = ["prim"]
 
-BLOCK = 512  # distances of so many records at a time: they stay in the fastest cache
+BATCH = 512  # records whose distances are computed at a time, so that they stay in the fastest cache
 
 
 @kernel
@@ -27,7 +28,7 @@ def prim(X: Floats, state: State) -> tuple[Ints, Ints, Floats]:
     # The records outside the tree, packed: the last one takes the place of one that joins.
     columns, ids = X.T.copy(), np.arange(n)
     nearest, link = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
-    block = np.empty(BLOCK)
+    distances = np.empty(BATCH)
     newest, place = 0, 0
     for edge in range(n - 1):
         if state[STOP]:
@@ -37,11 +38,11 @@ def prim(X: Floats, state: State) -> tuple[Ints, Ints, Floats]:
             columns[j, place] = columns[j, last]
         ids[place], nearest[place], link[place] = ids[last], nearest[last], link[last]
         place = -1
-        for start in range(0, last, BLOCK):
-            size = min(BLOCK, last - start)
-            block_distances(columns, start, size, X[newest], block)
+        for start in range(0, last, BATCH):
+            size = min(BATCH, last - start)
+            squared_distances(columns, start, size, X[newest], distances)
             for i in range(start, start + size):
-                distance = block[i - start]
+                distance = distances[i - start]
                 if distance < nearest[i] or (distance == nearest[i] and newest < link[i]):
                     nearest[i], link[i] = distance, newest
                 if place < 0 or nearest[i] < nearest[place]:

@@ -1,11 +1,11 @@
-"""The records that are still without a group, looked at one after the other: for tables too small for a tree.
+"""The records that do not have a group yet, scanned one after the other: for tables too small for a tree.
 
-Records lie in chunks, each column of a chunk contiguous, in float32 and from the centroid. With x and p counted from
-there, |x − p|² = |p|² + 2 (|x|²/2 − x·p): the scores in brackets cost a few vector instructions for eight records, and
-so do the least and the greatest of a chunk. What they leave in doubt is computed in float64, in the same order of
-columns as everywhere else. Ties go to the lowest record number. Distances must be below `_pool.GREAT`.
+Records lie in chunks, each column of a chunk contiguous, in float32 and relative to the centroid. All records are
+scored from a point (`shoal.kernels.float32`), and each chunk keeps its least and greatest score. Distances that the
+scores leave in doubt are computed in float64. Ties go to the lowest record number. Distances must be below
+`FLOAT32_LARGEST`.
 
-A look at all records costs O(n d), a removal O(d); memory is O(n d).
+Scoring all records costs O(n d), a removal O(d); memory is O(n d).
 """
 
 from __future__ import annotations
@@ -16,71 +16,66 @@ import numpy as np
 
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
-from shoal.kernels.pool import (
-    LOOSE,
-    NOBODY,
-    ROUNDING,
-    TINY,
-    UNIT,
-    Singles,
-    insert,
-    look_from,
-    squared_distance,
-)
+from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distance
+from shoal.kernels.float32 import APPROXIMATE, FLOAT32_ROUNDOFF, FLOAT32_SMALLEST, Floats32, to_float32
+from shoal.kernels.pool import ROUNDING
 from shoal.kernels.vector import greater, lesser
 
-__all__ = ["Scan", "scan_farthest", "scan_look", "scan_nearest", "scan_new", "scan_remove"]
+__all__ = ["Scan", "scan_farthest", "scan_nearest", "scan_new", "scan_remove", "scan_score"]
 
-CHUNK = 128
-LANES = CHUNK // 4  # records of a chunk with such a distance are looked at together
+CHUNK = 128  # records of a chunk
+LANES = CHUNK // 4  # records of a chunk that are this far apart are checked together
+
+# Places in `Scan.known`: the greatest distance of a record to the origin; the distance of the point scored from to the
+# origin; the greatest rounding error of a score, twice.
 NORM, OFFSET, SLACK = range(3)
 
 
 class Scan(NamedTuple):
-    """Records without a group."""
+    """The records without a group."""
 
     X: Floats
-    quick: Singles  # (chunks, 1 + d or up to three more, CHUNK): half the squared norm, then the columns
+    columns32: Floats32  # (chunks, 1 + d or up to three more, CHUNK): half the squared norm, then the columns
     ids: Ints  # the record in each slot
     place: Ints  # the slot of each record
-    left: Ints  # how many there are, in one cell
+    left: Ints  # (1,): how many records there are
     origin: Floats  # (d,): where the columns are counted from
     total: Floats  # (d,): sum of the records left
-    known: Floats  # greatest distance to the origin (NORM), and of the last look its point's (OFFSET) and its SLACK
-    single: Singles  # the point that was looked from, from the origin
-    scores: Singles  # (chunks, CHUNK)
-    least: Singles  # (chunks,)
-    greatest: Singles
-    lanes: Singles  # (LANES,): the ends of four scores each; loops over it must not be unrolled to be vectors
-    lows: Singles  # (k,): the least of the least
+    known: Floats  # (3,): NORM, OFFSET and SLACK
+    point32: Floats32  # the point scored from, relative to the origin
+    scores: Floats32  # (chunks, CHUNK)
+    least: Floats32  # (chunks,)
+    greatest: Floats32
+    lanes: Floats32  # (LANES,): the least or greatest of four scores; its length keeps loops from being unrolled
+    lows: Floats32  # (k,): the least of the chunks' least scores
 
 
 def scan_new(X: Floats, k: int, total: Floats | None = None) -> Scan:
-    """Put all records where they can be looked at; `total` is their sum, if it is known."""
+    """Prepare all records to be scanned; `total` is their sum, if it is known."""
     n, d = X.shape
     chunks, width = -(-n // CHUNK), -(-d // 4) * 4
     scan = Scan(
-        X,
-        np.zeros((chunks, 1 + width, CHUNK), dtype=np.float32),
-        np.arange(n),
-        np.arange(n),
-        np.array([n]),
-        np.empty(d),
-        np.zeros(d) if total is None else total,
-        np.zeros(3),
-        np.zeros(width, dtype=np.float32),
-        np.empty((chunks, CHUNK), dtype=np.float32),
-        np.empty(chunks, dtype=np.float32),
-        np.empty(chunks, dtype=np.float32),
-        np.empty(LANES, dtype=np.float32),
-        np.empty(k, dtype=np.float32),
+        X=X,
+        columns32=np.zeros((chunks, 1 + width, CHUNK), dtype=np.float32),
+        ids=np.arange(n),
+        place=np.arange(n),
+        left=np.array([n]),
+        origin=np.empty(d),
+        total=np.zeros(d) if total is None else total,
+        known=np.zeros(3),
+        point32=np.zeros(width, dtype=np.float32),
+        scores=np.empty((chunks, CHUNK), dtype=np.float32),
+        least=np.empty(chunks, dtype=np.float32),
+        greatest=np.empty(chunks, dtype=np.float32),
+        lanes=np.empty(LANES, dtype=np.float32),
+        lows=np.empty(k, dtype=np.float32),
     )
-    _fill(X, total is None, scan.total, scan.origin, scan.quick, scan.known)
+    _fill(X, total is None, scan.total, scan.origin, scan.columns32, scan.known)
     return scan
 
 
 @kernel(counted=False)
-def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, quick: Singles, known: Floats) -> None:
+def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, columns32: Floats32, known: Floats) -> None:
     n, d = X.shape
     if add_up:
         for i in range(n):
@@ -95,35 +90,37 @@ def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, quick: Singles
         for j in range(d):
             delta = X[i, j] - origin[j]
             norm += delta * delta
-            quick[chunk, 1 + j, slot] = delta
-        quick[chunk, 0, slot] = norm / 2
+            columns32[chunk, 1 + j, slot] = delta
+        columns32[chunk, 0, slot] = norm / 2
         square = max(square, norm)
     known[NORM] = np.sqrt(square) * (1 + ROUNDING)
 
 
 @kernel(inline=True)
-def scan_look(scan: Scan, point: Floats) -> None:
+def scan_score(scan: Scan, point: Floats) -> None:
     """Score all records from a point."""
     known = scan.known
-    known[OFFSET] = look_from(scan.origin, point, scan.single)
+    known[OFFSET] = to_float32(scan.origin, point, scan.point32)
     width = known[OFFSET] + known[NORM]
-    # Each score is off by half of this at most: see `_pool._quick_bound`.
-    known[SLACK] = (len(point) + 8) * UNIT * width * width + TINY
-    _score(scan.quick, scan.left[0], scan.single, scan.scores, scan.least, scan.greatest)
+    # Each score is off by half of this at most: see `shoal.kernels.float32.score_bound`.
+    known[SLACK] = (len(point) + 8) * FLOAT32_ROUNDOFF * width * width + FLOAT32_SMALLEST
+    _score(scan.columns32, scan.left[0], scan.point32, scan.scores, scan.least, scan.greatest)
 
 
-@kernel(counted=False, inner=True, fastmath=LOOSE)
-def _score(quick: Singles, left: int, single: Singles, scores: Singles, least: Singles, greatest: Singles) -> None:
-    """Write |x|²/2 − x·p for all slots, four columns at a time, and the ends of each chunk."""
+@kernel(counted=False, inner=True, fastmath=APPROXIMATE)
+def _score(
+    columns32: Floats32, left: int, point32: Floats32, scores: Floats32, least: Floats32, greatest: Floats32
+) -> None:
+    """Write |x|²/2 − x·p for all records, four columns at a time, and the least and greatest score of each chunk."""
     for chunk in range((left + CHUNK - 1) // CHUNK):
-        columns, row = quick[chunk], scores[chunk]
+        columns, row = columns32[chunk], scores[chunk]
         norms, a, b, c, d = columns[0], columns[1], columns[2], columns[3], columns[4]
-        p, q, r, s = single[0], single[1], single[2], single[3]
+        p, q, r, s = point32[0], point32[1], point32[2], point32[3]
         for i in range(CHUNK):
             row[i] = norms[i] - ((a[i] * p + b[i] * q) + (c[i] * r + d[i] * s))
-        for j in range(4, len(single), 4):
+        for j in range(4, len(point32), 4):
             a, b, c, d = columns[j + 1], columns[j + 2], columns[j + 3], columns[j + 4]
-            p, q, r, s = single[j], single[j + 1], single[j + 2], single[j + 3]
+            p, q, r, s = point32[j], point32[j + 1], point32[j + 2], point32[j + 3]
             for i in range(CHUNK):
                 row[i] -= (a[i] * p + b[i] * q) + (c[i] * r + d[i] * s)
         low, high = row[0], row[0]
@@ -134,7 +131,7 @@ def _score(quick: Singles, left: int, single: Singles, scores: Singles, least: S
 
 @kernel(inline=True)
 def scan_farthest(scan: Scan, point: Floats) -> int:
-    """Return the record farthest from the point that was looked from."""
+    """Return the record farthest from the point scored from."""
     farthest: int = _farthest(
         scan.X, scan.ids, scan.left[0], point, scan.known[SLACK], scan.scores, scan.greatest, scan.lanes
     )
@@ -148,16 +145,16 @@ def _farthest(
     left: int,
     point: Floats,
     slack: float,
-    scores: Singles,
-    greatest: Singles,
-    lanes: Singles,
+    scores: Floats32,
+    greatest: Floats32,
+    lanes: Floats32,
 ) -> int:
     chunks = (left + CHUNK - 1) // CHUNK
     high = greatest[0]
     for chunk in range(1, chunks):
         high = greater(high, greatest[chunk])
     limit = np.float32(high - slack)
-    farthest, reach = NOBODY, -1.0
+    farthest, reach = NO_RECORD, -1.0
     for chunk in range(chunks):
         if greatest[chunk] < limit:
             continue
@@ -178,7 +175,7 @@ def _farthest(
 
 @kernel(inline=True)
 def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> None:
-    """Find the records nearest to the point that was looked from, as many as `near` holds, ascending."""
+    """Find the records nearest to the point scored from, as many as `near` holds, ascending."""
     limit = _limit(scan.least, (scan.left[0] + CHUNK - 1) // CHUNK, scan.lows) + scan.known[SLACK]
     _nearest(
         scan.X, scan.ids, scan.left[0], point, limit, scan.known, scan.scores, scan.least, scan.lanes, near, near_ids
@@ -186,8 +183,8 @@ def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> Non
 
 
 @kernel(counted=False, inner=True)
-def _limit(least: Singles, chunks: int, lows: Singles) -> float:
-    """Return a score that k records do not exceed: the k-th of the chunks' least ones, inf if there are fewer."""
+def _limit(least: Floats32, chunks: int, lows: Floats32) -> float:
+    """Return a score that at least k records do not exceed: the k-th least score of a chunk, inf if there are fewer."""
     last = len(lows) - 1
     for i in range(last + 1):
         lows[i] = np.inf
@@ -209,16 +206,16 @@ def _nearest(
     point: Floats,
     limit: float,
     known: Floats,
-    scores: Singles,
-    least: Singles,
-    lanes: Singles,
+    scores: Floats32,
+    least: Floats32,
+    lanes: Floats32,
     near: Floats,
     near_ids: Ints,
 ) -> None:
     last = len(near) - 1
     for i in range(last + 1):
         near[i] = np.inf
-        near_ids[i] = NOBODY
+        near_ids[i] = NO_RECORD
     square, slack = known[OFFSET] * known[OFFSET], known[SLACK]
     cut = np.float32(limit)
     for chunk in range((left + CHUNK - 1) // CHUNK):
@@ -235,7 +232,7 @@ def _nearest(
                     record = ids[chunk * CHUNK + i]
                     distance = squared_distance(X[record], point)
                     if distance < near[last] or (distance == near[last] and record < near_ids[last]):
-                        insert(distance, record, near, near_ids)
+                        insert_nearest(distance, record, near, near_ids)
                         limit = min(limit, (near[last] - square) / 2 + slack)
                         cut = np.float32(limit)
 
@@ -243,7 +240,7 @@ def _nearest(
 @kernel(inline=True)
 def scan_remove(scan: Scan, record: int) -> None:
     """Remove a record; the last one takes its place."""
-    quick, ids, place, total = scan.quick, scan.ids, scan.place, scan.total
+    columns32, ids, place, total = scan.columns32, scan.ids, scan.place, scan.total
     scan.left[0] -= 1
     here, last = place[record], scan.left[0]
     ids[here] = ids[last]
@@ -252,4 +249,4 @@ def scan_remove(scan: Scan, record: int) -> None:
     for j in range(len(total)):
         total[j] -= scan.X[record, j]
     for j in range(len(total) + 1):
-        quick[here // CHUNK, j, here % CHUNK] = quick[last // CHUNK, j, last % CHUNK]
+        columns32[here // CHUNK, j, here % CHUNK] = columns32[last // CHUNK, j, last % CHUNK]

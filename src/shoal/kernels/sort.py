@@ -1,9 +1,9 @@
-"""Sorting a column with the records that hold it: a radix argsort, equal values by record number.
+"""A radix argsort of a column; equal values come by record number.
 
 The bits of a float64, read as an integer with the sign turned, sort like the float. The 32 leading bits in which the
 column's values differ are sorted by three counting passes, each carrying the record number in the same word; what they
-leave equal is sorted by insertion. O(n) time, two words a record, and about half the time of ``np.argsort`` on a long
-column. Where more than a few different values share their 32 bits, numpy's stable sort does the work instead.
+leave equal is sorted by insertion. O(n) time, two words for each record, and about half the time of ``np.argsort`` on a
+long column. Where more than a few different values share their 32 bits, numpy's stable sort does the work instead.
 """
 
 from __future__ import annotations

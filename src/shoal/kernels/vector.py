@@ -1,6 +1,6 @@
-"""The lesser and the greater of two numbers as one instruction of the machine, which `min` and `max` do not become.
+"""The lesser and the greater of two numbers as one machine instruction, which `min` and `max` do not become.
 
-Loops over them are done with vector instructions: for least and greatest values of an array that is what matters.
+Loops over them become vector instructions, which makes the least and greatest value of an array fast.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
-from shoal.privacy.ways import WAYS, find_way
+from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
 from shoal.tables.choosing import as_names
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside
@@ -68,12 +68,12 @@ class Exploration:
         lines += ["for the data holder, not for release", ""]
         lines.append(f"{'method':<12} {'k':>6} " + " ".join(f"{f'ε = {epsilon:g}':>12}" for epsilon in epsilons))
         for method, k in dict.fromkeys((point.method, point.k) for point in self.points):
-            cells = []
+            errors = []
             for epsilon in epsilons:
                 several = sum(p.method == method and p.epsilon == epsilon for p in self.points) > 1
                 star = "*" if several and self.best(method, epsilon).k == k else " "
-                cells.append(f"{sse[method, k, epsilon]:>11.4g}{star}")
-            lines.append(f"{method:<12} {'' if k is None else k:>6} " + " ".join(cells))
+                errors.append(f"{sse[method, k, epsilon]:>11.4g}{star}")
+            lines.append(f"{method:<12} {'' if k is None else k:>6} " + " ".join(errors))
         return "\n".join(lines)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
@@ -118,7 +118,7 @@ def explore(
     columns: Sequence[Name] | Name | None = None,
     epsilon: Sequence[float] | float = EPSILONS,
     k: Sequence[int] | int | None = None,
-    methods: Sequence[str] | str = tuple(WAYS),
+    methods: Sequence[str] | str = tuple(PUBLICATION_METHODS),
     budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
     delimiter: str | None = None,
@@ -145,30 +145,30 @@ def explore(
     >>> found.best("mdav-ir", 1.0).k
     20
     """
-    ways = [find_way(name) for name in as_names(methods)]
+    chosen = [find_publication_method(name) for name in as_names(methods)]
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
-    if not ways or not epsilons:
+    if not chosen or not epsilons:
         raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
     ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal)
     n = len(ready.X)
     wanted = _some_sizes(n) if k is None else sorted(set(np.atleast_1d(np.asarray(k)).tolist()))
     points = []
-    for way in ways:
-        numbers = column_sets(way, ready.names, sets if way.name == "mdav" else None)
+    for entry in chosen:
+        numbers = column_sets(entry, ready.names, sets if entry.name == "mdav" else None)
         budgets = {value: _shares(value, budget, ready, numbers) for value in epsilons}
         for shares in budgets.values():
             check_grids(n, shares, ready.names)
-        for size in wanted if way.k == "needed" else [None]:
-            least = check_group_size(way, size, n)
+        for size in wanted if entry.k == "needed" else [None]:
+            least = check_group_size(entry, size, n)
             groupings: list[Grouping] = []
             for value in epsilons:
-                if way.name == "optimal" or not groupings:
-                    groupings = group_columns(way, ready.clipped, ready.bounds, budgets[value], numbers, least)
+                if entry.name == "optimal" or not groupings:
+                    groupings = group_columns(entry, ready.clipped, ready.bounds, budgets[value], numbers, least)
                     averaging = sum(
                         float(grouping.averaging_error(ready.X, ready.clipped).sum()) for grouping in groupings
                     )
                 noise = _noise(groupings, ready.bounds.width, budgets[value])
-                points.append(Point(way.name, size, value, averaging + noise))
+                points.append(Point(entry.name, size, value, averaging + noise))
     return Exploration(tuple(points), n, tuple(ready.names))
 
 

@@ -18,7 +18,7 @@ from shoal.core.types import Floats, Ints
 from shoal.kernels.sort import sort_values
 from shoal.privacy.domains import Bounds
 from shoal.privacy.optimal import laplace_noise, optimal_for_noise
-from shoal.privacy.ways import Way
+from shoal.privacy.publication_methods import PublicationMethod
 
 __all__ = ["Grouping", "group_columns"]
 
@@ -60,7 +60,7 @@ class Grouping:
 
 
 def group_columns(
-    way: Way,
+    entry: PublicationMethod,
     clipped: Floats,
     bounds: Bounds,
     budgets: Floats,
@@ -71,17 +71,17 @@ def group_columns(
 
     Examples
     --------
-    >>> from shoal.privacy.ways import find_way
+    >>> from shoal.privacy.publication_methods import find_publication_method
     >>> X = np.array([[1.0], [9.0], [2.0], [8.0]])
     >>> bounds = Bounds(np.array([0.0]), np.array([10.0]))
-    >>> group_columns(find_way("mdav-ir"), X, bounds, np.array([1.0]), [[0]], 2)[0].labels.tolist()
+    >>> group_columns(find_publication_method("mdav-ir"), X, bounds, np.array([1.0]), [[0]], 2)[0].labels.tolist()
     [0, 1, 0, 1]
     """
-    return [_group(way, clipped, bounds, budgets, tuple(columns), k) for columns in sets]
+    return [_group(entry, clipped, bounds, budgets, tuple(columns), k) for columns in sets]
 
 
 def _group(
-    way: Way,
+    entry: PublicationMethod,
     clipped: Floats,
     bounds: Bounds,
     budgets: Floats,
@@ -90,17 +90,17 @@ def _group(
 ) -> Grouping:
     n = len(clipped)
     X = np.ascontiguousarray(clipped[:, list(columns)])
-    if way.name == "none":
+    if entry.name == "none":
         return Grouping(columns, np.arange(n), np.ones(n, dtype=np.int64))
-    if way.name == "insensitive":
+    if entry.name == "insensitive":
         labels = _insensitive(X, bounds.lower[list(columns)], bounds.width[list(columns)], k)
         sizes = group_sizes(labels)
         return Grouping(columns, labels, sizes, touched=len(sizes))
-    if way.name == "mdav":
+    if entry.name == "mdav":
         Z = standardise(X)
         # In a thread, so that Ctrl-C is answered: MDAV takes O(n²/k).
         labels = canonical_labels(watch(lambda state: find("mdav").run(Z, k, state=state), n).labels)
-    elif way.name == "mdav-ir":
+    elif entry.name == "mdav-ir":
         labels = _mdav_of_column(X[:, 0], k)
     else:
         scale = float(bounds.width[columns[0]] / budgets[columns[0]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from shoal.privacy.ways import Way
+from shoal.privacy.publication_methods import PublicationMethod
 from shoal.tables.columns import Name
 
 __all__ = ["guarantee"]
@@ -19,7 +19,7 @@ _GIVEN_GROUPS = (
     "ε-differentially private as a mechanism from raw table to released table (Definition 1); methods 'none' and "
     "'insensitive' are. Records stand in the order of the input."
 )
-_WHOLE_WAY = (
+_WHOLE_MECHANISM = (
     "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: replacing one "
     "record's values in {columns} by any others within the bounds changes the probability of any release by a factor "
     "of at most e^{epsilon} = {factor}. {order}"
@@ -41,7 +41,7 @@ _ASSUMED = (
 
 
 def guarantee(
-    way: Way,
+    entry: PublicationMethod,
     epsilon: float,
     columns: Sequence[Name],
     *,
@@ -53,8 +53,8 @@ def guarantee(
 
     Examples
     --------
-    >>> from shoal.privacy.ways import find_way
-    >>> guarantee(find_way("none"), 1.0, ["sales"])
+    >>> from shoal.privacy.publication_methods import find_publication_method
+    >>> guarantee(find_publication_method("none"), 1.0, ["sales"])
     "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: ..."
     """
     sentences = []
@@ -69,9 +69,11 @@ def guarantee(
             "only, not for release. With public bounds:"
         )
     factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "more than 10^304"
-    words = _GIVEN_GROUPS if way.definition == 3 else _WHOLE_WAY
+    words = _GIVEN_GROUPS if entry.definition == 3 else _WHOLE_MECHANISM
     named = ", ".join(repr(str(name)) for name in columns)
-    sentences.append(words.format(columns=named, epsilon=f"{epsilon:g}", factor=factor, order=_ORDER.get(way.name, "")))
+    sentences.append(
+        words.format(columns=named, epsilon=f"{epsilon:g}", factor=factor, order=_ORDER.get(entry.name, ""))
+    )
     sentences.append(_ASSUMED)
     if kept:
         sentences.append(

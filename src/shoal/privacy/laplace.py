@@ -25,7 +25,7 @@ from shoal.core.types import Floats, Ints
 __all__ = ["check_grid", "check_grids", "noisy_means"]
 
 FINEST, COARSEST = 40, 20
-# A draw beyond so many scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation keeps ε all the same.
+# A draw beyond this number of scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation still keeps ε.
 TAIL = 64
 
 

@@ -34,18 +34,18 @@ class BudgetExceededError(InputError):
 def spend(
     path: str | os.PathLike[str], epsilon: float, total: float | None, details: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Record a budget as spent, or refuse it; a ledger that is not there begins with the total budget.
+    """Record a budget as spent, or refuse it; a new ledger starts with the total budget.
 
     Parameters
     ----------
     path
         The ledger.
     epsilon
-        What is to be spent.
+        The budget to spend.
     total
         The total budget of the data set; needed for a new ledger, must be the recorded one for an old ledger.
     details
-        What the entry says besides.
+        Other facts to record in the entry.
 
     Returns
     -------

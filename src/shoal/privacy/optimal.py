@@ -3,7 +3,7 @@
 Algorithm 3 of J. Soria-Comas and J. Domingo-Ferrer, Differentially private data publishing via optimal univariate
 microaggregation and record perturbation (2018): node j of a graph stands for the j smallest values; the arc (i, j)
 is the group of the values i+1 … j, as long as its SSE plus its share of the noise, size × variance. Groups have no
-largest size, so there are n²/2 arcs and the paper's way costs Θ(n²).
+largest size, so there are n²/2 arcs and the paper's algorithm costs Θ(n²).
 
 Both parts of an arc satisfy the quadrangle inequality (the noise when size × variance is convex in the size, as
 2(Δ/ε)²/size is). So once a later predecessor is better for some node it stays better for all nodes after it, and a
@@ -37,7 +37,7 @@ SUM, SUM_LOW, PATH, PATH_LOW = 0, 1, 2, 3
 # Rounding errors of a comparison in float64, in units of its largest terms: eight operations, doubled.
 TRUST = 16 * 2.0**-53
 # Steps of Newton's method before halving takes over.
-TURNS = 4
+NEWTON_STEPS = 4
 
 
 def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: int = 1) -> Ints:
@@ -247,7 +247,7 @@ def _first_better(table: Floats, noise: Floats, late: int, early: int, after: in
             low = j
         turn += 1
         slope = gain - before
-        if turn < TURNS and slope > 0.0:
+        if turn < NEWTON_STEPS and slope > 0.0:
             stride = min(max(gain / slope, float(-n)), float(n))
             j = min(max(j - int(np.floor(stride)), low + 1), high, n)
         else:

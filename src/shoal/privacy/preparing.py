@@ -1,4 +1,4 @@
-"""What publishing and exploring have in common: read the table, choose columns, check, clip.
+"""The steps that publishing and exploring share: read the table, choose columns, check, clip.
 
 Messages here name columns and record numbers, never a value of a published column.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
-from shoal.privacy.ways import Way
+from shoal.privacy.publication_methods import PublicationMethod
 from shoal.tables.choosing import as_names, choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, check_name
@@ -56,14 +56,16 @@ def prepare(
     return Prepared(table, names, X, found, found.clip(X), found.outside(X))
 
 
-def column_sets(way: Way, names: Sequence[Name], sets: Sequence[Sequence[Name]] | None) -> list[list[int]]:
+def column_sets(
+    entry: PublicationMethod, names: Sequence[Name], sets: Sequence[Sequence[Name]] | None
+) -> list[list[int]]:
     """Return the column numbers of each set of columns that is grouped together."""
     if sets is None:
-        return [list(range(len(names)))] if way.joint else [[j] for j in range(len(names))]
-    if way.name != "mdav":
+        return [list(range(len(names)))] if entry.joint else [[j] for j in range(len(names))]
+    if entry.name != "mdav":
         raise InputError(
-            f"Parameter 'sets' goes with method 'mdav' only, got method {way.name!r}, which groups "
-            f"{'whole records' if way.joint else 'each column on its own'}."
+            f"Parameter 'sets' goes with method 'mdav' only, got method {entry.name!r}, which groups "
+            f"{'whole records' if entry.joint else 'each column on its own'}."
         )
     listed = [as_names(members) for members in sets]
     flat = [name for members in listed for name in members]
@@ -74,19 +76,19 @@ def column_sets(way: Way, names: Sequence[Name], sets: Sequence[Sequence[Name]] 
     return [[list(names).index(name) for name in members] for members in listed]
 
 
-def check_group_size(way: Way, k: object, n: int) -> int:
+def check_group_size(entry: PublicationMethod, k: object, n: int) -> int:
     """Return the least group size of a method, or refuse it."""
     if k is None:
-        if way.k == "needed":
+        if entry.k == "needed":
             raise InputError(
-                f"Parameter 'k' is needed by method {way.name!r}: the number of records in a group. "
+                f"Parameter 'k' is needed by method {entry.name!r}: the number of records in a group. "
                 "Explore the expected error first, or take method 'optimal', which chooses sizes itself."
             )
         return 1
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InputError(f"Parameter 'k' must be a whole number of at least 1, got {k!r}.")
-    if way.k == "none" and k != 1:
-        raise InputError(f"Parameter 'k' has no meaning for method {way.name!r}, which makes no groups, got {k}.")
+    if entry.k == "none" and k != 1:
+        raise InputError(f"Parameter 'k' has no meaning for method {entry.name!r}, which makes no groups, got {k}.")
     if k > n:
         raise InputError(
             f"Parameter 'k' must not exceed the number of records: k={k}, but the table has {n}. Take a smaller k."

@@ -74,7 +74,7 @@ class Publication:
         return list(self.budgets)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the summary, a name and a value a line."""
+        """Return the lines of the summary, each a name and a value."""
         lines = [
             ("epsilon", f"{self.epsilon:g} (Definition {self.definition})"),
             ("method", str(self.parameters["method"])),

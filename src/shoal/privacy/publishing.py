@@ -25,7 +25,7 @@ from shoal.privacy.laplace import check_grid, check_grids, noisy_means
 from shoal.privacy.ledger import spend
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication import Publication
-from shoal.privacy.ways import find_way
+from shoal.privacy.publication_methods import find_publication_method
 from shoal.tables.choosing import as_names, check_output
 from shoal.tables.columns import FLOAT, Name, NewColumn
 from shoal.tables.files import folder_beside, write_table
@@ -107,26 +107,26 @@ def publish(
     >>> release.data["sales"].round(2).to_list()
     [1.5, 9.0, 1.5, 9.0, 1.5, 9.0]
     """
-    way = find_way(method)
+    chosen = find_publication_method(method)
     epsilon = check_epsilon(epsilon)
     check_output(data, output)
     if ledger is None and total_budget is not None:
         raise InputError("Parameter 'total_budget' goes with a ledger. Name the ledger's file in 'ledger'.")
 
     ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal)
-    kept = _kept(ready, as_names(keep), way.name)
-    size = check_group_size(way, k, len(ready.X))
-    numbers = column_sets(way, ready.names, sets)
+    kept = _kept(ready, as_names(keep), chosen.name)
+    size = check_group_size(chosen, k, len(ready.X))
+    numbers = column_sets(chosen, ready.names, sets)
     rng = _generator(seed)
     budgets = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
     check_grids(len(ready.X), budgets, ready.names)
-    groupings = group_columns(way, ready.clipped, ready.bounds, budgets, numbers, size)
+    groupings = group_columns(chosen, ready.clipped, ready.bounds, budgets, numbers, size)
     for grouping in groupings:
         for j in grouping.columns:
             check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j])
     scales, errors = _expected(ready, groupings, budgets)
     promise = guarantee(
-        way, epsilon, ready.names, kept=kept, data_bounds=ready.bounds.from_data, seeded=rng is not None
+        chosen, epsilon, ready.names, kept=kept, data_bounds=ready.bounds.from_data, seeded=rng is not None
     )
     _rehearse(ready, kept, output if ledger is not None else None)
 
@@ -143,11 +143,11 @@ def publish(
     }
     entry = None
     if ledger is not None:
-        details = {"method": method, "definition": way.definition, "columns": [str(name) for name in ready.names]}
+        details = {"method": method, "definition": chosen.definition, "columns": [str(name) for name in ready.names]}
         entry = spend(ledger, epsilon, total_budget, details)
 
     values = _perturb(ready, groupings, budgets, rng)
-    if way.name == "insensitive":
+    if chosen.name == "insensitive":
         # Along the order of the groups: a row must not tell whose record it was.
         values = values[np.argsort(groupings[0].labels, kind="stable")]
 
@@ -160,7 +160,7 @@ def publish(
     return Publication(
         data=released.native,
         guarantee=promise,
-        definition=way.definition,
+        definition=chosen.definition,
         epsilon=epsilon,
         budgets=_named(names, budgets),
         bounds=dict(zip(names, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True)),
@@ -171,7 +171,7 @@ def publish(
         sizes={name: by_column[j].sizes for j, name in enumerate(names)},
         ledger_entry=entry,
         parameters=parameters,
-        notes=tuple(_notes(ready, kept, way.name)),
+        notes=tuple(_notes(ready, kept, chosen.name)),
     )
 
 

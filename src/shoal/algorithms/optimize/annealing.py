@@ -1,7 +1,7 @@
 """Large-neighbourhood search with annealing: take a few neighbouring groups out, group them again, keep or undo.
 
 One step takes a random record, its group and one to five neighbouring groups, found through nearest-neighbour
-lists; shakes them by a few random moves or builds them anew with one group fewer, as many or one more; descends
+lists; shakes them by a few random moves or rebuilds them with one group fewer, as many or one more; descends
 by relocations and swaps (`optimize.patch`); and accepts a change Δ of the SSE with probability
 min(1, exp(−Δ/t)). With m = O(k) records in a patch a step costs O(m² d + m² · moves), whatever n; memory is
 O(n k) for the neighbour lists and the members of the groups.
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.column_pool import ColumnPool, pool_keep
+from shoal.algorithms.optimize.column_pool import ColumnPool, add_column
 from shoal.algorithms.optimize.patch import (
     Patch,
     patch_assign,
@@ -43,7 +43,7 @@ class Groups(NamedTuple):
     members: Ints  # (n // k + 1, 2k − 1)
     size: Ints
     label: Ints  # the row of each record
-    used: Ints  # how many rows, in one cell
+    used: Ints  # (1,): how many rows are in use
 
 
 @kernel
@@ -99,7 +99,7 @@ def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows
 
 
 @kernel
-def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints, pool: ColumnPool) -> None:
+def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints, column_pool: ColumnPool) -> None:
     """Replace q rows by the patch's p groups."""
     for g in range(q, p):
         rows[g] = groups.used[0]
@@ -111,9 +111,9 @@ def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints
         groups.members[row, groups.size[row]] = patch.records[i]
         groups.size[row] += 1
         groups.label[patch.records[i]] = row
-    if len(pool.size) > 0:
+    if len(column_pool.size) > 0:
         for g in range(p):
-            pool_keep(pool, groups.members[rows[g]], groups.size[rows[g]])
+            add_column(column_pool, groups.members[rows[g]], groups.size[rows[g]])
     for g in range(p, q):
         last = groups.used[0] - 1
         hole = rows[g]
@@ -135,7 +135,7 @@ def anneal(
     k: int,
     near: Ints,
     groups: Groups,
-    pool: ColumnPool,
+    column_pool: ColumnPool,
     steps: int,
     temperature: float,
     state: State,
@@ -176,5 +176,5 @@ def anneal(
             continue
         if delta <= 0 or (temperature > 0 and uniform(rng) < np.exp(-delta / temperature)):
             change += delta
-            _write_back(groups, patch, m, q, p, rows, pool)
+            _write_back(groups, patch, m, q, p, rows, column_pool)
     return change

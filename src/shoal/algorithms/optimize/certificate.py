@@ -1,8 +1,8 @@
-"""Certificates: what a proof of a lower bound rests on, and its check without the solver that found it.
+"""Certificates: the multipliers that prove a lower bound, and their check without the solver that found them.
 
 A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
-(`optimize.lower_bounds`); checking means to price all groups again, by enumeration in exact sums, and to see that what
-they prove is not less than what is claimed. Nothing of the search, the columns or the linear programme is believed.
+(`optimize.lower_bounds`). A check prices all groups again, by enumeration in exact sums, and compares the bound that
+the multipliers prove with the one that is claimed. It does not rely on the search, the columns or the linear programme.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["BoundCheck", "Certificate", "verify_bound"]
 
 @dataclass(frozen=True)
 class Certificate:
-    """What proves a lower bound on the SSE.
+    """The proof of a lower bound on the SSE.
 
     Parameters
     ----------
     k
         The least size of a group.
     duals
-        One multiplier a record.
+        The multiplier of each record.
     cuts
         Inequalities that every partition fulfils, with their multipliers, none negative.
     bound
@@ -63,7 +63,7 @@ class BoundCheck:
     loss
         The proven bound as information loss, 100·SSE/SST.
     tolerance
-        What rounding can matter, already taken off `proven`.
+        The greatest effect of rounding, already subtracted from `proven`.
     visited
         How many partial groups the check looked at.
     reason
@@ -94,7 +94,7 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
     certificate
         What `search` with ``bound=True`` returned.
     most
-        Give up beyond so many partial groups of one size.
+        Give up beyond this number of partial groups of one size.
 
     Returns
     -------

@@ -34,7 +34,7 @@ __all__ = ["SMALL", "ColumnGeneration", "Limits"]
 # Up to this size of groups the simplex method is the faster one from the start.
 SMALL = 4
 # Ascents before the first linear programme, each followed by a proof that teaches the next what it missed.
-_CLIMBS = 2
+_ASCENTS = 2
 # The accuracy of the first and of the last linear programmes.
 _COARSE, _FINE = 1e-2, 1e-6
 # Columns for each record that the master problem keeps when cuts begin.
@@ -77,7 +77,7 @@ class ColumnGeneration:
     k: int
     upper: float
     seen: Columns  # groups that the search has met
-    incumbent: int  # so many of them, the first, are a partition
+    incumbent: int  # this number of them, the first ones, are a partition
     state: State
     limits: Limits
     best: Bound | None = None
@@ -121,12 +121,12 @@ class ColumnGeneration:
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
         if self.limits.exact:
-            # A bound early, whatever becomes of the rest.
-            self._climb()
+            # An early bound, whatever the rest gives.
+            self._ascend_duals()
         answer = self.relax(2e-6)
         if answer is None or self.closed():
             return
-        master = self._corner(answer)
+        master = self._switch_to_simplex(answer)
         weak = 0
         for _ in range(self.limits.rounds):
             last = self.value
@@ -148,8 +148,8 @@ class ColumnGeneration:
     def _simplex(self, columns: Columns) -> Simplex:
         return Simplex(self.n, columns, no_cuts(), self.over, unit=self.upper, deadline=self.limits.deadline)
 
-    def _corner(self, answer: Relaxed) -> Simplex:
-        """Go on with the simplex method, from the columns that matter; the others go back to those seen."""
+    def _switch_to_simplex(self, answer: Relaxed) -> Simplex:
+        """Continue with the simplex method and the columns that matter; the others return to those seen."""
         if isinstance(self.master, Simplex):
             return self.master
         columns = self.master.columns
@@ -157,19 +157,19 @@ class ColumnGeneration:
         # Without a partition among the columns there may be no solution at all.
         rest[: self.incumbent] = 0.0
         order = np.argsort(rest, kind="stable")
-        keep, go = np.sort(order[: _KEEP * self.n]), np.sort(order[_KEEP * self.n :])
-        gone = columns.take(go)
-        self.known.difference_update(gone.keys())
-        self.seen, self.taken = self.seen.join(gone), np.concatenate([self.taken, np.zeros(len(go), dtype=bool)])
+        keep, drop = np.sort(order[: _KEEP * self.n]), np.sort(order[_KEEP * self.n :])
+        dropped = columns.take(drop)
+        self.known.difference_update(dropped.keys())
+        self.seen, self.taken = self.seen.join(dropped), np.concatenate([self.taken, np.zeros(len(drop), dtype=bool)])
         self.master = simplex = self._simplex(columns.take(keep))
         return simplex
 
-    def _climb(self) -> None:
-        """Ascend in the duals and prove what they are worth."""
+    def _ascend_duals(self) -> None:
+        """Improve the duals by ascent and prove the bound that they give."""
         duals = first_duals(self.X, self._incumbent_labels())
         known = np.empty((0, self.k), dtype=np.int64)
         began = time.monotonic()
-        for turn in range(_CLIMBS):
+        for turn in range(_ASCENTS):
             if self.over() or self.closed():
                 return
             # The proof that follows needs time too, and column generation most.
@@ -189,7 +189,7 @@ class ColumnGeneration:
             bound = self._prove(duals, no_cuts())
             if bound is None:
                 return
-            # What the heuristic missed is known from now on.
+            # The groups that the heuristic missed are known from now on.
             known = np.vstack([known, bound.columns.member.reshape(-1, self.k)])[-30 * self.n :]
             if self.best is not None:
                 duals = self.best.duals
@@ -206,7 +206,7 @@ class ColumnGeneration:
         for _ in range(_PRICINGS):
             answer = self.master.solve(tolerance)
             if answer is None:
-                # Out of time: what the last duals are worth may still be told.
+                # Out of time: the last duals may still prove a bound.
                 if self.latest is not None and self.limits.exact and not self.state[STOP]:
                     self._prove(self.latest.duals, self.latest.cuts)
                 return None

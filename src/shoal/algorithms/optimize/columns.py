@@ -1,4 +1,4 @@
-"""Columns: many groups in one pair of arrays, with their SSE."""
+"""Columns of the linear programme: each is a group; many groups in one pair of arrays, with their SSE."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Columns"]
 
 @dataclass(frozen=True)
 class Columns:
-    """Groups: those of column j are ``member[start[j]:start[j + 1]]``, sorted.
+    """Groups: the records of column j are ``member[start[j]:start[j + 1]]``, sorted.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Columns:
         )
 
     def keys(self) -> list[bytes]:
-        """Return one hashable key a column."""
+        """Return a hashable key for each column."""
         return [self[j].tobytes() for j in range(len(self))]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from shoal.algorithms.mdav import mdav
 from shoal.algorithms.optimize.column_generation import SMALL
-from shoal.algorithms.optimize.proof import PROVABLE, Attempt, prove
+from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove
 from shoal.algorithms.registry import Outcome
 from shoal.algorithms.two_swap import improve, start_labels
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
@@ -50,7 +50,7 @@ def decomposition(
         facts[f"{step} seconds"] = time.monotonic() - clock
         clock = time.monotonic()
 
-    # Step 1, standardising, is the caller's. Step 2: the better of MDAV and V-MDAV, whole whatever the time.
+    # Step 1, standardising, is the caller's. Step 2: the better of MDAV and V-MDAV, in full whatever the time limit.
     with within(state, None, 0) as uncounted:
         labels, facts["step 2"] = start_labels(X, k, "best", uncounted)
     note("step 2", labels)
@@ -62,14 +62,14 @@ def decomposition(
         found = np.empty(n, dtype=np.int64)
         count = 0
         for number, part in enumerate(parts):  # Steps 5 and 6
-            # What is left is shared by the subsets to come and Step 7.
+            # The time left is shared by the remaining subsets and Step 7.
             share = (until - time.monotonic()) / (len(parts) - number + 1)
             # The groups of Step 3 are whole in every subset.
             better = canonical_labels(labels[part])
             if share > 0 and not limited[STOP]:
                 records = np.ascontiguousarray(X[part])
                 solved = _solve(records, k, limited, min(subset_limit, share))
-                # As in the paper, whatever comes of it; but a subset that the time limit cut short should not lose.
+                # As in the paper, even if it is worse; but a subset that the time limit cut short must not be.
                 if time_limit is None or sse(records, solved) < sse(records, better):
                     better = solved
             found[part] = better + count
@@ -121,4 +121,4 @@ def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
     if len(X) < 2 * k:
         return start
     with within(state, seconds, 0) as limited:
-        return canonical_labels(prove(Attempt(X, k, start, limited), [], time.monotonic() + seconds).labels)
+        return canonical_labels(prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds).labels)

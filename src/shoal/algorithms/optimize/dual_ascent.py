@@ -6,7 +6,7 @@ g(π) = Σ π_i − Σ f_i is a lower bound on the SSE. It is concave, each f_i 
 maximum is the value of the linear relaxation. With G_i the group that attains f_i, s_j = 1 − |{i : j ∈ G_i}|/k is a
 supergradient. Steps are Polyak's (1969), θ (U − g)/|s|² with U the incumbent's SSE; θ shrinks when they fail.
 Groups are found by the heuristic of `optimize.pricing` from each record, so that g is an
-estimate here; what it is worth is proven afterwards. O(n² k) a step, O(n²) memory.
+estimate here; the bound is proven afterwards. O(n² k) for each step, O(n²) memory.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def ascend(
     over: Callable[[], bool],
     state: State,
 ) -> Floats:
-    """Return duals that are feasible as far as the heuristic can see, after so many steps or until the time is up.
+    """Return duals that are feasible as far as the heuristic can see, after some steps or until the time is up.
 
     Parameters
     ----------

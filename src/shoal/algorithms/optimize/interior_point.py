@@ -3,11 +3,11 @@
     min c·x  subject to  A x = b, x ≥ 0,
 
 whose dual is max b·π subject to Aᵀπ + z = c, z ≥ 0. Mehrotra's predictor–corrector steps (S. Mehrotra, On the
-implementation of a primal-dual interior point method, SIAM Journal on Optimization 2, 1992), started anew each time
-and stopped early: J. Gondzio, P. González-Brevis and P. Munari (New developments in the primal-dual column generation
-technique, European Journal of Operational Research 224, 2013) show that duals well inside the optimal face need far
-fewer rounds of pricing than the corners that a simplex method gives, most of all where groups are large and the
-master problem is degenerate.
+implementation of a primal-dual interior point method, SIAM Journal on Optimization 2, 1992), started from scratch each
+time and stopped early: J. Gondzio, P. González-Brevis and P. Munari (New developments in the primal-dual column
+generation technique, European Journal of Operational Research 224, 2013) show that duals well inside the optimal face
+need far fewer rounds of pricing than the corners that a simplex method gives, most of all where groups are large and
+the master problem is degenerate.
 
 A step forms A D Aᵀ, O(Σ s²) for columns of s entries, and factors it, O(n³/3) for n rows; some twenty steps. Memory
 O(n²).
@@ -25,12 +25,12 @@ from threadpoolctl import threadpool_limits
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Centre", "centre"]
+__all__ = ["CentralPoint", "central_point"]
 
 _STEPS = 100
 
 
-class Centre(NamedTuple):
+class CentralPoint(NamedTuple):
     """A point near the central path.
 
     Parameters
@@ -38,7 +38,7 @@ class Centre(NamedTuple):
     x
         The primal solution.
     duals
-        One multiplier a row.
+        The multiplier of each row.
     value
         The dual objective b·π.
     gap
@@ -88,9 +88,9 @@ def _longest(v: Floats, dv: Floats) -> float:
     return min(1.0, float((-v[down] / dv[down]).min())) if down.any() else 1.0
 
 
-def centre(
+def central_point(
     start: Ints, row: Ints, entry: Floats, cost: Floats, right: Floats, *, tolerance: float, over: Callable[[], bool]
-) -> Centre | None:
+) -> CentralPoint | None:
     """Return a centred solution whose relative gap is at most the tolerance; None if stopped or the arithmetic fails.
 
     Parameters
@@ -106,7 +106,7 @@ def centre(
 
     Examples
     --------
-    >>> found = centre(
+    >>> found = central_point(
     ...     np.array([0, 2, 3, 4]), np.array([0, 1, 0, 1]), np.ones(4), np.array([1.0, 2.0, 2.0]), np.ones(2),
     ...     tolerance=1e-8, over=lambda: False,
     ... )
@@ -160,14 +160,14 @@ class _Path:
         found: Floats = cho_solve(self.factor, right, check_finite=False)
         return found
 
-    def follow(self, tolerance: float, over: Callable[[], bool]) -> Centre | None:
+    def follow(self, tolerance: float, over: Callable[[], bool]) -> CentralPoint | None:
         """Step until the two objectives are as close as asked."""
         for _ in range(_STEPS):
             short, off = self.b - self._times(self.x), self.c - self._back(self.y) - self.z
             primal, dual = float(self.c @ self.x), float(self.b @ self.y)
             gap = abs(primal - dual) / (1e-12 + abs(dual))
             if max(gap, float(np.abs(short).max()), float(np.abs(off).max())) <= tolerance:
-                return Centre(self.x, self.y * self.unit, dual * self.unit, gap)
+                return CentralPoint(self.x, self.y * self.unit, dual * self.unit, gap)
             if over():
                 return None
             self._step(short, off)

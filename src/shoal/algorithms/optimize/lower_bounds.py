@@ -47,7 +47,7 @@ class Bound:
     duals, cuts
         The multipliers, repaired: no group that matters has a negative reduced cost.
     tolerance
-        What was taken off for rounding.
+        The amount subtracted for rounding.
     columns
         The groups whose reduced cost was negative before the repair.
     visited
@@ -127,6 +127,6 @@ def lower_bound(
         tolerance += float((fix - exact).sum())
         violating.extend(found.groups[rest < 0])
     value = fsum([*duals, *(-fix), *(-cuts.worth)])
-    # π − f is rounded when it is stored as the repaired dual, one unit in the last place a record.
+    # π − f is rounded when it is stored as the repaired dual, by one unit in the last place for each record.
     value -= abs(value) * 2.0**-50
     return Bound(value, duals - fix, cuts, tolerance, Columns.of(X, violating), visited)

@@ -3,9 +3,9 @@
     min Σ c_G x_G   subject to   Σ_{G ∋ i} x_G = 1 for every record i,
                                  Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R,   x ≥ 0.
 
-Two ways to solve it. `Interior` (`optimize.interior_point`) gives central duals: far from the optimum it needs
-few rounds of pricing, but each solve starts anew and costs O((n + cuts)³). `Simplex` (HiGHS) goes on from the last
-solution: close to the optimum, with a few hundred columns or cuts more each time, it takes a fraction of that.
+It is solved by two methods. `Interior` (`optimize.interior_point`) gives central duals: far from the optimum it needs
+few rounds of pricing, but each solve starts from scratch and costs O((n + cuts)³). `Simplex` (HiGHS) continues from the
+last solution: close to the optimum, with a few hundred columns or cuts more each time, it takes a fraction of that.
 
 Nothing here is trusted by the proof: the duals are checked by `optimize.lower_bounds` in its own arithmetic.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries
-from shoal.algorithms.optimize.interior_point import centre
+from shoal.algorithms.optimize.interior_point import central_point
 from shoal.core.types import Floats, Ints
 
 __all__ = ["Interior", "Master", "Relaxed", "Simplex", "matrix"]
@@ -84,7 +84,7 @@ class Master(ABC):
 
 
 class Interior(Master):
-    """Solved anew each time, stopped early, with central duals."""
+    """Solved from scratch each time, stopped early, with central duals."""
 
     def solve(self, tolerance: float) -> Relaxed | None:  # noqa: D102
         start, row, entry = matrix(self.columns, self.n, self.cuts)
@@ -95,7 +95,7 @@ class Interior(Master):
         entry = np.concatenate([entry, np.ones(count)])
         cost = np.concatenate([self.columns.cost, np.zeros(count)])
         right = np.concatenate([np.ones(self.n), self.cuts.most])
-        found = centre(start, row, entry, cost, right, tolerance=tolerance, over=self.over)
+        found = central_point(start, row, entry, cost, right, tolerance=tolerance, over=self.over)
         if found is None:
             return None
         prices = np.maximum(-found.duals[self.n :], 0.0)

@@ -37,10 +37,10 @@ __all__ = [
 
 # Gains below this share of the patch's own cost are rounding, and would let the descent run in circles.
 _NOISE = 1e-11
-# So are those below this share of a place's distances to all others, which its links have been sums of: at no cost the
-# links still hold what adding and taking away has left there.
+# So are gains below this share of the sum of a place's distances to all others: when the cost is 0, links still hold
+# the rounding errors of the distances that were added and subtracted.
 _RESIDUE = 1e-14
-# A descent takes a few rounds of the places; whatever the arithmetic does, it ends after so many.
+# A descent takes a few rounds of the places; whatever the arithmetic does, it ends after this number.
 _ROUNDS = 100
 
 
@@ -57,7 +57,7 @@ class Patch(NamedTuple):
 
 @kernel
 def patch_new(most: int, groups: int) -> Patch:
-    """Return an empty patch with room for so many places and groups."""
+    """Return an empty patch with room for `most` places and some groups."""
     return Patch(
         np.empty(most, dtype=np.int64),
         np.empty(most, dtype=np.int64),
@@ -87,7 +87,7 @@ def patch_open(patch: Patch, X: Floats, m: int) -> None:
 
 @kernel
 def patch_assign(patch: Patch, m: int, q: int) -> None:
-    """Sum sizes, links and pair sums anew from `group`; places without a group count nowhere."""
+    """Recompute sizes, links and pair sums from `group`; places without a group do not count."""
     for g in range(q):
         patch.pairs[g] = 0.0
         patch.size[g] = 0
@@ -152,11 +152,11 @@ def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
 @kernel
 def patch_descend(patch: Patch, m: int, q: int, k: int, most: int, state: State) -> None:
     """Take the best relocation or swap of each place in turn until no place has an improving one, or asked to stop."""
-    quiet = 0
+    unchanged = 0
     i = 0
     noise = _NOISE * patch_cost(patch, q)
     for _ in range(_ROUNDS * m):
-        if quiet == m or state[STOP]:
+        if unchanged == m or state[STOP]:
             break
         a = patch.group[i]
         best, into, partner = -noise, -1, -1
@@ -181,9 +181,9 @@ def patch_descend(patch: Patch, m: int, q: int, k: int, most: int, state: State)
             patch_move(patch, m, i, into)
             if partner >= 0:
                 patch_move(patch, m, partner, a)
-            quiet = 0
+            unchanged = 0
         else:
-            quiet += 1
+            unchanged += 1
         i += 1
         if i == m:
             i = 0
@@ -213,7 +213,7 @@ def patch_shake(patch: Patch, m: int, q: int, k: int, most: int, moves: int, rng
 
 @kernel
 def patch_rebuild(patch: Patch, m: int, q: int, k: int, most: int, rng: Word) -> None:
-    """Group all places anew: q times a random free place and the k−1 that cost it least, then the others."""
+    """Regroup all places: q times a random free place and the k−1 that cost it least, then the others."""
     for a in range(m):
         patch.group[a] = -1
     for g in range(q):

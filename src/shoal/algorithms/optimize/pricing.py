@@ -1,6 +1,6 @@
 r"""Pricing: find every group whose reduced cost is below a limit, or show that there is none.
 
-For duals π (one a record) and cut prices μ ≥ 0 the reduced cost of a group G of s records is
+For duals π (one for each record) and cut prices μ ≥ 0 the reduced cost of a group G of s records is
 
     r(G) = T_G / s − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋,      T_G = Σ_{pairs of G} D_ij.
 
@@ -43,7 +43,7 @@ __all__ = ["Found", "distances", "enumerate_groups", "guess_groups", "pair_weigh
 
 @dataclass(frozen=True)
 class Found:
-    """Groups of one size found by pricing, one a row, and whether these are all there are."""
+    """Groups of one size found by pricing, one in each row, and whether these are all."""
 
     groups: Ints
     complete: bool
@@ -222,7 +222,7 @@ def enumerate_groups(
     size, limit
         The size of the groups and the largest reduced cost asked for.
     room, most
-        Give up (``complete=False``) beyond so many groups or so many prefixes.
+        Give up (``complete=False``) beyond this number of groups or prefixes.
     state
         Shared progress; a stop also gives up.
     work

@@ -28,20 +28,20 @@ from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["PROVABLE", "Attempt", "Proven", "prove", "recombine"]
+__all__ = ["PROVABLE", "Incumbent", "Proven", "prove", "recombine"]
 
 # Two n×n arrays of float64: 400 MB.
 PROVABLE = 5000
 # Rounds of cuts before the groups seen are recombined.
 _RECOMBINE = 20
-# An integer programme of more columns than this does not end.
+# An integer programme with more columns than this does not end.
 _LISTED = 400_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Incumbent:
     """A table and the best partition so far."""
 
     X: Floats
@@ -52,7 +52,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Proven:
-    """What `prove` found; see `shoal.algorithms.registry.Outcome`."""
+    """The result of `prove`; see `shoal.algorithms.registry.Outcome`."""
 
     labels: Ints
     bound: float | None
@@ -73,24 +73,24 @@ def groups_in(labels: Ints) -> list[Ints]:
     return np.split(order, np.cumsum(group_sizes(labels))[:-1])
 
 
-def _generation(attempt: Attempt, seen: list[Ints], limits: Limits) -> ColumnGeneration:
-    own = groups_in(attempt.labels)
-    columns = Columns.of(attempt.X, own + seen)
+def _generation(incumbent: Incumbent, seen: list[Ints], limits: Limits) -> ColumnGeneration:
+    own = groups_in(incumbent.labels)
+    columns = Columns.of(incumbent.X, own + seen)
     return ColumnGeneration(
-        attempt.X, attempt.k, sse(attempt.X, attempt.labels), columns, len(own), attempt.state, limits
+        incumbent.X, incumbent.k, sse(incumbent.X, incumbent.labels), columns, len(own), incumbent.state, limits
     )
 
 
-def recombine(attempt: Attempt, seen: list[Ints], until: float | None) -> Ints | None:
+def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Ints | None:
     """Return the best partition that the groups seen allow, if it is better and found in time.
 
     Without a time limit the integer programme is limited in nodes, so that the result is always the same.
     """
-    if sse(attempt.X, attempt.labels) == 0.0:
+    if sse(incumbent.X, incumbent.labels) == 0.0:
         return None
     now = time.monotonic()
     deadline = np.inf if until is None else now + 0.7 * (until - now)
-    generation = _generation(attempt, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
+    generation = _generation(incumbent, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
     generation.run()
     latest = generation.latest
     if latest is None:
@@ -98,7 +98,7 @@ def recombine(attempt: Attempt, seen: list[Ints], until: float | None) -> Ints |
     columns = generation.master.columns
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
-    return _choose(generation, columns.take(np.sort(near)), latest.cuts, attempt.labels, until, nodes=1)[0]
+    return _choose(generation, columns.take(np.sort(near)), latest.cuts, incumbent.labels, until, nodes=1)[0]
 
 
 def _choose(
@@ -123,12 +123,12 @@ def _choose(
     return choice.labels, choice.proven
 
 
-def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
-    """Bound the SSE from below, improve the partition on the way, and prove it optimal if that can be.
+def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven:
+    """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
     Parameters
     ----------
-    attempt
+    incumbent
         The table and the partition to start from.
     seen
         Groups that the search met.
@@ -137,13 +137,13 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
     """
     now = time.monotonic()
     deadline = np.inf if until is None else now + 0.6 * (until - now)
-    labels = attempt.labels
-    nothing = Certificate(attempt.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
-    if sse(attempt.X, labels) == 0.0:
+    labels = incumbent.labels
+    nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
+    if sse(incumbent.X, labels) == 0.0:
         return Proven(labels, 0.0, "optimal", nothing)
     # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
     most = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
-    generation = _generation(attempt, seen, Limits(deadline=deadline, most=most))
+    generation = _generation(incumbent, seen, Limits(deadline=deadline, most=most))
     generation.run()
     best = generation.best
     if best is None:
@@ -151,14 +151,14 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
         better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes=1)
         return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
     optimal, listed = generation.closed(), 0
-    if not optimal and not attempt.state[STOP]:
-        labels, optimal, listed = _ladder(generation, best, labels, until)
+    if not optimal and not incumbent.state[STOP]:
+        labels, optimal, listed = _prove_optimal(generation, best, labels, until)
     upper = generation.upper
-    # The repaired duals are rounded; whoever checks them must not find a unit in the last place less.
+    # The repaired duals are rounded; a check of them must not find a unit in the last place less.
     claim = best.value - 1e-12 * float(np.abs(best.duals).sum() + best.cuts.worth.sum())
     bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
-    publish(attempt.state, bound=bound)
-    certificate = Certificate(attempt.k, best.duals, best.cuts, claim, upper if optimal else None)
+    publish(incumbent.state, bound=bound)
+    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None)
     facts: dict[str, object] = {
         "cuts": len(best.cuts),
         "columns": len(generation.master.columns),
@@ -167,8 +167,10 @@ def prove(attempt: Attempt, seen: list[Ints], until: float | None) -> Proven:
     return Proven(labels, bound, "optimal" if optimal else "bounded", certificate, facts)
 
 
-def _ladder(generation: ColumnGeneration, best: Bound, labels: Ints, until: float | None) -> tuple[Ints, bool, int]:
-    """Solve the integer programme over all groups of a reduced cost within reach, farther at each step.
+def _prove_optimal(
+    generation: ColumnGeneration, best: Bound, labels: Ints, until: float | None
+) -> tuple[Ints, bool, int]:
+    """Solve the integer programme over all groups with a reduced cost within reach, and extend the reach step by step.
 
     A partition of SSE at most B + reach has no other groups: one that is found there is the optimum, however far the
     incumbent was. Returns the labels, whether they are proven optimal, and how many groups were listed.

@@ -1,12 +1,12 @@
-"""Search: the least information loss to be found within a time limit, with a proven bound on request.
+"""Search: the least information loss that can be found within a time limit, with a proven bound on request.
 
 Large-neighbourhood search with annealing from MDAV (`optimize.annealing`), a set-partitioning problem over the
 groups it has seen (`optimize.set_partitioning`), and on request column generation, cuts and a proof
-(`optimize.proof`). A step costs what a few groups cost, whatever n; memory is O(n (d + k)), and O(n²) for
+(`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for
 the proof, which is meant for some thousands of records.
 
-Tables beyond `REGION` records are searched in regions, on all cores. What is done depends on the seed and the steps
-only; with a time limit the machine's speed decides how many steps there are.
+Tables beyond `REGION` records are searched in regions, on all cores. The result depends on the seed and the steps
+only; with a time limit the speed of the machine decides how many steps there are.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 from shoal.algorithms.mdav import mdav
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.column_generation import SMALL
-from shoal.algorithms.optimize.column_pool import ColumnPool, pool_groups, pool_open
+from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
 from shoal.algorithms.optimize.neighbours import nearest
-from shoal.algorithms.optimize.proof import PROVABLE, Attempt, prove, recombine
+from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove, recombine
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
@@ -37,8 +37,8 @@ from shoal.core.types import Floats, Ints, State
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-# A block of so many records is grouped by MDAV in a moment or two: larger tables start from blocks.
-START_BLOCK = 100_000
+# MDAV groups a region of this number of records in a moment or two: larger tables start from regions.
+START_REGION = 100_000
 
 
 @dataclass
@@ -94,7 +94,7 @@ def search(
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
         run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1)
-        return run.with_bound(time_limit, steps) if bound else run.without(time_limit, steps)
+        return run.with_bound(time_limit, steps) if bound else run.without_bound(time_limit, steps)
 
 
 @cache
@@ -104,7 +104,7 @@ def _compile(*, bound: bool) -> None:
     if bound:
         tiny.with_bound(None, 8)
     else:
-        tiny.without(None, 8)
+        tiny.without_bound(None, 8)
 
 
 class _Search:
@@ -126,23 +126,23 @@ class _Search:
             self.near = nearest(X, max(2 * k, 12), slack=0.0 if self.alone else 1.0)
         # As many places as a step or two for each record fill; none where the set partitioning would be hopeless.
         places = 1 << max(10, min(17, int(np.ceil(np.log2(128 * self.n))))) if self.alone else 0
-        self.pool: ColumnPool = pool_open(self.n if self.alone else 1, 2 * k - 1, places, seed)
+        self.column_pool: ColumnPool = new_column_pool(self.n if self.alone else 1, 2 * k - 1, places, seed)
         publish(state, steps=0, sse=self.upper)
 
     def _start(self) -> Ints:
         labels = np.zeros(self.n, dtype=np.int64)
         ones = np.arange(self.n)
-        blocks = split_groups(self.X, ones, START_BLOCK, np.random.default_rng(self.seed))
+        regions = split_groups(self.X, ones, START_REGION, np.random.default_rng(self.seed))
         count = 0
-        for block in blocks:
-            # The start is quick and must be whole: a stop is obeyed after it.
-            part = canonical_labels(mdav(np.ascontiguousarray(self.X[block]), self.k, state=fresh_state()))
-            labels[block] = part + count
+        for region in regions:
+            # The start is quick and must be complete: a stop takes effect after it.
+            part = canonical_labels(mdav(np.ascontiguousarray(self.X[region]), self.k, state=fresh_state()))
+            labels[region] = part + count
             count += int(part.max()) + 1
         return labels
 
-    def without(self, time_limit: float | None, steps: int | None) -> Outcome:
-        """Anneal; recombine what was seen; anneal again from there, cooler."""
+    def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
+        """Anneal; recombine the groups seen; anneal again from there, cooler."""
         if self.n < 2 * self.k:
             return Outcome(self.best, status="optimal", bound=self.upper * (1 - 1e-12), facts=self._facts())
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
@@ -151,7 +151,7 @@ class _Search:
         self.anneal(self._part(left, steps, share), 1.5, 0.0, share)
         if recombining and self.steps and not self.state[STOP]:
             until = None if time_limit is None else self.began + 0.95 * time_limit
-            self._take(recombine(self._attempt(), pool_groups(self.pool), until))
+            self._take(recombine(self._incumbent(), columns_in(self.column_pool), until))
             # Once more from there, cooler: for what is left of the time, or the other half of the steps.
             left = None if time_limit is None else max(0.0, self.began + time_limit - time.monotonic())
             self.anneal(Budget(left, None if steps is None else max(0, steps - self.steps)), 0.1, 0.95, 1.0)
@@ -166,12 +166,12 @@ class _Search:
     def with_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal for a part of the time, then prove, improving on the way."""
         if self.n < 2 * self.k:
-            return self.without(time_limit, steps)
+            return self.without_bound(time_limit, steps)
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         share = 0.25
         self.anneal(self._part(left, steps, 1.0 if left is None else share), 1.5, 0.0, share)
         until = None if time_limit is None else self.began + time_limit
-        result = prove(self._attempt(), pool_groups(self.pool), until)
+        result = prove(self._incumbent(), columns_in(self.column_pool), until)
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
             # A proof that gave up early leaves time to go on from what it found.
@@ -190,8 +190,8 @@ class _Search:
         """Give a phase its share; with a limit on both, whichever ends first."""
         return Budget(None if seconds is None else seconds * share, None if steps is None else int(steps * share))
 
-    def _attempt(self) -> Attempt:
-        return Attempt(self.X, self.k, self.best, self.state)
+    def _incumbent(self) -> Incumbent:
+        return Incumbent(self.X, self.k, self.best, self.state)
 
     def _take(self, labels: Ints | None) -> None:
         if labels is None:
@@ -238,7 +238,7 @@ class _Search:
         rng = seeded(self.seed, self.round)
 
         def run(_: Ints, steps: int, temperature: float) -> tuple[Ints, float, int]:
-            change = anneal(self.X, self.k, self.near, groups, self.pool, steps, temperature, self.state, rng)
+            change = anneal(self.X, self.k, self.near, groups, self.column_pool, steps, temperature, self.state, rng)
             return groups.label, change, steps
 
         return run
@@ -256,7 +256,7 @@ class _Search:
             near = place[self.near[part]]
             rng = seeded(self.seed, self.round, number)
             X = np.ascontiguousarray(self.X[part])
-            return groups.label, anneal(X, self.k, near, groups, self.pool, each, temperature, self.state, rng)
+            return groups.label, anneal(X, self.k, near, groups, self.column_pool, each, temperature, self.state, rng)
 
         with ThreadPoolExecutor(self.threads) as workers:
             results = list(workers.map(run, range(len(parts))))

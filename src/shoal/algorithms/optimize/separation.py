@@ -36,7 +36,7 @@ KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
 )
 # Links of a record that are tried, the strongest.
 _LINKS = 16
-# What a column that is not yet rounded up is worth to a growing cut.
+# The value to a growing cut of a column whose coefficient is still rounded down.
 _PROMISE = 0.15
 # Exchanges for each place of a cut after which it is taken as it is; one or two are common.
 _EXCHANGES = 100
@@ -124,20 +124,20 @@ def _search(
                 _put(other, parts[a], first, column, weight)
                 chosen[a] = other
                 taken[other] = 1
-        quiet, a = 0, 0
+        unchanged, a = 0, 0
         for _ in range(_EXCHANGES * r):
-            if quiet == r or chosen.min() < 0:
+            if unchanged == r or chosen.min() < 0:
                 break
             old = chosen[a]
             _put(old, -parts[a], first, column, weight)
             here = _gain(old, parts[a], whole, first, column, x, weight, 0.0)
             other, there = _best(a, chosen, taken, links, parts[a], whole, first, column, x, weight, 0.0)
-            quiet += 1
+            unchanged += 1
             if other >= 0 and there > here + 1e-6:
                 taken[old], taken[other] = 0, 1
                 chosen[a] = other
                 left += there - here
-                quiet = 0
+                unchanged = 0
             _put(chosen[a], parts[a], first, column, weight)
             a = (a + 1) % r
         if chosen.min() >= 0 and left - right > least:

@@ -7,11 +7,11 @@ from typing import Literal
 
 from shoal.core.errors import InputError, closest
 
-__all__ = ["WAYS", "Way", "find_way"]
+__all__ = ["PUBLICATION_METHODS", "PublicationMethod", "find_publication_method"]
 
 
 @dataclass(frozen=True)
-class Way:
+class PublicationMethod:
     """A method of publication.
 
     Parameters
@@ -19,7 +19,7 @@ class Way:
     name, paper, summary
         What users type, what the paper calls it, what it does.
     definition
-        The definition of the paper under which ε holds: 1 for the way from raw table to released table, 3 for the
+        The definition of the paper under which ε holds: 1 for the mechanism from raw table to released table, 3 for the
         individuals behind a microaggregated table whose groups are taken as given.
     joint
         Whether columns are grouped together (Algorithm 1) or each on its own (Algorithm 2).
@@ -35,8 +35,8 @@ class Way:
     k: Literal["needed", "optional", "none"]
 
 
-_WAYS = (
-    Way(
+_METHODS = (
+    PublicationMethod(
         "optimal",
         "OPT_DP",
         "each column on its own, least loss from averaging and noise together",
@@ -44,9 +44,11 @@ _WAYS = (
         False,
         "optional",
     ),
-    Way("mdav-ir", "MDAV_IR_DP", "each column on its own, groups of k neighbours by MDAV", 3, False, "needed"),
-    Way("mdav", "MDAV_DP", "whole records, groups of k by MDAV", 3, True, "needed"),
-    Way(
+    PublicationMethod(
+        "mdav-ir", "MDAV_IR_DP", "each column on its own, groups of k neighbours by MDAV", 3, False, "needed"
+    ),
+    PublicationMethod("mdav", "MDAV_DP", "whole records, groups of k by MDAV", 3, True, "needed"),
+    PublicationMethod(
         "insensitive",
         "INS_DP",
         "whole records in a fixed order, k at a time; released in that order",
@@ -54,19 +56,22 @@ _WAYS = (
         True,
         "needed",
     ),
-    Way("none", "plain Laplace", "no groups: noise on every value", 1, False, "none"),
+    PublicationMethod("none", "plain Laplace", "no groups: noise on every value", 1, False, "none"),
 )
-WAYS: dict[str, Way] = {way.name: way for way in _WAYS}
+PUBLICATION_METHODS: dict[str, PublicationMethod] = {method.name: method for method in _METHODS}
 
 
-def find_way(name: str) -> Way:
+def find_publication_method(name: str) -> PublicationMethod:
     """Return the method of that name, or say which ones there are.
 
     Examples
     --------
-    >>> find_way("optimal").paper
+    >>> find_publication_method("optimal").paper
     'OPT_DP'
     """
-    if name not in WAYS:
-        raise InputError(f"Parameter 'method' must be one of {', '.join(WAYS)}, got {name!r}.{closest(name, WAYS)}")
-    return WAYS[name]
+    if name not in PUBLICATION_METHODS:
+        known = ", ".join(PUBLICATION_METHODS)
+        raise InputError(
+            f"Parameter 'method' must be one of {known}, got {name!r}.{closest(name, PUBLICATION_METHODS)}"
+        )
+    return PUBLICATION_METHODS[name]

@@ -1,0 +1,146 @@
+"""Predictions of the queries that MDAV will make, answered ahead of time by several threads; the groups stay the same.
+
+The next extremes r are among the records that are farthest from the centroid now. For some of these, threads find the
+farthest record s and the nearest records of r and of s. As records only ever leave the pool, such answers stay right:
+the farthest record as long as it is in the pool, and of a list of nearest records the first k that are in the pool, if
+there are that many. Queries that were not predicted, or whose answers have become wrong, are made again. Answers for
+records that have left as a neighbour were found in vain: a few in a hundred if few extremes are predicted at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+from shoal.kernels.pool import LEAF, LEVELS, Pool, pool_centroid, pool_view
+from shoal.kernels.pool_queries import pool_farthest, pool_nearest
+
+__all__ = ["ROWS", "TURNS", "USED", "Predictions", "Predictor", "take_remaining"]
+
+MOST, LEAST = 64, 16  # extremes predicted at a time
+SPARE = 1  # neighbours listed beyond those that a group needs
+SHARES = 8  # parts of the work for each thread: they do not take the same time
+PAUSE = 500  # extremes without predictions after predictions were of little use
+
+# Places in `Predictions.counts`: how many rows are predicted, after how many extremes to predict again, and how many
+# rows were used.
+ROWS, TURNS, USED = range(3)
+
+
+class Predictions(NamedTuple):
+    """Answers for some records, one in each row."""
+
+    row: Ints  # (n,): the row of each record, -1 if it has none
+    farthest: Ints  # (MOST,): the record s that is farthest from the record
+    near: Ints  # (MOST, 2, k + SPARE): the nearest records of the record, and of s, ascending
+    counts: Ints  # ROWS, TURNS and USED
+
+
+@kernel(inline=True)
+def take_remaining(listed: Ints, place: Ints, near_ids: Ints) -> bool:
+    """Take the first records of a list that have not left the pool; return whether there are enough of them."""
+    found = 0
+    for i in range(len(listed)):
+        if found < len(near_ids) and place[listed[i]] >= 0:
+            near_ids[found] = listed[i]
+            found += 1
+    return found == len(near_ids)
+
+
+class Predictor:
+    """Threads that answer queries ahead of time; a single thread predicts nothing.
+
+    Parameters
+    ----------
+    X, pool, k
+        The records, the pool that MDAV takes them from, and the size of its groups.
+    threads
+        How many threads there are, the calling one included.
+    """
+
+    def __init__(self, X: Floats, pool: Pool, k: int, threads: int) -> None:
+        n, rows = len(X), MOST if threads > 1 else 0
+        near = np.empty((rows, 2, k + SPARE), dtype=np.int64)
+        self.predictions = Predictions(
+            row=np.full(n, -1),
+            farthest=np.empty(rows, dtype=np.int64),
+            near=near,
+            counts=np.zeros(3, dtype=np.int64),
+        )
+        self._X, self._k = X, k
+        self._pools = [pool, *(pool_view(pool) for _ in range(threads - 1))]
+        self._workers = ThreadPoolExecutor(max(1, threads - 1))
+        self._records = np.empty(0, dtype=np.int64)
+        self._many = LEAST
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.shutdown()
+
+    def predict(self) -> None:
+        """Predict extremes once the last predictions are used up: more if most were used, else fewer or none."""
+        counts = self.predictions.counts
+        if counts[TURNS]:
+            return
+        if counts[ROWS]:
+            self._many = min(MOST, 2 * self._many) if 4 * counts[USED] > 3 * counts[ROWS] else self._many // 2
+        else:
+            self._many = LEAST
+        # Not more than there will be.
+        many = min(self._many, int(self._pools[0].left[0]) // (2 * self._k)) if len(self._pools) > 1 else 0
+        many = many if many >= LEAST else 0
+        self.predictions.row[self._records] = -1
+        self._records = _outermost(self._pools[0], many)
+        rows = len(self._records)
+        self.predictions.row[self._records] = np.arange(rows)
+        counts[:] = rows, rows or PAUSE, 0
+        # Each thread takes the next share that is left.
+        shares = iter(np.array_split(np.arange(rows), min(rows, SHARES * len(self._pools))) if rows else [])
+        others = [self._workers.submit(self._answer, pool, shares) for pool in self._pools[1:] if rows]
+        self._answer(self._pools[0], shares)
+        for other in others:
+            other.result()
+
+    def _answer(self, pool: Pool, shares: Iterator[Ints]) -> None:
+        pool.counts[:] = self._pools[0].counts
+        farthest, near_ids = self.predictions.farthest, self.predictions.near
+        near = np.empty(near_ids.shape[2])
+        for share in shares:
+            rows = slice(share[0], share[-1] + 1)
+            _answer(self._X, pool, self._records[rows], farthest[rows], near, near_ids[rows])
+
+
+def _outermost(pool: Pool, count: int) -> Ints:
+    """Return about the records farthest from the centroid: chosen among twice as many farthest from the centre."""
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    levels = pool.counts[LEVELS]
+    leaves = slice(pool.start[levels], pool.start[levels + 1])
+    chosen = _greatest(pool.reach[leaves], 2 * count)
+    held = np.arange(LEAF) < pool.left[leaves][chosen, None]
+    radius, ids = pool.radius[chosen][held], pool.ids[chosen][held]
+    chosen = _greatest(radius, 2 * count)
+    leaf, slot = np.divmod(pool.place[ids[chosen]], LEAF)
+    away = pool.columns[leaf, :, slot] - pool_centroid(pool)
+    found: Ints = ids[chosen][_greatest(np.einsum("ij,ij->i", away, away), count)]
+    return found
+
+
+def _greatest(values: Floats, count: int) -> Ints:
+    return np.arange(len(values)) if len(values) <= count else np.argpartition(values, -count)[-count:]
+
+
+@kernel(counted=False)
+def _answer(X: Floats, pool: Pool, records: Ints, farthest: Ints, near: Floats, near_ids: Ints) -> None:
+    """Find the farthest record of each record, and the nearest records of both."""
+    for i in range(len(records)):
+        farthest[i] = pool_farthest(pool, X[records[i]])
+        for j in range(2):
+            pool_nearest(pool, X[farthest[i] if j else records[i]], near, near_ids[i, j])
