@@ -69,9 +69,10 @@ def folder(tmp_path):
 # Named moments of a run, in their order; after which the table is in place.
 MOMENTS = [
     ("shoal.tables.outputs", "_keep", 1, "before", False),
-    ("shoal.masking.pipeline", "write_file", 1, "after", False),
-    ("shoal.masking.pipeline", "write_labels", 1, "before", False),
-    ("shoal.masking.pipeline", "write_labels", 1, "after", False),
+    ("shoal.engines.memory", "write_table", 1, "after", False),
+    ("shoal.engines.memory", "read_back", 1, "after", False),
+    ("shoal.engines.memory", "write_file", 1, "before", False),
+    ("shoal.engines.memory", "write_file", 1, "after", False),
     ("shoal.masking.manifest", "sha256", 1, "before", False),
     ("shoal.masking.manifest", "sha256", 2, "after", False),
     ("shoal.masking.manifest", "write_manifest", 1, "after", False),
@@ -100,7 +101,7 @@ def test_an_interrupt_says_what_is_there(folder, module, name, number, after, pl
 
 def test_an_interrupt_of_the_local_engine_leaves_the_old_files(folder):
     """Its work is done in a thread: an interrupt at its very end used to find the table in place."""
-    code = DRIVER.replace("main()", "import shoal.engines.local as local\nlocal.watch = late\nmain()").replace(
+    code = DRIVER.replace("main()", "import shoal.masking.running as running\nrunning.watch = late\nmain()").replace(
         "setattr(", "from shoal.core.progress import watch\n"
         "def late(*given, **named):\n    watch(*given, **named)\n    raise KeyboardInterrupt\nsetattr(",
     )  # fmt: skip
@@ -119,7 +120,7 @@ def test_labels_that_cannot_be_written_leave_the_old_table(folder, monkeypatch, 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shoal.masking.manifest.write_file", full)
+    monkeypatch.setattr("shoal.engines.memory.write_file", full)
     monkeypatch.setattr("shoal.engines.local.pl.read_ipc", full)
     with pytest.raises((FileError, OSError), match="No space left"):
         shoal.mask(

@@ -27,7 +27,7 @@ __all__ = ["PACKAGE", "cache_folder", "make_folder", "name_folder", "sources"]
 
 PACKAGE = Path(__file__).parents[1]
 MARK = b"shoal.core.compiling"  # a file with kernels imports the decorator
-CONSTANTS = ("core/progress.py", "core/types.py")  # files without kernels whose names kernels use
+CONSTANTS = ("core/compiling.py", "core/progress.py", "core/types.py")  # files without kernels whose names kernels use
 QUIET = 3600  # seconds without a change after which nobody is thought to be compiling into a folder
 
 

@@ -15,14 +15,12 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from shoal.algorithms.registry import find
 from shoal.core.errors import FileError, InputError, VerificationError, closest
-from shoal.core.measures import group_sizes
 from shoal.core.version import __version__
 from shoal.masking.release import Release
-from shoal.tables.files import check_target, sha256, write_file
+from shoal.tables.files import check_target, sha256
 from shoal.tables.outputs import written_beside, written_path
 from shoal.tables.sources import find_paths
 
@@ -36,7 +34,6 @@ __all__ = [
     "read_manifest",
     "relative_to",
     "versions",
-    "write_labels",
     "write_manifest",
 ]
 
@@ -281,17 +278,6 @@ def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mappin
 
 def _not_a_manifest(path: Path, reason: str) -> InputError:
     return InputError(f"File {path} is not a manifest of shoal: {reason}. Make one with shoal mask … --manifest.")
-
-
-def write_labels(release: Release, path: Path) -> None:
-    """Write the group of each released record and its size; `record` counts the rows of the given table from 1."""
-    columns: dict[str, Any] = {"record": release.kept + 1}
-    if release.labels.ndim == 1:
-        columns |= {"group": release.labels, "size": group_sizes(release.labels)[release.labels]}
-    else:
-        for name, labels in zip(release.columns, release.labels.T, strict=True):
-            columns |= {f"group_{name}": labels, f"size_{name}": group_sizes(labels)[labels]}
-    write_file(pl.DataFrame({name: np.ascontiguousarray(values) for name, values in columns.items()}), path)
 
 
 def check_extras(
