@@ -235,11 +235,11 @@ def test_a_nursery_that_is_killed_at_work_is_replaced(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no forks")
-def test_a_killed_nursery_is_replaced():
+def test_a_killed_template_is_replaced():
     with Workers(1, fresh_state()) as pool:
         pool.prepare(bool, (0,))
         first = list(pool.map(os.getpid, [()]))
-        pool._nursery.process.kill()
+        pool._template.process.kill()
         assert list(pool.map(os.getpid, [()])) == first
         with pytest.raises(WorkersError, match="died 3 times"):
             list(pool.map(os._exit, [(1,)]))
@@ -377,7 +377,7 @@ def test_the_memory_limit_is_kept_by_all_processes_together(tmp_path):
 @pytest.mark.usefixtures("kind")
 def test_processes_that_compiled_are_replaced():
     with Workers(1, fresh_state()) as pool:
-        origin = os.getpid if pool._nursery is None else os.getppid
+        origin = os.getpid if pool._template is None else os.getppid
         first = list(pool.map(origin, [()]))
         pool.prepare(bool, (0,))
         assert list(pool.map(origin, [()])) == first
@@ -460,3 +460,19 @@ def test_a_file_that_is_not_parquet(tmp_path):
     (tmp_path / "in.parquet").write_text("no")
     with pytest.raises(FileError, match=r"cannot be read as \.parquet"):
         masked(tmp_path / "in.parquet", tmp_path / "out.parquet")
+
+
+def test_memory_at_hand_is_that_of_the_container(tmp_path, monkeypatch):
+    from shoal.core import memory
+
+    free = memory.available_memory()
+    monkeypatch.setattr(memory, "CONTROL_GROUPS", tmp_path)
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert memory.available_memory() > 0.5 * free
+    (tmp_path / "memory.max").write_text("5000000\n")
+    assert memory.available_memory() == 4_999_000
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("3000000\n")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("4000000\n")
+    assert memory.available_memory() == 0

@@ -138,7 +138,7 @@ def test_a_given_table_must_be_the_recorded_one(folder):
     ("place", "value", "word"),
     [
         *(("parameters." + name, "x", f"'parameters.{name}'") for name in (
-            "output", "labels", "data", "progress", "scheduler", "nursery", "kk",
+            "output", "labels", "data", "progress", "scheduler", "template", "kk",
         )),
         ("parameters.options.output", "x.csv", "no option 'output'"),
         ("parameters.options.labels", "x.csv", "no option 'labels'"),

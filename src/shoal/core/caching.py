@@ -28,7 +28,7 @@ __all__ = ["PACKAGE", "cache_folder", "make_folder", "name_folder", "sources"]
 PACKAGE = Path(__file__).parents[1]
 MARK = b"shoal.core.compiling"  # a file with kernels imports the decorator
 CONSTANTS = ("core/compiling.py", "core/progress.py", "core/types.py")  # files without kernels whose names kernels use
-QUIET = 3600  # seconds without a change after which nobody is thought to be compiling into a folder
+UNCHANGED_SECONDS = 3600  # seconds without a change after which nobody is thought to be compiling into a folder
 
 
 @cache
@@ -97,7 +97,7 @@ def _remove(folder: Path) -> None:
     """Remove a folder of compiled kernels, unless a process may be writing to it: it would fail."""
     with suppress(OSError):
         changed = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-        if time.time() - changed > QUIET:
+        if time.time() - changed > UNCHANGED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -11,6 +11,7 @@ __all__ = ["available_memory", "peak_bytes", "peak_memory", "read_memory"]
 
 # The most that was resident, and what of it now is pages of files.
 MARKS = {"VmHWM", "RssFile"}
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -29,14 +30,35 @@ def read_memory(limit: str | int) -> int:
 
 
 def available_memory() -> int:
-    """Return the bytes that can be had now without pushing anything out; 4 GB where that is not known."""
+    """Return the bytes that can be had now without pushing anything out, in a container within its limit.
+
+    4 GB where that is not known.
+    """
+    free = 4 * 10**9
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+                free = int(line.split()[1]) * 1024
     except OSError:
         pass
-    return 4 * 10**9
+    return min([free, *_container_rooms(CONTROL_GROUPS)])
+
+
+def _container_rooms(root: Path) -> list[int]:
+    """Return what the control groups of this process leave of their memory: version 2, and version 1."""
+    rooms = []
+    for folder, most, used in (
+        (root, "memory.max", "memory.current"),
+        (root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        try:
+            limit, taken = ((folder / name).read_text(encoding="ascii").strip() for name in (most, used))
+        except OSError:
+            continue
+        # Without a limit it reads "max", or in version 1 a number beyond all memory.
+        if limit.isdigit():
+            rooms.append(max(0, int(limit) - int(taken)))
+    return rooms
 
 
 def peak_bytes() -> int:

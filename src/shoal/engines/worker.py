@@ -53,11 +53,11 @@ def _begin() -> None:
     bounds(np.zeros((1, 1)))
 
 
-def fork(nursery: int) -> int:
+def fork(template: int) -> int:
     """Become two processes: the new one serves the socket that came through another; return its number, in both."""
     import socket
 
-    with socket.socket(fileno=os.dup(nursery)) as channel:
+    with socket.socket(fileno=os.dup(template)) as channel:
         _, (end,), _, _ = socket.recv_fds(channel, 1, 1)
     with warnings.catch_warnings():
         # Python warns of other threads. They belong to allocators and to what cleans up after polars; forks need none.

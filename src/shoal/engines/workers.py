@@ -3,7 +3,7 @@
 Each process is driven by a thread that sends it one task after the other. A process that dies is replaced and its task
 is run again; tasks write whole files under fixed names, so that running one twice does no harm.
 
-On Linux, workers are forks of a nursery: one process that is started as a program, imports everything and loads the
+On Linux, workers are forks of a template: one process that is started as a program, imports everything and loads the
 kernels, and does nothing else, so that there is one thread to fork. Elsewhere each worker is a program of its own.
 """
 
@@ -30,14 +30,14 @@ from shoal.engines.worker import fork
 if TYPE_CHECKING:
     from shoal.core.types import State
 
-__all__ = ["Nursery", "Workers", "WorkersError", "hatch"]
+__all__ = ["Template", "Workers", "WorkersError", "start_template"]
 
 TRIES = 3
 FORKS = sys.platform == "linux"
-GONE = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # what talking to a dead process raises
+DEAD = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # what talking to a dead process raises
 # One thread a process, in every library. Arrays of a part are kept for the next one when they are freed: the system
 # takes longer to hand out new pages than a task to fill them. Larger ones go back at once.
-QUIET = {
+ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -62,7 +62,7 @@ class Spawned:
             [sys.executable, "-m", "shoal.engines.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **QUIET},
+            env={**os.environ, **ENVIRONMENT},
             start_new_session=True,
             pass_fds=inherit,
         )
@@ -94,7 +94,7 @@ class Spawned:
                     pipe.close()
 
 
-class Nursery:
+class Template:
     """A process that has imported everything and loaded the kernels once; workers are forks of it."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Nursery:
                 socket.send_fds(self._socket, [b" "], [theirs.fileno()])
                 self.run(fork, self._number)
             return Forked(self, ours)
-        except GONE:
+        except DEAD:
             ours.close()
             raise
 
@@ -137,24 +137,24 @@ class Nursery:
 
 
 @contextmanager
-def hatch(data: object, engine: str | None, memory: object) -> Iterator[Nursery | None]:
-    """Start a nursery if a table will be masked by processes for certain; it imports what they need meanwhile."""
+def start_template(data: object, engine: str | None, memory: object) -> Iterator[Template | None]:
+    """Start a template if a table will be masked by processes for certain; it imports what they need meanwhile."""
     asked = engine == "local" or (engine is None and memory is not None)
     if not (FORKS and asked and isinstance(data, (str, os.PathLike))):
         yield None
         return
-    nursery = Nursery()
+    template = Template()
     try:
-        yield nursery
+        yield template
     finally:
-        nursery.close()
+        template.close()
 
 
 class Forked:
     """A worker process that is a fork of another."""
 
-    def __init__(self, nursery: Nursery, channel: socket.socket) -> None:
-        self._nursery, self._socket = nursery, channel
+    def __init__(self, template: Template, channel: socket.socket) -> None:
+        self._template, self._socket = template, channel
         self._tasks, self._answers = channel.makefile("wb"), channel.makefile("rb")
         self._code: int | None = None  # once it has ended
         # A fork returns in both processes.
@@ -166,7 +166,7 @@ class Forked:
 
     def kill(self) -> None:
         """End the process, whatever it is doing."""
-        # Its number may be another's once the nursery has waited for it, but not before.
+        # Its number may be another's once the template has waited for it, but not before.
         if self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -175,8 +175,8 @@ class Forked:
         """Return the exit code once the process is gone."""
         if self._code is None:
             try:
-                self._code = os.waitstatus_to_exitcode(self._nursery.run(os.waitpid, self.pid, 0)[1])
-            except GONE:
+                self._code = os.waitstatus_to_exitcode(self._template.run(os.waitpid, self.pid, 0)[1])
+            except DEAD:
                 self._code = -signal.SIGKILL
         return self._code
 
@@ -190,13 +190,13 @@ class Forked:
 class Workers:
     """Processes that run tasks: functions at module level with arguments that can be pickled."""
 
-    def __init__(self, processes: int, state: State, nursery: Nursery | None = None) -> None:
+    def __init__(self, processes: int, state: State, template: Template | None = None) -> None:
         self._state = state
         self._all: list[Spawned | Forked] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._first: tuple[Callable[..., bool], Sequence[Any]] | None = None  # what a nursery does before it is forked
-        self._nursery = nursery or (Nursery() if FORKS else None)
+        self._first: tuple[Callable[..., bool], Sequence[Any]] | None = None  # what a template does before it is forked
+        self._template = template or (Template() if FORKS else None)
         self.processes = processes
         # None is a process that is still to be started.
         self._idle: queue.SimpleQueue[Spawned | Forked | None] = queue.SimpleQueue()
@@ -231,7 +231,7 @@ class Workers:
 
     def prepare(self, function: Callable[..., bool], task: Sequence[Any]) -> None:
         """Run a task once for all processes to come; what returned True is replaced by a fresh process."""
-        if self._nursery is None:
+        if self._template is None:
             if any(list(self.map(function, [task] * self.processes))):
                 self._renew()
             return
@@ -248,8 +248,8 @@ class Workers:
         """Return the most memory that each process has held, in bytes."""
         idle = [self._idle.get() for _ in range(self.processes)]
         found = []
-        for process in (*idle, self._nursery):
-            with suppress(*GONE):
+        for process in (*idle, self._template):
+            with suppress(*DEAD):
                 found += [process.ask(peak_bytes, ())[1]] if process is not None else []
         for process in idle:
             self._idle.put(process)
@@ -275,8 +275,8 @@ class Workers:
         for process in self._all:
             process.wait()
             process.close()
-        if self._nursery is not None:
-            self._nursery.close()
+        if self._template is not None:
+            self._template.close()
 
     def __enter__(self) -> Self:
         return self
@@ -296,22 +296,22 @@ class Workers:
                 continue
 
     def _ready(self) -> None:
-        """Let the nursery do what comes first. One that had to compile holds memory for good: another takes over."""
-        if self._nursery is None or self._first is None:
+        """Let the template do what comes first. One that had to compile holds memory for good: another takes over."""
+        if self._template is None or self._first is None:
             return
         function, task = self._first
         renewed = False
         for _ in range(TRIES):
             try:
-                if not self._nursery.run(function, *task) or renewed:
+                if not self._template.run(function, *task) or renewed:
                     return
                 renewed = True
-            except GONE:  # killed
+            except DEAD:  # killed
                 pass
-            self._nursery.close()
+            self._template.close()
             if self._closed:
                 raise KeyboardInterrupt
-            self._nursery = Nursery()
+            self._template = Template()
         raise WorkersError(f"The process that workers are forks of died {TRIES} times. Give it more memory.")
 
     def _renew(self) -> None:
@@ -328,16 +328,16 @@ class Workers:
             if self._closed:
                 raise KeyboardInterrupt
             process: Spawned | Forked
-            if self._nursery is None:
+            if self._template is None:
                 process = Spawned()
             else:
                 try:
-                    process = self._nursery.fork()
-                except GONE:  # killed too
-                    self._nursery.close()
-                    self._nursery = Nursery()
+                    process = self._template.fork()
+                except DEAD:  # killed too
+                    self._template.close()
+                    self._template = Template()
                     self._ready()
-                    process = self._nursery.fork()
+                    process = self._template.fork()
             self._all.append(process)
             return process
 
@@ -350,7 +350,7 @@ class Workers:
             try:
                 process = process or self._start()
                 answer = process.ask(function, task)
-            except GONE:
+            except DEAD:
                 if self._closed:
                     return
                 self._idle.put(None)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shoal.engines.workers import hatch
+from shoal.engines.workers import start_template
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,7 +120,7 @@ def mask(
     >>> round(release.loss, 3)
     1.171
     """
-    with hatch(data, engine, memory) as nursery:
+    with start_template(data, engine, memory) as template:
         from shoal.masking.request import MaskRequest
         from shoal.masking.running import mask_data
 
@@ -148,4 +148,4 @@ def mask(
             progress=progress,
             options=options,
         )
-        return mask_data(data, request, nursery)
+        return mask_data(data, request, template)

@@ -10,7 +10,7 @@ from shoal.core.types import State
 from shoal.engines.dask import is_dask, open_dask
 from shoal.engines.local import check_files, is_beyond_memory, open_local
 from shoal.engines.memory import MemoryRecords
-from shoal.engines.workers import Nursery
+from shoal.engines.workers import Template
 from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
@@ -22,8 +22,8 @@ from shoal.tables.sources import stored_bytes
 __all__ = ["mask_data"]
 
 
-def mask_data(data: Any, request: MaskRequest, nursery: Nursery | None = None) -> Release:
-    """Mask a table. `nursery`: where worker processes come from, if it has been started already."""
+def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
+    """Mask a table. `template`: where worker processes come from, if it has been started already."""
     dask = is_dask(data)
     request.check_data(data, dask=dask)
     check_output(data, request.output)
@@ -35,7 +35,7 @@ def mask_data(data: Any, request: MaskRequest, nursery: Nursery | None = None) -
             with open_dask(data, request.output, request.scheduler, wanted=wanted, csv=request.csv) as records:
                 return mask_records(records, request)
         if is_beyond_memory(data, request.engine, request.memory):
-            return _mask_files(data, request, nursery)
+            return _mask_files(data, request, template)
         if request.processes is not None:
             raise InputError(
                 f"Parameter 'processes' goes with engine='local' only, got {request.processes!r} for a table that is "
@@ -46,12 +46,12 @@ def mask_data(data: Any, request: MaskRequest, nursery: Nursery | None = None) -
         return mask_records(MemoryRecords(table, progress=request.progress), request)
 
 
-def _mask_files(data: Any, request: MaskRequest, nursery: Nursery | None) -> Release:
+def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
 
     def run(state: State) -> Release:
         wanted = as_names(request.columns)
-        with open_local(paths, target, limits, state, nursery, wanted=wanted, csv=request.csv) as records:
+        with open_local(paths, target, limits, state, template, wanted=wanted, csv=request.csv) as records:
             return mask_records(records, request)
 
     steps = max(1, stored_bytes(paths) // 10_000_000)

@@ -35,7 +35,7 @@ class Outputs:
                 self._files.append(file)
             try:
                 yield file[1]
-                with file[1].open("rb") as done:
+                with file[1].open("r+b") as done:  # not every system flushes what is open for reading only
                     os.fsync(done.fileno())
             except BaseException:
                 self._files.remove(file)

@@ -1,0 +1,138 @@
+"""One pipeline: whatever the engine, the same values, groups, notes, losses and refusals."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import shoal
+from shoal.algorithms.registry import METHODS
+from shoal.core.errors import InputError
+
+ENGINES = ("local", "dask")
+OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
+METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "name": [f"record {i}" for i in range(160)],
+            "a": rng.lognormal(size=160).round(3),
+            "b": rng.normal(size=160).astype(np.float32),
+            "count": rng.integers(0, 50, 160),
+            "weight": rng.uniform(1, 3, 160),
+            "region": np.tile(["north", "south"], 80),
+        }
+    )
+    frame.loc[frame.index % 8 < 2, "a"] = np.nan
+    return frame
+
+
+def run(engine, table, folder, **asked):
+    """Mask on an engine; return the release and the table as written, by values."""
+    asked = {"k": 3, "columns": ["a", "b"], "block": 40, "missing": "group", **asked}
+    if engine == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        release = shoal.mask(dd.from_pandas(table, npartitions=3), **asked)
+        return release, pl.from_pandas(release.data.compute())
+    table.to_parquet(folder / "in.parquet", row_group_size=50, index=False)
+    out = folder / f"{engine}.parquet"
+    release = shoal.mask(folder / "in.parquet", engine=engine, output=out, **asked)
+    return release, pl.read_parquet(out)
+
+
+def assert_same(engine, table, folder, **asked):
+    release, expected = run("memory", table, folder, **asked)
+    other, found = run(engine, table, folder, **asked)
+    for name in expected.columns:
+        left, right = (frame[name].fill_nan(None) if frame[name].dtype.is_float() else frame[name]
+                       for frame in (expected, found))  # fmt: skip
+        assert left.to_list() == right.to_list(), name
+    assert other.loss == pytest.approx(release.loss, rel=1e-12)
+    assert other.column_loss == pytest.approx(release.column_loss, rel=1e-12)
+    assert other.size_histogram == release.size_histogram
+    for attribute in ("notes", "verified", "left", "uniques", "status", "bound"):
+        assert getattr(other, attribute) == getattr(release, attribute), attribute
+    assert {
+        key: value for key, value in other.parameters.items() if key in ("k", "method", "options", "by", "seed")
+    } == {key: value for key, value in release.parameters.items() if key in ("k", "method", "options", "by", "seed")}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("method", METHODS_OF_RECORDS)
+def test_every_method_is_the_same_on_every_engine(table, tmp_path, engine, method):
+    columns = ["b"] if METHODS[method].univariate else ["a", "b"]
+    assert_same(engine, table, tmp_path, method=method, columns=columns, **OPTIONS.get(method, {}))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"by": "region"},
+        {"missing": "drop", "by": "region"},
+        {"weights": "weight"},
+        {"columns": ["a", "count"], "integers": "round"},
+        {"columns": ["count", "b"], "integers": "float"},
+        {"aggregate": "median", "by": "region"},
+        {"aggregate": "medoid", "weights": None},
+        {"split": "one"},
+        {"split": "univariate", "block": 60},
+        {"columns": None, "by": "region"},
+    ],
+    ids=str,
+)
+def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked):
+    assert_same(engine, table, tmp_path, **asked)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"k": 1},
+        {"k": 200},
+        {"k": 30, "by": "region"},
+        {"missing": "error"},
+        {"k": 40, "missing": "group", "by": "region", "block": None},
+        {"columns": ["aa"]},
+        {"columns": []},
+        {"columns": ["a", "a"]},
+        {"columns": ["region"]},
+        {"columns": ["a"], "by": ["a"]},
+        {"by": "regio"},
+        {"weights": "wait"},
+        {"weights": "weight", "aggregate": "median"},
+        {"method": "univariate"},
+        {"method": "mdav", "gamma": 1},
+        {"method": "mdavv"},
+        {"block": 5},
+        {"split": "some"},
+        {"integers": "keep"},
+    ],
+    ids=str,
+)
+def test_every_refusal_is_the_same_word_for_word(table, tmp_path, engine, asked):
+    with pytest.raises(InputError) as memory:
+        run("memory", table, tmp_path, **asked)
+    with pytest.raises(InputError, match=f"^{re.escape(str(memory.value))}$"):
+        run(engine, table, tmp_path, **asked)
+
+
+def test_the_front_door_and_the_request_ask_the_same():
+    """mask() lists the parameters once more, for readers and editors: names and defaults are those of the request."""
+    import inspect
+
+    from shoal.masking.request import parameters
+
+    listed = inspect.signature(shoal.mask).parameters
+    known = {item.name: item.default for item in parameters() if item.name != "options"}
+    assert [name for name in listed if name not in ("data", "options")] == list(known)
+    for name, default in known.items():
+        if name != "k":
+            assert listed[name].default == default, name
