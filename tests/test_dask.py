@@ -127,3 +127,10 @@ def test_csv_files_on_dask(client, tmp_path):
     pd.testing.assert_frame_equal(found, local, check_exact=True, check_dtype=False)
     assert found["id"].tolist()[:2] == ["0000", "0001"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dask.parquet", "in.csv", "local.parquet"]
+
+
+def test_a_report_says_what_is_known_of_a_table_on_a_cluster(client, table, tmp_path):
+    release = shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200)
+    page = release.report(tmp_path / "r.html").read_text()
+    assert release.verified in page
+    assert "stored and read again" not in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class MemoryRecords:
         self.dialect = table.dialect if isinstance(table, CsvTable) else None
         self.parallel = self.threads = os.cpu_count() or 1
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         """The columns."""
         return Schema(self._table.names, self._table.numeric_names())

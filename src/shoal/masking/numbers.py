@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from shoal.core.types import Floats, Ints
 from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT, Arrays
@@ -44,8 +42,7 @@ def read_numbers(table: Table, *, k: int, columns: Any, by: Any, weights: Any, m
     request = MaskRequest(k=k, columns=columns, by=by, weights=weights, missing=missing)
     records = MemoryRecords(table)
     chosen = choose_columns(request, records.schema)
-    given = None if chosen.weights is not None or weights is None else np.asarray(weights, dtype=np.float64)
-    parts = records.keep(read_part, chosen, missing, given, columns=chosen.read())
+    parts = records.keep(read_part, chosen, missing, request.weight_vector, columns=chosen.read())
     plan = make_plan(request, chosen, parts, records.dialect)
     arrays = records.original()
     return (table.take(arrays[KEPT]) if KEPT in arrays else table), numbers_of(arrays, plan)

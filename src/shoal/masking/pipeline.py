@@ -54,8 +54,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     with seconds("prepare"):
         records.prepare(rehearse, request, len(columns.masked))
     with seconds("read"):
-        given = None if columns.weights is not None or request.weights is None else np.asarray(request.weights, float)
-        parts = records.keep(read_part, columns, request.missing, given, columns=columns.read())
+        parts = records.keep(read_part, columns, request.missing, request.weight_vector, columns=columns.read())
         plan = make_plan(request, columns, parts, records.dialect)
     with seconds("block"):
         rule = choose_rule(request, records, plan)

@@ -235,6 +235,14 @@ class MaskRequest:
         return self.integers == "round"
 
     @property
+    def weight_vector(self) -> np.ndarray[Any, Any] | None:
+        """The weights, if they were given as numbers and not as a column's name."""
+        import numpy as np
+
+        given = self.weights is not None and not isinstance(self.weights, (str, int))
+        return np.asarray(self.weights, dtype=np.float64) if given else None
+
+    @property
     def csv(self) -> dict[str, str | None]:
         """How a CSV file is written."""
         return {name: getattr(self, name) for name in CSV}

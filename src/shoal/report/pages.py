@@ -99,7 +99,7 @@ def release_page(
 ) -> Page:
     """Make the page of a masked table."""
     plan = release._origin  # noqa: SLF001  (kept there for this page alone)
-    if plan is None and isinstance(release.data, Path):
+    if plan is None and not release.labels.size:
         return _disk_page(release, source, output)
     if plan is None:
         raise InputError(
@@ -135,10 +135,10 @@ def release_page(
 
 
 def _disk_page(release: Release, source: str | os.PathLike[str] | None, output: str | os.PathLike[str] | None) -> Page:
-    """Make the page of a table that stayed on disk: what is known without holding it."""
+    """Make the page of a table that stayed on disk or on a cluster: what is known without holding it."""
     worst = max(release.column_loss, key=lambda name: release.column_loss[name])
     safe = (
-        f"Counted again in the file that is released: {release.verified}. How many "
+        f"Counted again in what is released: {release.verified}. How many "
         "records an intruder who holds the original values could link has not been "
         "measured, because the table was not held in memory; shoal assess tells it of a sample."
     )
