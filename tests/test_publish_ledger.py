@@ -228,8 +228,10 @@ def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
     from shoal.privacy import publishing
 
     written = []
-    write = publishing.write_file
-    monkeypatch.setattr(publishing, "write_file", lambda frame, *a, **k: (written.append(frame), write(frame, *a, **k)))
+    write = publishing.write_table
+    monkeypatch.setattr(
+        publishing, "write_table", lambda table, path: (written.append(table.native), write(table, path))
+    )
     shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, output=tmp_path / "o.csv")
     assert written[0]["x"].to_list() == [5.0] * 3  # the upper bound
     assert {path.name for path in tmp_path.iterdir()} == {"o.csv", "L.json", ".L.json.lock"}

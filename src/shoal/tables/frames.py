@@ -258,8 +258,7 @@ class FrameTable:
 
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
-        native = self._frame.select(list(names)) if names else self._frame.select()
-        return FrameTable(nw.maybe_reset_index(native))
+        return FrameTable(nw.maybe_reset_index(self._frame.select([nw.col(name) for name in names])))
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
