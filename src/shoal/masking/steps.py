@@ -310,7 +310,12 @@ def count_part(
         strata = [tuple(row[1:]) for row in unique.iter_rows()]
     if others:
         arrays["row"] = row_hashes(table.cells(table.names))
-    spellings = tuple(table.spellings(name, np.isnan(table.column(name).values)) for name in columns)
+    # Integers may look like NaN: then the column is looked at in vain.
+    missing: Bools = np.asarray(np.isnan(words.view(np.float64)).any(axis=0))
+    spellings = tuple(
+        table.spellings(name, np.isnan(table.column(name).values)) if missing[j] else frozenset[Spelling]()
+        for j, name in enumerate(columns)
+    )
     return arrays, Counted(table.rows, strata, spellings)
 
 

@@ -15,14 +15,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
-from shoal.tables.frames import cell_words, check_unique, kind_of, not_numeric
+from shoal.tables.frames import as_floats, cell_words, check_unique, kind_of, not_numeric
 
 __all__ = [
     "CsvTable",
@@ -93,8 +92,7 @@ class CsvTable:
         if not numbers.dtype.is_numeric():
             cells = [None if cell is None or cell.strip() in MISSING else cell for cell in self.text[name]]
             raise not_numeric(name, cells, "text", first)
-        values = numbers.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
-        return Column(name, values, kind_of(numbers.dtype))
+        return Column(name, as_floats(numbers), kind_of(numbers.dtype))
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what the cells mean."""

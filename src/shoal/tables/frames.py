@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, closest
-from shoal.core.types import Bools, Ints
+from shoal.core.types import Bools, Floats, Ints
 from shoal.kernels.words import ABSENT, Words, words_of
 from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
 from shoal.tables.metadata import without_metadata
@@ -25,6 +25,7 @@ __all__ = [
     "FrameTable",
     "Stratum",
     "Table",
+    "as_floats",
     "cell_words",
     "check_name",
     "check_unique",
@@ -188,13 +189,22 @@ def kind_of(kind: Any) -> str:
     return "float32" if str(kind) == "Float32" else "float64"
 
 
+def as_floats(series: pl.Series) -> Floats:
+    """Return numbers as a new array; NaN where they are missing."""
+    # Every call of polars takes a while, which counts for small tables.
+    series = series if series.dtype == pl.Float64 else series.cast(pl.Float64)
+    series = series.fill_null(np.nan) if series.null_count() else series
+    return series.to_numpy().copy()
+
+
 def cell_words(series: pl.Series) -> Words:
     """Return the bits of a numeric column, with a word of its own for null."""
     if series.dtype.is_integer():
         words: Words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
     else:
-        words = words_of(series.cast(pl.Float64).fill_null(np.nan).to_numpy())
-    words[series.is_null().to_numpy()] = ABSENT
+        words = words_of(as_floats(series))
+    if series.null_count():
+        words[series.is_null().to_numpy()] = ABSENT
     return words
 
 
@@ -230,8 +240,7 @@ class FrameTable:
         if not series.dtype.is_numeric():
             raise not_numeric(name, series.to_list(), str(series.dtype), first)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        values = series.to_polars().cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
-        return Column(name, values, kind_of(series.dtype))
+        return Column(name, as_floats(series.to_polars()), kind_of(series.dtype))
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
