@@ -1,0 +1,76 @@
+"""Two versions of shoal side by side: start-up, a small table in a loop, a million records from file to file.
+
+Command: ``python benchmarks/before_and_after.py OLD/src NEW/src``. Runs of the two alternate, the least time counts.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from _reference import load
+
+MASK = ["-m", "shoal", "mask", "small.csv", "-k", "3", "-o", "out.csv"]
+MILLION = ["-m", "shoal", "mask", "million.parquet", "-k", "5", "-o", "out.parquet"]
+LOOP = """
+import time, polars as pl, shoal
+table = pl.read_parquet("census.parquet")
+shoal.mask(table, 5)
+start = time.perf_counter()
+for _ in range(30):
+    shoal.mask(table, 5)
+print((time.perf_counter() - start) / 30)
+"""
+
+
+def main(trees: list[str]) -> None:
+    """Print a row for each measurement: seconds before, after, and their ratio."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rng = np.random.default_rng(0)
+        pl.DataFrame(rng.normal(size=(1000, 3)), schema=list("abc")).write_csv(folder / "small.csv")
+        million = pl.DataFrame(rng.normal(size=(1_000_000, 10)), schema=[f"c{j}" for j in range(10)])
+        million.write_parquet(folder / "million.parquet")
+        pl.DataFrame(load("census")).write_parquet(folder / "census.parquet")
+        show("first mask, empty cache", [run(tree, MASK, folder)[0] for tree in trees])
+        for title, arguments, times in (
+            ("second mask", MASK, 5),
+            ("--help", ["-m", "shoal", "--help"], 5),
+            ("1e6 x 10, Parquet to Parquet", MILLION, 3),
+        ):
+            for tree in trees:
+                run(tree, arguments, folder)  # kernels that are compiled here do not count
+            show(title, least([[run(tree, arguments, folder)[0] for tree in trees] for _ in range(times)]))
+        show(
+            "census, mask() in a loop",
+            least([[float(run(t, ["-c", LOOP], folder)[1]) for t in trees] for _ in range(3)]),
+        )
+
+
+def run(tree: str, arguments: list[str], folder: Path) -> tuple[float, str]:
+    cache = folder / f"cache-{abs(hash(tree))}"
+    environment = {**os.environ, "PYTHONPATH": str(Path(tree).resolve()), "NUMBA_CACHE_DIR": str(cache)}
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=True
+    )
+    return time.perf_counter() - start, done.stdout
+
+
+def least(rows: list[list[float]]) -> list[float]:
+    return [min(column) for column in zip(*rows, strict=True)]
+
+
+def show(title: str, seconds: list[float]) -> None:
+    before, after = seconds
+    print(f"| {title} | {before:.3f} | {after:.3f} | {after / before:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:3])
