@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, ShoalError
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints
 from shoal.engines.records import KEPT, Arrays, Regrouping, Released, Schema
@@ -121,12 +121,21 @@ class DaskRecords:
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
         """Make arrays of every partition, kept on the workers."""
         delayed = self._dask.delayed
+        firsts = np.cumsum([0, *self._dask.compute(*[delayed(len)(part) for part in self._parts])])
         made = self._dask.persist(
-            *[delayed(_keep)(part, self.dialect, function, arguments, list(columns)) for part in self._parts]
+            *[
+                delayed(_keep)(part, int(first), self.dialect, function, arguments, list(columns))
+                for part, first in zip(self._parts, firsts, strict=False)
+            ]
         )
         self._alive.append(made)
         self._arrays = [delayed(_first)(pair) for pair in made]
-        return list(self._dask.compute(*[delayed(_second)(pair) for pair in made]))
+        found = list(self._dask.compute(*[delayed(_second)(pair) for pair in made]))
+        for known in found:
+            # Of several refusals the one of the first records, whichever partition was looked at first.
+            if isinstance(known, ShoalError):
+                raise known
+        return found
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
@@ -213,9 +222,17 @@ def _table(part: Any, dialect: Dialect | None) -> Table:
 
 
 def _keep(
-    part: Any, dialect: Dialect | None, function: Callable[..., Any], arguments: Sequence[Any], columns: list[str]
+    part: Any,
+    first: int,
+    dialect: Dialect | None,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    columns: list[str],
 ) -> Any:
-    return function(_table(part[columns], dialect), 0, *arguments)
+    try:
+        return function(_table(part[columns], dialect), first, *arguments)
+    except ShoalError as error:
+        return {}, error
 
 
 def _first(pair: tuple[Any, Any]) -> Any:
