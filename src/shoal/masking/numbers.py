@@ -9,7 +9,7 @@ from typing import Any
 from shoal.core.types import Floats, Ints
 from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT, Arrays
-from shoal.masking.plan import Plan, choose_columns, make_plan
+from shoal.masking.plan import Plan, choose_masked, make_plan
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import cells_of, number_of_cells, read_part
 from shoal.tables.columns import Name
@@ -41,7 +41,7 @@ def read_numbers(table: Table, *, k: int, columns: Any, by: Any, weights: Any, m
     """Return the records of a table that would be released, and their numbers."""
     request = MaskRequest(k=k, columns=columns, by=by, weights=weights, missing=missing)
     records = MemoryRecords(table)
-    chosen = choose_columns(request, records.schema)
+    chosen = choose_masked(request, records.schema)
     parts = records.keep(read_part, chosen, missing, request.weight_vector, columns=chosen.read())
     plan = make_plan(request, chosen, parts, records.dialect)
     arrays = records.original()

@@ -22,7 +22,7 @@ from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.masking.numbers import numbers_of
-from shoal.masking.plan import Plan, check_engine, choose_columns, choose_rule, make_plan, number_cells
+from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import (
@@ -48,7 +48,7 @@ __all__ = ["mask_records"]
 def mask_records(records: Records, request: MaskRequest) -> Release:
     """Mask the records of an engine."""
     seconds = _Seconds()
-    columns = choose_columns(request, records.schema)
+    columns = choose_masked(request, records.schema)
     request = request.settled(columns.masked)
     check_engine(request, records)
     with seconds("prepare"):

@@ -17,14 +17,14 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records, Schema
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import Cell, Columns, Part, Spellings
-from shoal.tables.choosing import as_names
+from shoal.tables.choosing import as_names, choose_columns
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
 from shoal.tables.frames import check_name, describe_stratum
 
 T = TypeVar("T", bound=Hashable)
 
-__all__ = ["Plan", "check_engine", "choose_columns", "choose_rule", "make_plan", "number_cells"]
+__all__ = ["Plan", "check_engine", "choose_masked", "choose_rule", "make_plan", "number_cells"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Plan:
         return [name for name, kind in zip(self.columns.masked, self.kinds, strict=True) if kind.whole]
 
 
-def choose_columns(request: MaskRequest, schema: Schema) -> Columns:
+def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     """Return the columns to mask and those that are looked at besides."""
     names, by = list(schema.names), as_names(request.by)
     weights = request.weights if isinstance(request.weights, (str, int)) else None
@@ -60,18 +60,9 @@ def choose_columns(request: MaskRequest, schema: Schema) -> Columns:
         check_name(name, names, "by")
     if weights is not None:
         check_name(weights, names, "weights")
-    if request.columns is None:
-        chosen = [name for name in schema.numeric if name not in {*by, weights}]
-        if not chosen:
-            raise InputError("Parameter 'columns' is not given and the table has no numeric column to mask.")
-    else:
-        chosen = as_names(request.columns)
-        if not chosen:
-            raise InputError("Parameter 'columns' must name at least one column, got none.")
+    wanted = None if request.columns is None else as_names(request.columns)
+    chosen = choose_columns(names, schema.numeric, wanted, apart=[*by, weights])
     for name in chosen:
-        check_name(name, names, "columns")
-        if chosen.count(name) > 1:
-            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
         if name in by:
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
     return Columns(tuple(chosen), tuple(by), weights)

@@ -164,10 +164,15 @@ def _cells(table: Table, columns: Columns, holes: Bools) -> tuple[Ints | None, l
         return None, [((), (False,) * len(columns.masked))] if len(holes) else []
     strata = table.cells(by).get_columns() if by else []
     keys = pl.DataFrame([*strata, *(pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T))])
+    codes, rows = _number_rows(keys)
+    return codes, [(row[: len(by)], row[len(by) :]) for row in rows]
+
+
+def _number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
+    """Number equal rows alike, in order of appearance; return the number of each row, and the rows by number."""
     unique = keys.unique(maintain_order=True).with_row_index("code")
-    codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"].to_numpy()
-    cells = [(tuple(row[1 : 1 + len(by)]), tuple(row[1 + len(by) :])) for row in unique.iter_rows()]
-    return codes.astype(np.int64), cells
+    codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
+    return codes.to_numpy().astype(np.int64), unique.drop("code").rows()
 
 
 def number_of_cells(arrays: Arrays, own: Ints) -> Ints:
@@ -303,11 +308,7 @@ def count_part(
     arrays: dict[str, Any] = {"words": words}
     strata: list[tuple[object, ...]] = [()]
     if by:
-        keys = table.cells(by)
-        unique = keys.unique(maintain_order=True).with_row_index("code")
-        codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
-        arrays["codes"] = codes.to_numpy().astype(np.int64)
-        strata = [tuple(row[1:]) for row in unique.iter_rows()]
+        arrays["codes"], strata = _number_rows(table.cells(by))
     if others:
         arrays["row"] = row_hashes(table.cells(table.names))
     # Integers may look like NaN: then the column is looked at in vain.

@@ -48,7 +48,7 @@ def prepare(
     if wanted is None and isinstance(bounds, Mapping):
         wanted = list(bounds)
     table = open_data(data, numbers=wanted or (), delimiter=delimiter, encoding=encoding, decimal=decimal)
-    names = choose_columns(table, wanted, to="publish")
+    names = choose_columns(table.names, table.numeric_names(), wanted, to="publish")
     if not table.rows:
         raise InputError("Parameter 'data' has no records: there is nothing to publish.")
     X = np.column_stack([_numbers(table, name) for name in names])

@@ -45,25 +45,30 @@ def open_data(
 
 
 def choose_columns(
-    table: Table, wanted: Sequence[Name] | None, *, apart: Collection[Name] = (), to: str = "mask"
+    names: Sequence[Name],
+    numeric: Sequence[Name],
+    wanted: Sequence[Name] | None,
+    *,
+    apart: Collection[Name] = (),
+    to: str = "mask",
 ) -> list[Name]:
     """Return the columns that were asked for, or all numeric ones that are not set apart.
 
     Examples
     --------
-    >>> choose_columns(open_table(np.zeros((2, 3))), None, apart=[1])
-    [0, 2]
+    >>> choose_columns(["a", "b", "c"], ["a", "b"], None, apart=["b"])
+    ['a']
     """
     if wanted is None:
-        numeric = [name for name in table.numeric_names() if name not in apart]
-        if not numeric:
+        chosen = [name for name in numeric if name not in apart]
+        if not chosen:
             raise InputError(f"Parameter 'columns' is not given and the table has no numeric column to {to}.")
-        return numeric
+        return chosen
     chosen = list(wanted)
     if not chosen:
         raise InputError("Parameter 'columns' must name at least one column, got none.")
     for name in chosen:
-        check_name(name, table.names, "columns")
+        check_name(name, names, "columns")
         if chosen.count(name) > 1:
             raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
     return chosen
