@@ -26,7 +26,7 @@ def main(records: int) -> None:
     masked = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        path = release.report(Path(folder) / "report.html")
+        path = release.report(Path(folder) / "report.html", original=table)
         seconds = time.perf_counter() - start
         size = path.stat().st_size
     print(f"| {records:,} | {len(COLUMNS)} | {masked:.1f} | {seconds:.1f} | {size / 1e6:.2f} |")

@@ -15,7 +15,9 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import reference_path
+from typer.testing import CliRunner
 
+from shoal.cli import app
 from shoal.demo import firms
 from shoal.tables.files import sha256, write_file
 
@@ -131,7 +133,7 @@ def test_individual_ranking_warns_and_writes_labels_by_column(folder):
 
 
 REFUSED = {
-    "k is 1": (["-k", 1, "-c", "sales"], "'k' must be at least 2"),
+    "k is 1": (["-k", 1, "-c", "sales"], "Option -k must be at least 2"),
     "k above n": (["-k", 500, "-c", "sales"], "k=500, but the table has 400 records"),
     "k above a stratum": (["-k", 30, "-c", "sales", "--by", "region"], "the stratum region='Islands'"),
     "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
@@ -195,9 +197,9 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
 def test_an_interrupt_in_generated_code_ends_like_any_other(tmp_path):
     code = """
 import sys, shoal.cli, shoal.masking.mask
-def mask(*arguments, **keywords):
+def interrupted(*arguments):
     exec("raise KeyboardInterrupt")
-shoal.masking.mask.mask = mask
+shoal.masking.mask.mask_request = interrupted
 sys.argv = ["shoal", "mask", "in.csv", "-k", "3", "-o", "out.csv"]
 shoal.cli.main()
 """
@@ -303,3 +305,32 @@ def test_an_option_of_the_method_cannot_be_a_parameter(folder, tmp_path):
         assert done.returncode == 1
         assert f"Method '{method}' has no option '{name}'" in done.stderr
         assert not list(tmp_path.iterdir())
+
+
+def test_messages_speak_the_language_of_the_command_line(tmp_path):
+    write_file(firms(60), tmp_path / "firms.csv")
+    runs = {
+        "--missing group": ["-k", 3],
+        "Option --by names": ["-k", 3, "-c", "sales", "--by", "regin"],
+        "Option --integers must be one of": ["-k", 3, "-c", "sales", "--integers", "never"],
+        "--aggregate mean only, got --aggregate median": [
+            "-k", 3, "-c", "sales", "--weights", "weight", "--aggregate", "median",
+        ],
+        "--integers round keeps them whole": ["-k", 3, "-c", "employees"],
+    }  # fmt: skip
+    for words, arguments in runs.items():
+        done = CliRunner().invoke(
+            app, ["mask", str(tmp_path / "firms.csv"), *map(str, arguments), "-o", str(tmp_path / "out.csv")]
+        )
+        assert words in done.output, done.output
+        assert "Parameter" not in done.output
+
+
+def test_the_command_line_asks_for_every_parameter_of_a_request():
+    from shoal.cli.mask import mask
+    from shoal.cli.wording import flags_of
+    from shoal.masking.request import parameters
+
+    flags = flags_of(mask)
+    assert [item.name for item in parameters() if item.name not in flags] == ["progress", "options"]
+    assert (flags["columns"], flags["k"], flags["missing"]) == ("--column", "-k", "--missing")

@@ -155,7 +155,7 @@ def test_a_given_table_must_be_the_recorded_one(folder):
         ("parameters.method", 3, "'parameters.method'"),
         ("parameters.method", "mdva", "Did you mean"),
         ("parameters.missing", [], "'parameters.missing'"),
-        ("parameters.missing", "maybe", "'missing'"),
+        ("parameters.missing", "maybe", "--missing must be one of"),
         ("parameters.block", 0.5, "'parameters.block'"),
         ("parameters.memory", [], "'parameters.memory'"),
         ("parameters.delimiter", 7, "'parameters.delimiter'"),
@@ -193,11 +193,11 @@ def test_a_cluster_is_never_taken_from_a_manifest(folder, monkeypatch):
     refused(folder, "engine 'dask'", "--scheduler ADDRESS")
     asked = []
 
-    def stop(*_, **keywords):
-        asked.append((keywords["engine"], keywords["scheduler"]))
+    def stop(_, request):
+        asked.append((request.engine, request.scheduler))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shoal.masking.mask.mask", stop)
+    monkeypatch.setattr("shoal.masking.mask.mask_request", stop)
     for arguments in (["--engine", "dask"], ["--scheduler", "tcp://here:1"], ["--engine", "memory"]):
         shoal("mask", "--from-manifest", folder / "run.json", *arguments)
     assert asked == [("dask", None), ("dask", "tcp://here:1"), ("memory", None)]
@@ -225,7 +225,7 @@ def test_every_parameter_of_a_run_can_be_repeated():
     import inspect
 
     from shoal import mask
-    from shoal.masking.manifest import PARAMETERS
+    from shoal.masking.repeating import PARAMETERS
 
     release = mask(firms(20), 3, columns=["sales"])
     keywords = set(inspect.signature(mask).parameters)

@@ -22,7 +22,8 @@ from shoal.algorithms.registry import METHODS, Option, find
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 from shoal.demo import firms
-from shoal.masking.manifest import read_manifest, write_manifest
+from shoal.masking.manifest import write_manifest
+from shoal.masking.repeating import read_manifest
 from shoal.tables.files import write_file
 
 SLOW = {"mdav": slow.mdav, "diameter": slow.diameter, "centroid": slow.centroid}
@@ -343,7 +344,8 @@ def test_a_function_is_named_and_cannot_be_repeated(tmp_path):
     assert any("test_methods.mdav is a function of the user" in note for note in content["result"]["notes"])
     with pytest.raises(InputError, match=r"cannot be repeated by shoal alone: its method 'test_methods.mdav'"):
         read_manifest(tmp_path / "run.json")
-    page = release.report(tmp_path / "report.html", **files).read_text(encoding="utf-8")
+    page = release.report(tmp_path / "report.html", original=files["source"], output=files["output"])
+    page = page.read_text(encoding="utf-8")
     assert "test_methods.mdav" in page
     assert "shoal alone cannot repeat this run" in page
     assert "shoal mask in.csv" not in page

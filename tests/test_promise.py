@@ -151,7 +151,7 @@ def test_the_promise_names_columns_and_counts_what_is_unique(tmp_path, engine):
     assert "every released record" not in str(release)
     assert re.search(r"left as they are\s+1: name", str(release))
     assert f"{release.uniques} of 60 over all that is released" in str(release)
-    page = release.report(tmp_path / "r.html").read_text()
+    page = release.report(tmp_path / "r.html", original=tmp_path / "in.parquet").read_text()
     assert "sales, wages" in page
     assert "name is released as before" in page
     assert f"{release.uniques} of 60 records are unique" in page

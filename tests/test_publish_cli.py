@@ -146,7 +146,7 @@ def test_exploring_some_methods(folder, monkeypatch):
         (
             ["firms.csv", *NAMED, "-e", "1", "-o", "o.csv", "--ledger", "a.json", "--manifest", "a.json"],
             1,
-            "as ledger and",
+            "named twice among input, output, manifest and ledger",
         ),
         (["firms.csv", *NAMED, "--explore", "-o", "o.csv"], 1, "must end in .png"),
     ],

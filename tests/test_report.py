@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.comparison import compare_sizes
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
 from shoal.report.figures import short
@@ -33,7 +34,10 @@ def demo(tmp_path_factory):
     """The demo's release and its report."""
     table = firms(2500)
     release = shoal.mask(table, 5, by="region", weights="weight", missing="group")
-    return table, release, release.report(tmp_path_factory.mktemp("report") / "report.html")
+    page = release.report(
+        tmp_path_factory.mktemp("report") / "report.html", original=table, comparison=compare_sizes(release, table)
+    )
+    return table, release, page
 
 
 class Elements(HTMLParser):
@@ -127,7 +131,7 @@ def test_no_original_value_is_in_the_page(tmp_path, k, columns):
     # No two values alike, none that a count, a coordinate or a share could equal by chance.
     X = np.exp(rng.normal(9, 1.0, (400, columns))) + 2000 + rng.random((400, columns))
     release = shoal.mask(X, k)
-    text = release.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    text = release.report(tmp_path / "page.html", original=X).read_text(encoding="utf-8")
     originals = X[~np.isin(X, release.data)]
     assert len(originals) == X.size
     assert leaks(text, originals).size == 0
@@ -172,12 +176,28 @@ def test_edges_do_not_depend_on_the_originals():
     np.testing.assert_array_equal(first.edges, second.edges)
 
 
-def test_a_stored_release_leaves_its_originals_behind(demo, tmp_path):
+def test_a_release_holds_no_original_and_its_page_says_what_that_leaves_unmeasured(demo, tmp_path):
     table, release, _ = demo
     stored = pickle.dumps(release)
     assert table["sales"].to_numpy()[:50].tobytes() not in stored
-    with pytest.raises(InputError, match="no originals to report against"):
-        pickle.loads(stored).report(tmp_path / "page.html")
+    text = pickle.loads(stored).report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "has not been measured, because the original was not at hand" in text
+    assert release.verified in text
+    assert "moved farthest" not in text
+
+
+@pytest.mark.parametrize("change", ["order", "values", "records", "missing"])
+def test_another_table_is_no_original(demo, tmp_path, change):
+    table, release, _ = demo
+    other = {
+        "order": table[::-1],
+        "values": table.with_columns(sales=pl.col("sales").sqrt()),
+        "records": table[:-1],
+        "missing": table.with_columns(profit=pl.when(pl.col("profit") > 0).then(pl.col("profit"))),
+    }[change]
+    with pytest.raises(InputError, match="'original' must be the table that was masked"):
+        release.report(tmp_path / "page.html", original=other)
+    assert not (tmp_path / "page.html").exists()
 
 
 # --- all kinds of tables -------------------------------------------------------------------------------------------
@@ -200,7 +220,7 @@ def test_a_stored_release_leaves_its_originals_behind(demo, tmp_path):
     ],
 )
 def test_ordinary_and_odd_tables(tmp_path, table, keywords):
-    path = shoal.mask(table, 3, **keywords).report(tmp_path / "page.html")
+    path = shoal.mask(table, 3, **keywords).report(tmp_path / "page.html", original=table)
     page = Elements(path.read_text(encoding="utf-8"))
     assert page.open == []
     assert "nan" not in " ".join(page.words).replace("dominant", "").lower().split()
@@ -211,15 +231,18 @@ def test_a_release_that_is_not_k_anonymous_says_so(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", shoal.NotKAnonymousWarning)
         release = shoal.mask(X, 3, method="individual-ranking")
-    text = release.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "NOT k-anonymous for whole records" in text
-    assert "moved farthest" not in text
+    for original in (X, None):
+        text = release.report(tmp_path / "page.html", original=original).read_text(encoding="utf-8")
+        assert "NOT k-anonymous for whole records" in text
+        assert "<strong>none</strong>" in text
+        assert "moved farthest" not in text
 
 
 def test_a_comparison_makes_the_map(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     compared = shoal.compare(X, [3, 6], methods=["mdav", "centroid", "individual-ranking"])
-    text = shoal.mask(X, 3).report(tmp_path / "page.html", comparison=compared).read_text(encoding="utf-8")
+    release = shoal.mask(X, 3)
+    text = release.report(tmp_path / "page.html", original=X, comparison=compared).read_text(encoding="utf-8")
     assert "centroid k=6" in text
     assert "Not drawn: individual-ranking" in text
 

@@ -14,25 +14,30 @@ import numpy as np
 
 from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import METHODS, Method, SharedWork, find
-from shoal.assessment.risk import linkage
+from shoal.assessment.risk import LINKED_RECORDS, cells_of, linkage
 from shoal.blocks.running import group_cells
-from shoal.core.checks import check_choice, check_k
+from shoal.core.checks import as_names, check_choice, check_k
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.errors import InputError
 from shoal.core.measures import centroids, group_sizes, released_loss, scaling
-from shoal.core.progress import DONE, STOP, watch, within
+from shoal.core.progress import DONE, STOP, fresh_state, watch, within
 from shoal.core.types import Floats, Ints, State
-from shoal.masking.numbers import read_numbers
+from shoal.masking.numbers import read_numbers, read_original
 from shoal.masking.request import MISSING
 from shoal.masking.verification import identical_records, verify
-from shoal.tables.choosing import as_names, open_data
+from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.frames import codes_of, strata_of
+from shoal.tables.frames import codes_of, open_table, strata_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Comparison", "Trial", "compare", "pareto", "run_trial"]
+    from shoal.masking.release import Release
+
+__all__ = ["Comparison", "Trial", "compare", "compare_sizes"]
+
+# A method is tried at other k for a report only if a run of it took no longer.
+SIZES_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -260,21 +265,36 @@ def compare(
     )
 
 
-def run_trial(
-    Z: Floats,
-    cells: list[tuple[Ints, Ints]],
-    strata: Ints,
-    entry: Method,
-    k: int,
-    options: Mapping[str, Any],
-    *,
-    seed: int | None,
-    state: State,
-) -> Trial:
-    """Partition, aggregate, verify and measure; everything on the standardised records."""
-    start = time.perf_counter()
-    labels = group_cells(Z, cells, entry, k, options, seed, state).labels
-    return _measured(Z, cells, strata, entry, k, labels, time.perf_counter() - start)
+def compare_sizes(release: Release, original: Any) -> Comparison | None:
+    """Put the method of a release, with its options, at other k beside it: what a report draws as a map.
+
+    Parameters
+    ----------
+    release
+        What `shoal.mask` returned.
+    original
+        The table that was masked, or its path.
+
+    Returns
+    -------
+    Comparison or None
+        None where it would take longer than the reader of a report waits, where the table is not held in memory, and
+        for a function of the user, which is not called behind the user's back.
+    """
+    asked, entry = release.parameters, METHODS.get(release.parameters["method"])
+    slow = release.records > LINKED_RECORDS or release.timings["partition"] > SIZES_SECONDS
+    if entry is None or slow or not release.labels.size:
+        return None
+    X = read_original(release, original)
+    strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(X))
+    Z, cells = scaling(X).apply(X), cells_of(X, strata)
+    trials = [_measured(Z, cells, strata, entry, release.k, release.labels, release.timings["partition"])]
+    for k in sorted({2, 3, 5, 10, 15, 2 * release.k} - {release.k}):
+        if k <= min(len(rows) for rows, _ in cells):
+            start = time.perf_counter()
+            labels = group_cells(Z, cells, entry, k, asked["options"], asked["seed"], fresh_state()).labels
+            trials.append(_measured(Z, cells, strata, entry, k, labels, time.perf_counter() - start))
+    return Comparison(pareto(trials), {}, len(Z), release.columns, {**asked, "k": sorted(t.k for t in trials)})
 
 
 def _measured(

@@ -11,8 +11,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.algorithms.partition import find_groups
+from shoal.core.errors import InputError
 from shoal.core.measures import centroids, group_sizes, information_loss, scaling
 from shoal.core.types import Floats, Ints
+from shoal.masking.request import MaskRequest
 from shoal.masking.verification import verify
 
 __all__ = ["Microaggregator"]
@@ -89,17 +91,16 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y
             Not used.
         """
-        from shoal.algorithms.registry import choose
-        from shoal.core.errors import InputError
-
         records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        if not choose(self.method, records.shape[1]).whole_records:
+        request = MaskRequest(k=self.k, method=self.method, seed=self.random_state, options=self.options or {})
+        request = request.settled(range(records.shape[1]))
+        if not request.entry.whole_records:
             raise InputError(
                 f"Parameter 'method' must group whole records, got {self.method!r}; use shoal.mask for it."
             )
         self._scaling = scaling(records)
         compared = self._compared(records)
-        outcome = find_groups(compared, self.k, self.method, seed=self.random_state, **(self.options or {}))
+        outcome = find_groups(compared, self.k, self.method, seed=request.seed, **request.options)
         self.labels_ = outcome.labels
         self.sizes_ = group_sizes(self.labels_)
         self.centroids_ = centroids(records, self.labels_)

@@ -11,11 +11,12 @@ import polars as pl
 
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
 from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
+from shoal.core.checks import as_names
 from shoal.core.display import aligned, html_table
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
-from shoal.tables.choosing import as_names, open_data
+from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, check_name, codes_of, strata_of
 

@@ -19,6 +19,7 @@ from shoal.cli.demo import demo
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
 from shoal.cli.publish import publish
+from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError
 from shoal.tables.outputs import noting
 
@@ -43,7 +44,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 command(*arguments, **keywords)
             except ShoalError as error:
-                typer.secho(f"shoal: {error}", err=True, fg=typer.colors.RED)
+                typer.secho(f"shoal: {as_typed(str(error), flags_of(command))}", err=True, fg=typer.colors.RED)
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
                 raise typer.Exit(_tell_interrupt(placed)) from None

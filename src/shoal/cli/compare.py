@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.options import option
 from shoal.core.errors import InputError
 
 __all__ = ["compare", "read_sizes"]
@@ -15,16 +16,14 @@ __all__ = ["compare", "read_sizes"]
 def compare(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Table to mask, as for shoal mask.")],
     k: Annotated[str, typer.Option("-k", help="Group sizes to try, e.g. 3,5,10.")] = "3,5,10",
-    columns: Annotated[
-        list[str] | None, typer.Option("-c", "--column", help="Column to mask; repeat. All numeric ones if not given.")
-    ] = None,
+    columns: Annotated[list[str] | None, option("columns")] = None,
     methods: Annotated[
         list[str] | None, typer.Option("-m", "--method", help="Method to try; repeat. All if not given.")
     ] = None,
-    by: Annotated[list[str] | None, typer.Option("--by", help="Column that splits into strata; repeat.")] = None,
-    weights: Annotated[str | None, typer.Option(help="Column of record weights.")] = None,
-    missing: Annotated[str, typer.Option(help="Records with missing values: error, group or drop.")] = "error",
-    seed: Annotated[int, typer.Option(help="Decides the result of a random method.")] = 0,
+    by: Annotated[list[str] | None, option("by")] = None,
+    weights: Annotated[str | None, option("weights")] = None,
+    missing: Annotated[str, option("missing")] = "error",
+    seed: Annotated[int, option("seed")] = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds a run may take; slower methods are left out.")] = 10.0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the table here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
@@ -34,15 +33,9 @@ def compare(
     Example: shoal compare firms.csv -k 3,5,10 --by region --report comparison.html
     """
     from shoal.comparison import compare as compare_methods
-    from shoal.tables.files import check_target, write_file
+    from shoal.tables.files import check_targets, write_file
 
-    if output is not None:
-        check_target(output)
-    if report is not None:
-        check_target(report, endings=(".html",))
-    named = [path.resolve() for path in (source, output, report) if path is not None]
-    if len(set(named)) < len(named):
-        raise InputError("A file is named twice among input, output and report. Name another file.")
+    check_targets(source, output=output, report=report)
     found = compare_methods(
         source,
         read_sizes(k),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.options import option
 from shoal.core.errors import InputError
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
 
@@ -72,9 +73,9 @@ def publish(
     seed: Annotated[
         int | None, typer.Option(help="Reproducible noise, for experiments: such a table must not be released.")
     ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="CSV delimiter; found out if not given. 'tab' works.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="CSV encoding; found out if not given.")] = None,
-    decimal: Annotated[str | None, typer.Option(help="CSV decimal sign; found out if not given.")] = None,
+    delimiter: Annotated[str | None, option("delimiter")] = None,
+    encoding: Annotated[str | None, option("encoding")] = None,
+    decimal: Annotated[str | None, option("decimal")] = None,
 ) -> None:
     """Publish a table with differential privacy: means of groups with Laplace noise.
 
@@ -92,7 +93,7 @@ def publish(
         "columns": columns or None,
         "budget": read_budget(budget),
         "sets": [members.split(",") for members in sets] if sets else None,
-        "delimiter": "\t" if delimiter in ("tab", "\\t") else delimiter,
+        "delimiter": delimiter,
         "encoding": encoding,
         "decimal": decimal,
     }
@@ -104,15 +105,11 @@ def publish(
     if output is None:
         raise typer.BadParameter("say where the released table goes, e.g. -o released.csv", param_hint="-o")
 
-    from shoal.masking.manifest import check_extras
     from shoal.privacy.publication_manifest import write_publication_manifest
     from shoal.privacy.publishing import publish as publish_table
+    from shoal.tables.files import check_targets
 
-    check_extras(source, output, labels=None, manifest=manifest, report=report)
-    if ledger is not None:
-        check_extras(source, output, labels=None, manifest=ledger)
-        if manifest is not None and ledger.resolve() == manifest.resolve():
-            raise InputError(f"File {ledger} is named as ledger and as manifest. Name another file.")
+    check_targets(source, output=output, manifest=manifest, report=report, ledger=ledger)
     publication = publish_table(
         source,
         _number(epsilon, "--epsilon", float),

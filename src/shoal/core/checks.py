@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import ArrayLike
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError
-from shoal.core.types import Floats
 
-__all__ = ["as_records", "check_choice", "check_k", "check_size"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from shoal.core.types import Floats
+
+__all__ = ["as_names", "as_records", "check_choice", "check_k", "check_size"]
+
+
+def as_names(names: Any) -> list[Any]:
+    """Return names as a list; one name may stand alone.
+
+    Examples
+    --------
+    >>> as_names("sales")
+    ['sales']
+    """
+    if names is None:
+        return []
+    return [names] if isinstance(names, (str, Integral)) else list(names)
 
 
 def as_records(X: ArrayLike) -> Floats:
@@ -21,6 +37,8 @@ def as_records(X: ArrayLike) -> Floats:
     >>> as_records([1, 2]).shape
     (2, 1)
     """
+    import numpy as np  # only here: the command line reads the other rules before numbers are needed
+
     try:
         array = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError):
@@ -58,7 +76,7 @@ def check_k(k: object, n: int, where: str = "") -> int:
 
 def check_size(k: object) -> int:
     """Return k if it can be the least number of records in a group, whatever the table."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+    if isinstance(k, bool) or not isinstance(k, Integral):
         raise InputError(f"Parameter 'k' must be a whole number of at least 2, got {k!r}.")
     if k < 2:
         raise InputError(f"Parameter 'k' must be at least 2, got {k}: a group of one record hides nobody.")

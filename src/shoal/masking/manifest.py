@@ -7,69 +7,32 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import find
-from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.version import __version__
 from shoal.masking.release import Release
-from shoal.tables.files import check_target, sha256
+from shoal.tables.files import sha256
 from shoal.tables.outputs import written_beside, written_path
 from shoal.tables.sources import find_paths
 
 __all__ = [
     "LIBRARIES",
-    "Recorded",
     "as_json",
-    "check_extras",
     "described",
+    "digests",
+    "files_of",
     "plain",
-    "read_manifest",
     "relative_to",
     "versions",
     "write_manifest",
 ]
 
 LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
-
-# What a manifest that is repeated must hold, with the types that JSON may give; one that may be null may be missing.
-WORDS = {int: "a whole number", str: "text", list: "a list of names", dict: "an object", NoneType: "null"}
-CONTENT: dict[str, tuple[type, ...]] = {
-    "shoal": (str,),
-    "versions": (dict,),
-    "input": (dict,),
-    "output": (dict,),
-    "parameters": (dict,),
-}
-FILE: dict[str, tuple[type, ...]] = {"path": (str,), "sha256": (str,)}
-# The keywords of `shoal.mask` that a manifest decides: none of them names a file or a machine.
-PARAMETERS: dict[str, tuple[type, ...]] = {
-    "k": (int,),
-    "columns": (list,),
-    "method": (str,),
-    "options": (dict,),
-    "by": (list,),
-    "weights": (str, NoneType),
-    "missing": (str,),
-    "integers": (str,),
-    "aggregate": (str,),
-    "block": (int, NoneType),
-    "split": (str, NoneType),
-    "seed": (int, NoneType),
-    "engine": (str, NoneType),
-    "memory": (int, str, NoneType),
-    "processes": (int, NoneType),
-    "delimiter": (str, NoneType),
-    "encoding": (str, NoneType),
-    "decimal": (str, NoneType),
-}
 
 
 def write_manifest(
@@ -78,23 +41,24 @@ def write_manifest(
     """Write the manifest of a release; paths in it are relative to its own folder."""
     content = {
         **described(release),
-        "input": {"path": relative_to(source, path), **_digests(source)},
+        "input": {"path": relative_to(source, path), **digests(source)},
         "output": {"path": relative_to(output, path), "sha256": sha256(written_path(output))},
     }
     with written_beside(path) as temporary:
         temporary.write_text(as_json(content) + "\n", encoding="utf-8")
 
 
-def _digests(source: str | os.PathLike[str]) -> dict[str, Any]:
+def digests(source: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the SHA-256 of a file; of a folder or a glob, that of the list of its files, and the list."""
     if Path(source).is_file():
         return {"sha256": sha256(source)}
-    files = {path.name: sha256(path) for path in _files(source)}
+    files = {path.name: sha256(path) for path in files_of(source)}
     listed = "".join(f"{digest}  {name}\n" for name, digest in files.items())
     return {"sha256": hashlib.sha256(listed.encode()).hexdigest(), "files": files}
 
 
-def _files(source: str | os.PathLike[str]) -> list[Path]:
+def files_of(source: str | os.PathLike[str]) -> list[Path]:
+    """Return the files that a path, a folder or a glob names."""
     return [Path(source)] if Path(source).is_file() else find_paths(source)
 
 
@@ -130,172 +94,6 @@ def described(release: Release) -> dict[str, Any]:
 def as_json(content: Mapping[str, Any]) -> str:
     """Write a manifest's content as text."""
     return json.dumps(content, indent=2, ensure_ascii=False, default=plain)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A manifest that was read: it decides the parameters of a run, never where files are or which cluster computes."""
-
-    path: Path
-    content: Mapping[str, Any]
-
-    def source(self, given: Path | None) -> Path:
-        """Return the table to mask, the given or else the recorded one, once its bytes are the recorded ones."""
-        source = given if given is not None else self._own("input", "IN")
-        try:
-            digests = _digests(source)
-        except FileError:
-            raise FileError(
-                f"Manifest {self.path} was made from the input {source}, which is not there. Put the file back."
-            ) from None
-        if given is None and not all(_lies_in(file, self.path.parent) for file in _files(source)):
-            raise self._elsewhere("input", "IN")
-        recorded = self.content["input"]
-        if digests["sha256"] != recorded["sha256"]:
-            before = recorded.get("files", {})
-            other = [name for name, digest in digests.get("files", {}).items() if before.get(name) != digest]
-            which = f" ({', '.join(other[:5])})" if other else ""
-            raise InputError(
-                f"Input {source} is not the recorded one: its SHA-256 differs{which}. Put the recorded file back."
-            )
-        return source
-
-    def target(self, given: Path | None) -> Path:
-        """Return where the masked table goes, as given or else as recorded."""
-        return given if given is not None else self._own("output", "-o")
-
-    def parameters(self, *, engine: str | None = None, scheduler: str | None = None) -> dict[str, Any]:
-        """Return the keywords of `shoal.mask`; the engine may be another, the scheduler is never a recorded one."""
-        recorded = dict(self.content["parameters"])
-        options = recorded.pop("options")
-        if recorded["weights"] == "given as a vector":
-            raise InputError(
-                f"Manifest {self.path} cannot be repeated: the weights were a vector that is not in a file."
-            )
-        entry = find(recorded["method"])
-        if not entry.repeatable(options):
-            way = "another method" if entry.steps_option is None else f"{entry.steps_option} in place of a time"
-            raise InputError(
-                f"Manifest {self.path} cannot be repeated to the byte: method {entry.name!r} was limited by time, and "
-                f"how far it comes depends on the machine. Give {way} to make a run repeatable."
-            )
-        if engine is not None and engine != recorded.get("engine"):
-            recorded = {name: value for name, value in recorded.items() if name not in ("memory", "processes")}
-            recorded["engine"] = engine
-        clustered = recorded.get("engine") == "dask"
-        if clustered and engine is None and scheduler is None:
-            raise InputError(
-                f"Manifest {self.path} asks for engine 'dask', and a manifest does not decide which cluster computes. "
-                "Give --scheduler ADDRESS, or --engine dask for one on this machine."
-            )
-        if scheduler is not None and not clustered:
-            raise InputError(
-                f"Option --scheduler goes with engine 'dask' only, which manifest {self.path} does not ask for. Give "
-                "--engine dask as well, or leave it out."
-            )
-        return {**recorded, **options, "scheduler": scheduler}
-
-    def check(self, target: Path) -> None:
-        """Refuse a masked table whose bytes are not the recorded ones."""
-        if sha256(written_path(target)) != self.content["output"]["sha256"]:
-            raise VerificationError(
-                f"The repeated table differs from the recorded one; nothing was written to {target}. The manifest was "
-                f"made by shoal {self.content['shoal']!r} with {self.content['versions']}; this is shoal {__version__}."
-            )
-
-    def _own(self, what: str, way: str) -> Path:
-        """Return a recorded path, if it lies in the manifest's own folder."""
-        named, folder = Path(self.content[what]["path"]), self.path.parent
-        if named.is_absolute() or ".." in named.parts or not _lies_in(folder / named, folder):
-            raise self._elsewhere(what, way)
-        return folder / named
-
-    def _elsewhere(self, what: str, way: str) -> InputError:
-        named = self.content[what]["path"]
-        return InputError(
-            f"Manifest {self.path} names the {what} {named!r}, which does not lie in its own folder. A manifest does "
-            f"not decide where files are: give {way} on the command line (shoal mask IN --from-manifest … -o OUT)."
-        )
-
-
-def _lies_in(path: Path, folder: Path) -> bool:
-    """Say whether a path, all links followed, lies in a folder or below it."""
-    try:
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-    except (ValueError, OSError):  # no path at all
-        return False
-
-
-def read_manifest(path: Path) -> Recorded:
-    """Read a manifest of `shoal mask` and refuse whatever is not one, by the key."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileError(f"Manifest {path} is not there. Check the path.") from None
-    except OSError as error:
-        raise FileError(f"Manifest {path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise _not_a_manifest(path, "it is no JSON") from None
-    if type(content) is not dict:
-        raise _not_a_manifest(path, "it holds no keys")
-    _check_keys(path, content, "", CONTENT)
-    _check_keys(path, content["input"], "input.", {**FILE, "files": (dict, NoneType)})
-    _check_keys(path, content["output"], "output.", FILE)
-    parameters = content["parameters"]
-    for name in parameters:
-        if name not in PARAMETERS:
-            raise InputError(
-                f"Manifest {path} must not hold the key 'parameters.{name}': a manifest decides "
-                f"{', '.join(PARAMETERS)}; files and the scheduler are named on the command line."
-                f"{closest(name, PARAMETERS)}"
-            )
-    _check_keys(path, parameters, "parameters.", PARAMETERS)
-    # The name of a user's function begins with its module.
-    if "." in parameters["method"]:
-        raise InputError(
-            f"Manifest {path} cannot be repeated by shoal alone: its method {parameters['method']!r} is a function of "
-            "the user. Mask the table in Python again, with that function."
-        )
-    method = find(parameters["method"])
-    for option in method.options:
-        if not option.scalar and parameters["options"].get(option.name) is not None:
-            raise InputError(f"Manifest {path} must not hold a value of the key 'parameters.options.{option.name}'.")
-    return Recorded(
-        path, {**content, "parameters": {**parameters, "options": method.read_options(parameters["options"])}}
-    )
-
-
-def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mapping[str, tuple[type, ...]]) -> None:
-    """Refuse a key that is missing or whose value has another type; a key that may be null may be missing."""
-    for name, types in keys.items():
-        if name not in content and NoneType not in types:
-            raise _not_a_manifest(path, f"the key {above + name!r} is missing")
-        value = content.get(name)
-        if type(value) not in types or (type(value) is list and not all(type(part) is str for part in value)):
-            rule = " or ".join(WORDS[kind] for kind in types)
-            raise _not_a_manifest(path, f"the key {above + name!r} must be {rule}, got {value!r}")
-
-
-def _not_a_manifest(path: Path, reason: str) -> InputError:
-    return InputError(f"File {path} is not a manifest of shoal: {reason}. Make one with shoal mask … --manifest.")
-
-
-def check_extras(
-    source: Path, output: Path, *, labels: Path | None, manifest: Path | None, report: Path | None = None
-) -> None:
-    """Refuse files that cannot be written, or that would overwrite each other, before any work is done."""
-    named = [path for path in (source, output, labels, manifest, report) if path is not None]
-    for path in named:
-        if sum(path.resolve() == other.resolve() for other in named) > 1:
-            raise InputError(
-                f"File {path} is named twice among input, output, labels, manifest and report. Name another."
-            )
-    if labels is not None:
-        check_target(labels)
-    if manifest is not None:
-        check_target(manifest, endings=(".json",))
-    if report is not None:
-        check_target(report, endings=(".html",))
 
 
 def relative_to(target: str | os.PathLike[str], manifest: Path) -> str:

@@ -21,7 +21,6 @@ from shoal.core.errors import FileError, NotKAnonymousWarning, VerificationError
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
-from shoal.masking.numbers import numbers_of
 from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
@@ -209,7 +208,7 @@ def _summarise(
     for bucket in buckets:
         counts[: len(bucket.sizes)] += bucket.sizes
     outcome = buckets[0].outcome
-    labels, original, columns = records.labels(), records.original(), plan.columns.masked
+    labels, columns = records.labels(), plan.columns.masked
     return Release(
         data=None,
         labels=np.empty(0, dtype=np.int64) if labels is None else labels,
@@ -225,7 +224,6 @@ def _summarise(
         notes=_notes(request, plan, percent * float(np.sum([bucket.rounding for bucket in buckets]))),
         timings={},
         certificate=outcome.certificate,
-        _origin=None if original is None else numbers_of(original, plan),
     )
 
 

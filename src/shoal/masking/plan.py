@@ -11,13 +11,13 @@ import polars as pl
 
 from shoal.algorithms.own import check_sendable
 from shoal.blocks.blocking import BLOCK, Blocking, Extent, choose_blocking
-from shoal.core.checks import check_k
+from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records, Schema
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import Cell, Columns, Part, Spellings
-from shoal.tables.choosing import as_names, choose_columns
+from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
 from shoal.tables.frames import check_name, describe_stratum

@@ -74,12 +74,6 @@ class Release:
     left: tuple[Name, ...] = ()
     uniques: int = 0
     certificate: Any = field(default=None, repr=False)
-    # The records before masking, by reference: what a report measures against and never prints.
-    _origin: Any = field(default=None, repr=False, compare=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A release that is stored or sent away must not carry its originals along.
-        return {**self.__dict__, "_origin": None}
 
     @property
     def gap(self) -> float | None:
@@ -146,7 +140,7 @@ class Release:
         self,
         path: str | os.PathLike[str],
         *,
-        source: str | os.PathLike[str] | None = None,
+        original: Any = None,
         output: str | os.PathLike[str] | None = None,
         comparison: Comparison | None = None,
     ) -> Path:
@@ -156,17 +150,20 @@ class Release:
         ----------
         path
             The HTML file. It needs no other file and no network.
-        source, output
-            The files of the original and of the masked table, to say how to repeat the masking.
+        original
+            The table that was masked, or its path: what the release is measured against. No value of it is in the
+            page. Without it, and for a table that stayed on disk or on a cluster, the page says what is known so far.
+        output
+            The file of the masked table, to say how to repeat the masking.
         comparison
-            What `shoal.compare` found, for the risk–utility map.
+            What `shoal.compare` found, for a map of risk and utility.
 
         Returns
         -------
         Path
             Where the page is.
         """
-        return write_report("pages:release_page", path, self, source=source, output=output, comparison=comparison)
+        return write_report("pages:release_page", path, self, original=original, output=output, comparison=comparison)
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<17} {value}" for name, value in self.rows())

@@ -1,6 +1,6 @@
 """All that can be asked of a masking, in one place: every parameter, its default, its rule and its help.
 
-`shoal.mask`, the command line and manifests make a `MaskRequest` and nobody else lists the parameters.
+`shoal.mask`, the command line, the estimator and manifests make a `MaskRequest` and nobody else lists the parameters.
 """
 
 from __future__ import annotations
@@ -13,54 +13,72 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from shoal.algorithms.registry import AUTO, Method, check_options, choose, find
-from shoal.core.checks import check_choice, check_size
+from shoal.algorithms.registry import AUTO, METHODS, Method, check_options, choose, find
+from shoal.core.checks import as_names, check_choice, check_size
 from shoal.core.errors import InputError
 from shoal.core.memory import read_memory
-from shoal.tables.choosing import as_names
-from shoal.tables.columns import Name
-from shoal.tables.files import may_be_csv
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["AGGREGATES", "ENGINES", "INTEGERS", "MISSING", "SPLITS", "MaskRequest", "parameters"]
+    from shoal.tables.columns import Name
+
+__all__ = ["AGGREGATES", "CSV", "ENGINES", "INTEGERS", "MISSING", "SPLITS", "MaskRequest", "parameters"]
 
 MISSING = ("error", "group", "drop")
 INTEGERS = ("float", "round")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
 ENGINES = ("memory", "local", "dask")
-DELIMITER, ENCODING, DECIMAL = CSV = ("delimiter", "encoding", "decimal")
+CSV = ("delimiter", "encoding", "decimal")
+# The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
+OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
+TEXT = (str, NoneType)
 
 
-def _ask(default: Any, text: str, *flags: str, result: bool = True) -> Any:
-    """Describe a parameter: its default, its help, its flags on the command line, whether it decides the result."""
-    return field(default=default, metadata={"help": " ".join(text.split()), "flags": flags, "result": result})
+def _ask(default: Any, text: str, *flags: str, stored: tuple[type, ...] = TEXT, choices: Sequence[str] = ()) -> Any:
+    """Describe a parameter.
+
+    Parameters
+    ----------
+    default, text, flags
+        Its default, its help and its flags on the command line.
+    stored
+        The types that it may have in a manifest; none for what a manifest does not decide.
+    choices
+        The words that it may be.
+    """
+    told = {"help": " ".join(text.split()), "flags": flags, "stored": stored, "choices": choices}
+    return field(default=default, metadata=told)
 
 
 @dataclass(frozen=True)
 class MaskRequest:
     """What is asked of a masking; refused when it is made if a parameter breaks its rule."""
 
-    k: int = _ask(None, "The least number of records in a group, at least 2.", "-k")
+    k: int = _ask(None, "The least number of records in a group, at least 2.", "-k", stored=(int,))
     columns: Sequence[Name] | Name | None = _ask(
-        None, "The columns to mask; all numeric ones but those in `by` and `weights` if not given.", "-c", "--column"
+        None,
+        "The columns to mask; all numeric ones but those in `by` and `weights` if not given.",
+        "-c",
+        "--column",
+        stored=(list,),
     )
     method: str | Callable[..., Any] | Method = _ask(
         AUTO,
-        """A name listed by `shoal.methods`, or a function ``f(X, k)`` that returns the group of each record;
-        ``auto`` takes the optimum for one column and MDAV for several.""",
+        f"""``{AUTO}`` takes the optimum for one column and MDAV for several. The others, told by `shoal.methods`:
+        {", ".join(METHODS)}. In Python also a function ``f(X, k)`` that returns the group of each record.""",
         "-m",
         "--method",
+        stored=(str,),
     )
     by: Sequence[Name] | Name | None = _ask(
-        None, "Columns that split the table into strata: groups never cross them.", "--by"
+        None, "Columns that split the table into strata: groups never cross them.", "--by", stored=(list,)
     )
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = _ask(
         None,
-        """Weights of the records, as a column's name or a vector: the group's value is then the weighted mean, so that
-        weighted totals are kept. k counts records all the same.""",
+        """Weights of the records, as a column's name or (in Python) a vector: the group's value is then the weighted
+        mean, so that weighted totals are kept. k counts records all the same.""",
         "--weights",
     )
     missing: str = _ask(
@@ -68,28 +86,36 @@ class MaskRequest:
         """What to do with records that miss a value in a masked column: ``error`` refuses them, ``group`` masks them
         among records that miss the same columns, ``drop`` leaves them out of the release.""",
         "--missing",
+        stored=(str,),
+        choices=MISSING,
     )
     integers: str = _ask(
         "float",
         "``float`` releases means of columns of whole numbers as they are, ``round`` keeps them whole.",
         "--integers",
+        stored=(str,),
+        choices=INTEGERS,
     )
     aggregate: str = _ask(
         "mean",
         "The value that stands for a group: ``mean``, ``median`` or ``medoid`` (a real record's values).",
         "--aggregate",
+        stored=(str,),
+        choices=AGGREGATES,
     )
     block: int | None = _ask(
         None,
         """Mask the table in blocks of at most this many records; 0 for none. If not given, tables with more than
         100,000 records in a stratum are masked in blocks of 10,000 by methods that take several columns.""",
         "--block",
+        stored=(int, NoneType),
     )
     split: str | None = _ask(
         None,
         """How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time (above 5 columns, if not given),
         or ``univariate`` (equal intervals of the first column).""",
         "--split",
+        choices=SPLITS,
     )
     engine: str | None = _ask(
         None,
@@ -97,54 +123,52 @@ class MaskRequest:
         the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``dask`` masks
         CSV or Parquet files to a Parquet file on a Dask cluster.""",
         "--engine",
-        result=False,
+        choices=ENGINES,
     )
     memory: str | int | None = _ask(
         None,
         """The memory that engine ``local`` may take, all its processes together, such as ``2GB``; half of what is free
         if not given. The calling process is one of them, with what it held before. The summary tells the peaks.""",
         "--memory",
-        result=False,
+        stored=(str, int, NoneType),
     )
     processes: int | None = _ask(
         None,
         "How many worker processes engine ``local`` has; one a processor if not given.",
         "--processes",
-        result=False,
+        stored=(int, NoneType),
     )
     scheduler: str | None = _ask(
         None,
         "The address of the cluster for engine ``dask``; the current client, or this process, if not given.",
         "--scheduler",
-        result=False,
+        stored=(),
     )
-    seed: int | None = _ask(0, "Decides the result of a random method.", "--seed")
+    seed: int | None = _ask(0, "Decides the result of a random method.", "--seed", stored=(int, NoneType))
     output: str | os.PathLike[str] | None = _ask(
-        None, "Write the masked table to this file, as a whole or not at all.", "-o", "--output", result=False
+        None, "Write the masked table to this file, as a whole or not at all.", "-o", "--output", stored=()
     )
     labels: str | os.PathLike[str] | None = _ask(
-        None, "Write the group of each record and the size of the group to this file.", "--labels", result=False
+        None, "Write the group of each record and the size of the group to this file.", "--labels", stored=()
     )
     delimiter: str | None = _ask(
-        None, "The delimiter of a CSV file; found out if not given.", "--delimiter", result=False
+        None, "The delimiter of a CSV file, or ``tab``; found out if not given.", "--delimiter"
     )
-    encoding: str | None = _ask(None, "The encoding of a CSV file; found out if not given.", "--encoding", result=False)
-    decimal: str | None = _ask(
-        None, "The decimal sign of a CSV file; found out if not given.", "--decimal", result=False
-    )
-    progress: bool = _ask(False, "Show a progress bar on a terminal.", result=False)
+    encoding: str | None = _ask(None, "The encoding of a CSV file; found out if not given.", "--encoding")
+    decimal: str | None = _ask(None, "The decimal sign of a CSV file; found out if not given.", "--decimal")
+    progress: bool = _ask(False, "Show a progress bar on a terminal.", stored=())
     options: Mapping[str, Any] = field(
-        default_factory=dict, metadata={"help": "Options of the method.", "result": True}
+        default_factory=dict,
+        metadata={"help": "Options of the method.", "flags": (), "stored": (dict,), "choices": ()},
     )
 
     def __post_init__(self) -> None:
         check_size(self.k)
         check_options(self.method, self.options)
-        for name, choices in (("missing", MISSING), ("integers", INTEGERS), ("aggregate", AGGREGATES)):
-            check_choice(name, getattr(self, name), choices)
-        for name, choices in (("split", SPLITS), ("engine", ENGINES)):
-            if getattr(self, name) is not None:
-                check_choice(name, getattr(self, name), choices)
+        for item in parameters():
+            value = getattr(self, item.name)
+            if item.metadata["choices"] and not (value is None and item.default is None):
+                check_choice(item.name, value, item.metadata["choices"])
         if self.weights is not None and self.aggregate != "mean":
             raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={self.aggregate!r}.")
         if self.processes is not None and (
@@ -153,32 +177,22 @@ class MaskRequest:
             raise InputError(f"Parameter 'processes' must be a whole number of at least 1, got {self.processes!r}.")
         if self.memory is not None:
             read_memory(self.memory)
-        for name, engines in (("memory", ("local", None)), ("processes", ("local", None)), ("scheduler", ("dask",))):
+        for name, engines in OF_ENGINES.items():
             if getattr(self, name) is not None and self.engine not in engines:
-                raise self._misplaced(name, engines[0], f"engine={self.engine!r}")
+                raise self._misplaced(name, f"engine={self.engine!r}")
 
-    def _misplaced(self, name: str, engine: str | None, got: str) -> InputError:
+    def _misplaced(self, name: str, got: str) -> InputError:
         return InputError(
-            f"Parameter {name!r} goes with engine={engine!r} and a path only, got {name}={getattr(self, name)!r} with "
-            f"{got}. Leave it out."
+            f"Parameter {name!r} goes with engine={OF_ENGINES[name][0]!r} and a path only, got "
+            f"{name}={getattr(self, name)!r} with {got}. Leave it out."
         )
 
     def check_data(self, data: object, *, dask: bool) -> None:
         """Refuse what does not go with the table that is given; `dask` says that it is a Dask DataFrame."""
+        from shoal.tables.files import may_be_csv
+
         if dask:
-            for name, engine in (("memory", "local"), ("processes", "local"), ("scheduler", "dask")):
-                if getattr(self, name) is not None:
-                    raise self._misplaced(name, engine, "a Dask DataFrame")
-            if self.engine not in (None, "dask"):
-                raise InputError(
-                    f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {self.engine!r}. Compute the table "
-                    "first to mask it in memory."
-                )
-            if self.output is not None:
-                raise InputError(
-                    f"Parameter 'output' does not go with a Dask DataFrame, got {self.output}: the masked table stays "
-                    "on the cluster. Write it from there: release.data.to_parquet(…)."
-                )
+            self._check_dask_frame()
         if self.labels is not None:
             for what, path in (("input", data), ("output", self.output)):
                 if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(self.labels).resolve():
@@ -193,6 +207,21 @@ class MaskRequest:
                     f"Parameter {name!r} says how a CSV file is written, got {getattr(self, name)!r} for a table that "
                     "is none. Leave it out."
                 )
+
+    def _check_dask_frame(self) -> None:
+        for name in OF_ENGINES:
+            if getattr(self, name) is not None:
+                raise self._misplaced(name, "a Dask DataFrame")
+        if self.engine not in (None, "dask"):
+            raise InputError(
+                f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {self.engine!r}. Compute the table "
+                "first to mask it in memory."
+            )
+        if self.output is not None:
+            raise InputError(
+                f"Parameter 'output' does not go with a Dask DataFrame, got {self.output}: the masked table stays "
+                "on the cluster. Write it from there: release.data.to_parquet(…)."
+            )
 
     def settled(self, columns: Sequence[Name]) -> MaskRequest:
         """Return the request with the method that masks these columns, and all its options."""
@@ -249,9 +278,8 @@ class MaskRequest:
 
     def recorded(self, columns: Sequence[Name], **engine: Any) -> dict[str, Any]:
         """Return all that decided a result, as plain values: what a release says that it was asked for."""
-        decided = {item.name: getattr(self, item.name) for item in parameters() if item.metadata["result"]}
         return {
-            **decided,
+            **{item.name: getattr(self, item.name) for item in parameters() if item.metadata["stored"]},
             "k": int(self.k),
             "columns": list(columns),
             "method": self.entry.name,
@@ -260,7 +288,6 @@ class MaskRequest:
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
             "block": None if self.block is None else int(self.block),
             **engine,
-            **self.csv,
         }
 
 

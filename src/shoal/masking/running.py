@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.progress import watch
 from shoal.core.types import State
@@ -14,7 +15,7 @@ from shoal.engines.workers import Template
 from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
-from shoal.tables.choosing import as_names, check_output, open_data
+from shoal.tables.choosing import check_output, open_data
 from shoal.tables.files import check_target
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import stored_bytes

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.types import Floats
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
@@ -22,7 +23,6 @@ from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
-from shoal.tables.choosing import as_names
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.publication_methods import PublicationMethod
-from shoal.tables.choosing import as_names, choose_columns, open_data
+from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, check_name
 

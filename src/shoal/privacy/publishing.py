@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.core.checks import as_names
 from shoal.core.errors import FileError, InputError, SeededNoiseWarning, ShoalError, UnprotectedColumnWarning
 from shoal.core.types import Floats, Ints
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
@@ -26,7 +27,7 @@ from shoal.privacy.ledger import spend
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.publication_methods import find_publication_method
-from shoal.tables.choosing import as_names, check_output
+from shoal.tables.choosing import check_output
 from shoal.tables.columns import FLOAT, Name, NewColumn
 from shoal.tables.files import folder_beside, write_table
 from shoal.tables.frames import Table, check_name

@@ -13,20 +13,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shoal.algorithms.registry import METHODS
 from shoal.assessment.assess import Assessment, assess_arrays
-from shoal.assessment.risk import LINKED_RECORDS
-from shoal.comparison import Comparison, Trial, pareto, run_trial
-from shoal.core.errors import InputError
+from shoal.comparison import Comparison, Trial
 from shoal.core.measures import scaling
-from shoal.core.progress import fresh_state
-from shoal.core.types import Floats, Ints
 from shoal.core.version import __version__
+from shoal.masking.commands import as_call, as_command, can_be_written
 from shoal.masking.manifest import as_json, described, versions
+from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.sections import Section
@@ -38,8 +36,7 @@ __all__ = ["Page", "comparison_page", "release_page", "write_page"]
 
 ALIKE = "records share each combination of the masked columns"
 UNIQUE = "records are unique over all that is released"
-# Other k are tried for the map only where that costs the reader of the report next to nothing.
-MAP_SECONDS = 3.0
+NOT_ALIKE = ("none", "of the whole records is promised to look like another")
 
 
 @dataclass(frozen=True)
@@ -93,83 +90,86 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
 def release_page(
     release: Release,
     *,
-    source: str | os.PathLike[str] | None = None,
+    original: Any = None,
     output: str | os.PathLike[str] | None = None,
     comparison: Comparison | None = None,
 ) -> Page:
     """Make the page of a masked table."""
-    plan = release._origin  # noqa: SLF001  (kept there for this page alone)
-    if plan is None and not release.labels.size:
-        return _disk_page(release, source, output)
-    if plan is None:
-        raise InputError(
-            "This release has no originals to report against: it was stored and read again. Mask the table once more, "
-            "and write the report then."
-        )
-    masked = open_table(release.data)
-    X: Floats = plan.X
+    source = original if isinstance(original, (str, os.PathLike)) else None
+    measured = original is not None and release.labels.size
+    figures = _measured(release, original, comparison) if measured else _unmeasured(release)
+    return Page(
+        title="Masking report",
+        subtitle=_subtitle(release, output),
+        tiles=figures.tiles,
+        summary=[
+            ("What was done.", _what_was_done(release)),
+            ("How safe is it?", figures.safe),
+            ("How useful is it?", figures.useful),
+            _unprotected(release),
+        ],
+        sections=[*figures.sections, _details(release, source, output)],
+        notes=release.notes,
+    )
+
+
+class _Figures(NamedTuple):
+    """What a page says of a release, with its original beside it or without."""
+
+    tiles: list[tuple[str, str]]
+    safe: str
+    useful: str
+    sections: list[Section]
+
+
+def _measured(release: Release, original: Any, comparison: Comparison | None) -> _Figures:
+    """Measure a release against its original; no value of the original is told."""
+    X, masked = read_original(release, original), open_table(release.data)
     Y = np.column_stack([masked.column(name).values for name in release.columns])
     strata = codes_of(strata_of(masked, release.parameters["by"]), len(X))
     found = assess_arrays(X, Y, release.columns, strata, k=release.k)
-    trials = comparison.trials if comparison is not None else _neighbours(release, strata, found)
     scale = scaling(X)
-    whole = release.labels.ndim == 1
     parts = [
         sections.groups(release.sizes, release.k),
         sections.columns(X, Y, found.utility, release.k),
         sections.losses(found.utility),
         sections.relations(found.utility),
         sections.risks(found.risk),
-        sections.risk_utility(trials, (release.parameters["method"], release.k)),
-        sections.moved(scale.apply(X), scale.apply(Y), release.labels) if whole else None,
-        _details(release, source, output),
+        sections.risk_utility(comparison.trials, (release.parameters["method"], release.k)) if comparison else None,
+        sections.moved(scale.apply(X), scale.apply(Y), release.labels) if release.labels.ndim == 1 else None,
     ]
-    return Page(
-        title="Masking report",
-        subtitle=_subtitle(release, output),
-        tiles=_tiles(release, found),
-        summary=_summary(release, found),
-        sections=[part for part in parts if part is not None],
-        notes=release.notes,
+    return _Figures(
+        _tiles(release, found),
+        _how_safe(release, found),
+        _how_useful(release, found),
+        [part for part in parts if part is not None],
     )
 
 
-def _disk_page(release: Release, source: str | os.PathLike[str] | None, output: str | os.PathLike[str] | None) -> Page:
-    """Make the page of a table that stayed on disk or on a cluster: what is known without holding it."""
+def _unmeasured(release: Release) -> _Figures:
+    """Tell what is known without the original."""
+    whole = release.labels.ndim == 1
     worst = max(release.column_loss, key=lambda name: release.column_loss[name])
     safe = (
-        f"Counted again in what is released: {release.verified}. How many "
-        "records an intruder who holds the original values could link has not been "
-        "measured, because the table was not held in memory; shoal assess tells it of a sample."
+        f"Counted again in what is released: {release.verified}. "
+        + ("" if whole else "A record's combination of values may be unique: the table is NOT k-anonymous. ")
+        + "How many records an intruder who holds the original values could link has not been measured, because the "
+        "original was not at hand when this page was written; shoal assess tells it."
     )
     useful = (
         f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {release.loss:.3g} % "
         f"is lost. The column {worst} loses most ({release.column_loss[worst]:.3g} %). Averages over many records stay "
         "close to the originals; single records do not."
     )
-    return Page(
-        title="Masking report",
-        subtitle=_subtitle(release, output),
-        tiles=[
-            (f"≥ {release.k}", ALIKE),
-            (f"{release.uniques:,}", UNIQUE),
-            (f"{100 - release.loss:.1f} %", "of the information kept"),
-            (f"{len(release.sizes):,}", "groups"),
-            (f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"),
-        ],
-        summary=[
-            ("What was done.", _what_was_done(release)),
-            ("How safe is it?", safe),
-            ("How useful is it?", useful),
-            _unprotected(release),
-        ],
-        sections=[
-            sections.groups(release.sizes, release.k),
-            sections.losses_table(release.column_loss),
-            _details(release, source, output),
-        ],
-        notes=release.notes,
-    )
+    tiles = [
+        (f"≥ {release.k}", ALIKE) if whole else NOT_ALIKE,
+        (f"{release.uniques:,}", UNIQUE),
+        (f"{100 - release.loss:.1f} %", "of the information kept"),
+        (f"{len(release.sizes):,}", "groups"),
+        _masked_tile(release),
+    ]
+    shown = [sections.groups(release.sizes, release.k), sections.losses_table(release.column_loss)]
+    return _Figures(tiles, safe, useful, shown)
 
 
 def comparison_page(comparison: Comparison) -> Page:
@@ -219,63 +219,23 @@ def comparison_page(comparison: Comparison) -> Page:
     )
 
 
-def _neighbours(release: Release, strata: Ints, found: Assessment) -> tuple[Trial, ...]:
-    """Return the release as a trial, and the same method at other k if that takes no time."""
-    entry, plan = METHODS.get(release.parameters["method"]), release._origin  # noqa: SLF001
-    own = Trial(
-        method=release.parameters["method"],
-        k=release.k,
-        loss=release.loss,
-        linked=found.risk.linkage.share,
-        chance=found.risk.linkage.chance,
-        groups=found.risk.anonymity.groups,
-        seconds=release.timings["partition"],
-        anonymous=release.labels.ndim == 1,
-    )
-    # A user's function is not called behind the user's back.
-    if entry is None or len(plan.X) > LINKED_RECORDS or own.seconds > MAP_SECONDS:
-        return pareto([own])
-    smallest = min(len(rows) for rows, _ in plan.cells)
-    others = sorted({2, 3, 5, 10, 15, 2 * release.k} - {release.k})
-    Z = scaling(plan.X).apply(plan.X)
-    options = release.parameters["options"]
-    return pareto(
-        [own]
-        + [
-            run_trial(Z, plan.cells, strata, entry, k, options, seed=release.parameters["seed"], state=fresh_state())
-            for k in others
-            if k <= smallest
-        ]
-    )
-
-
 def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
     table = f"{Path(output).name}: " if output is not None else ""
     return f"{table}{release.records:,} records, {_listed(release.columns)}"
 
 
 def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
-    linked = found.risk.linkage
-    whole = release.labels.ndim == 1
     return [
-        (f"≥ {found.risk.anonymity.k}", ALIKE)
-        if whole
-        else ("none", "of the whole records is promised to look like another"),
+        (f"≥ {found.risk.anonymity.k}", ALIKE) if release.labels.ndim == 1 else NOT_ALIKE,
         (f"{release.uniques:,}", UNIQUE),
         (f"{100 - release.loss:.1f} %", "of the information kept"),
-        (_share(linked.share), "linked rightly by an intruder who has the originals"),
-        (f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"),
+        (_share(found.risk.linkage.share), "linked rightly by an intruder who has the originals"),
+        _masked_tile(release),
     ]
 
 
-def _summary(release: Release, found: Assessment) -> list[tuple[str, str]]:
-    """Say what was done, how safe it is, how useful it is and what it does not protect."""
-    return [
-        ("What was done.", _what_was_done(release)),
-        ("How safe is it?", _how_safe(release, found)),
-        ("How useful is it?", _how_useful(release, found)),
-        _unprotected(release),
-    ]
+def _masked_tile(release: Release) -> tuple[str, str]:
+    return f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"
 
 
 def _unprotected(release: Release) -> tuple[str, str]:
@@ -346,9 +306,9 @@ def _details(release: Release, source: Any, output: Any) -> Section:
     # What no command can hold: weights without a column, a function.
     told = release.parameters["weights"] != "given as a vector" and release.parameters["method"] in METHODS
     if told and source is not None and output is not None:
-        commands.append(("On the command line", _command(release.parameters, Path(source).name, Path(output).name)))
+        commands.append(("On the command line", as_command(release.parameters, Path(source).name, Path(output).name)))
     if told:
-        commands.append(("In Python", _call(release.parameters, Path(source).name if source is not None else None)))
+        commands.append(("In Python", as_call(release.parameters, Path(source).name if source is not None else None)))
     return sections.details([("Parameters, versions and results", _compact(as_json(manifest)))], commands)
 
 
@@ -358,43 +318,12 @@ def _rounded(value: Any) -> Any:
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
         return {name: _rounded(part) for name, part in value.items()}
-    return value if _is_plain(value) else "given as an object"
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a command can hold it: an option may also be an object, such as a spanning tree built before."""
-    return value is None or isinstance(value, (str, int, float, list, tuple, np.generic))
+    return value if can_be_written(value) else "given as an object"
 
 
 def _compact(text: str) -> str:
     """Put lists of plain values on one line."""
     return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
-
-
-def _command(parameters: Mapping[str, Any], source: str, output: str) -> str:
-    from shlex import join
-
-    words = ["shoal", "mask", source, "-k", str(parameters["k"])]
-    for flag, names in (("-c", parameters["columns"]), ("--by", parameters["by"])):
-        for name in names:
-            words += [flag, str(name)]
-    words += ["-m", parameters["method"]]
-    for name, value in parameters["options"].items():
-        words += ["-O", f"{name}={value}"] if value is not None and _is_plain(value) else []
-    defaults = {"weights": None, "missing": "error", "integers": "float", "aggregate": "mean", "seed": 0}
-    for name in ("block", "split", "engine", "memory", "processes", "delimiter", "encoding", "decimal"):
-        defaults[name] = None
-    for name, default in defaults.items():
-        words += [f"--{name}", str(parameters[name])] if parameters.get(name, default) != default else []
-    return join([*words, "-o", output])
-
-
-def _call(parameters: Mapping[str, Any], source: str | None) -> str:
-    given = {name: value for name, value in parameters.items() if name != "options" and value not in (None, [])}
-    options = {name: value for name, value in parameters["options"].items() if value is not None}
-    given |= {name: value for name, value in options.items() if _is_plain(value)}
-    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in given.items())
-    return f"import shoal\n\nshoal.mask(\n    {repr(source) if source else 'data'},\n    {arguments},\n)"
 
 
 def _share(share: float) -> str:

@@ -14,20 +14,7 @@ from shoal.tables.columns import Name
 from shoal.tables.files import check_target, read_table
 from shoal.tables.frames import Table, check_name, open_table
 
-__all__ = ["as_names", "check_output", "choose_columns", "open_data"]
-
-
-def as_names(names: Sequence[Name] | Name | None) -> list[Name]:
-    """Return names as a list; one name may stand alone.
-
-    Examples
-    --------
-    >>> as_names("sales")
-    ['sales']
-    """
-    if names is None:
-        return []
-    return [names] if isinstance(names, (str, int, np.integer)) else list(names)
+__all__ = ["check_output", "choose_columns", "open_data"]
 
 
 def open_data(

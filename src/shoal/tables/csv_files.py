@@ -39,6 +39,7 @@ DELIMITERS = (",", ";", "\t", "|")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 # 007 and 0123 are codes, not numbers.
 CODE = r"^[+-]?0\d"
+TAB = ("tab", "\\t")  # as users write it
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ def read_csv(
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
     newline = "\r\n" if "\r\n" in content[:100_000] else "\n"
-    delimiter = delimiter or _sniff_delimiter(content)
+    delimiter = "\t" if delimiter in TAB else delimiter or _sniff_delimiter(content)
     header = next((row for row in csv.reader(io.StringIO(content[:1_000_000]), delimiter=delimiter) if row), [])
     check_unique(header)
     for name in numbers:

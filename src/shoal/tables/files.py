@@ -19,6 +19,7 @@ from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
 
 __all__ = [
     "check_target",
+    "check_targets",
     "folder_beside",
     "may_be_csv",
     "read_back",
@@ -34,6 +35,7 @@ PARQUET = (".parquet", ".pq")
 ARROW = (".feather", ".arrow", ".ipc")
 READABLE = (*CSV, *PARQUET, *ARROW, *READERS)
 WRITABLE = (*CSV, *PARQUET, *ARROW, *WRITERS)
+ENDINGS = {"manifest": (".json",), "ledger": (".json",), "report": (".html",)}
 
 
 def read_table(
@@ -115,6 +117,18 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
         raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
     if not os.access(folder, os.W_OK):
         raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Take another.")
+
+
+def check_targets(source: Path, **targets: Path | None) -> None:
+    """Refuse files that cannot be written, or that would overwrite each other, before any work is done."""
+    named = {name: path for name, path in {"input": source, **targets}.items() if path is not None}
+    for path in named.values():
+        if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
+            *before, last = named
+            raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Name another file.")
+    for name, path in named.items():
+        if name != "input":
+            check_target(path, ENDINGS.get(name, WRITABLE))
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

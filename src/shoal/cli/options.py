@@ -1,0 +1,58 @@
+"""Options of commands, made from the parameters of a request: flags and help are written there, once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import Field
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from shoal.masking.request import parameters
+
+__all__ = ["option", "with_parameters"]
+
+Command = TypeVar("Command", bound=Callable[..., None])
+ITEMS = {item.name: item for item in parameters()}
+
+
+def option(name: str) -> Any:
+    """Return the option that asks for a parameter of a masking."""
+    item = ITEMS[name]
+    return typer.Option(*item.metadata["flags"], help=_help(item))
+
+
+def with_parameters(command: Command) -> Command:
+    """Give a command an option for every parameter of a masking that has flags; they reach it as keywords."""
+    own = signature(command, eval_str=True)
+    first, *others = [part for part in own.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+    made = [
+        Parameter(
+            name,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=item.default,
+            annotation=Annotated[_type(item), option(name)],
+        )
+        for name, item in ITEMS.items()
+        if item.metadata["flags"]
+    ]
+    command.__signature__ = own.replace(parameters=[first, *others[:1], *made, *others[1:]])  # type: ignore[attr-defined]
+    return command
+
+
+def _type(item: Field[Any]) -> Any:
+    """Return the type of an option."""
+    if item.metadata["stored"] == (list,):
+        return list[str] | None
+    written = str(item.type)
+    return (Path if "PathLike" in written else int if written.startswith("int") else str) | None
+
+
+def _help(item: Field[Any]) -> str:
+    """Return the help in the words of the command line."""
+    text = item.metadata["help"] + (" Repeat for several." if item.metadata["stored"] == (list,) else "")
+    text = text.replace("``", "").replace("`shoal.methods`", "shoal methods")
+    return re.sub(r"`(\w+)`", lambda found: ITEMS[found[1]].metadata["flags"][-1], text)

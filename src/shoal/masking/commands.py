@@ -1,0 +1,57 @@
+"""What was asked, as a command and as a call that ask for it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from numbers import Number
+from typing import Any
+
+from shoal.masking.request import parameters
+
+__all__ = ["as_call", "as_command", "can_be_written"]
+
+
+def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
+    """Return the command line that asks for a masking; `asked` as `MaskRequest.recorded` tells it.
+
+    Examples
+    --------
+    >>> as_command({"k": 5, "columns": ["sales"], "method": "v-mdav", "options": {"gamma": 0.2}}, "in.csv", "out.csv")
+    'shoal mask in.csv -k 5 -c sales -m v-mdav -O gamma=0.2 -o out.csv'
+    """
+    words = ["shoal", "mask", source]
+    for item in parameters():
+        value = asked.get(item.name, item.default)
+        if item.name == "options":
+            for name, part in value.items():
+                words += ["-O", f"{name}={part}"] if part is not None and can_be_written(part) else []
+        elif item.metadata["stored"] and value != item.default:
+            for part in value if isinstance(value, list) else [value]:
+                words += [item.metadata["flags"][0], str(part)]
+    return shlex.join([*words, "-o", output])
+
+
+def as_call(asked: Mapping[str, Any], source: str | None) -> str:
+    """Return the call of `shoal.mask` that asks for a masking; of a table that has a path, or of `data`.
+
+    Examples
+    --------
+    >>> print(as_call({"k": 5, "columns": ["sales"], "options": {}}, "in.csv"))
+    import shoal
+    <BLANKLINE>
+    shoal.mask(
+        'in.csv',
+        k=5,
+        columns=['sales'],
+    )
+    """
+    given = {item.name: asked.get(item.name) for item in parameters() if item.name != "options"} | asked["options"]
+    told = {name: value for name, value in given.items() if value not in (None, []) and can_be_written(value)}
+    arguments = ",\n    ".join(f"{name}={value!r}" for name, value in told.items())
+    return f"import shoal\n\nshoal.mask(\n    {'data' if source is None else repr(source)},\n    {arguments},\n)"
+
+
+def can_be_written(value: object) -> bool:
+    """Whether a command can hold it: an option may also be an object, such as a spanning tree built before."""
+    return value is None or isinstance(value, (str, Number, list, tuple))
