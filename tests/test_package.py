@@ -42,6 +42,14 @@ def test_version_stands_once():
 
 
 @IN_CHECKOUT
+def test_contributing_shows_the_layers_as_they_are():
+    """The drawings in CONTRIBUTING are made from the code; one that is stale is named with the way out."""
+    drawing = [sys.executable, str(ROOT / "docs" / "draw_layers.py"), "--check"]
+    done = subprocess.run(drawing, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@IN_CHECKOUT
 def test_readme_shows_what_works(tmp_path, monkeypatch):
     """Run every Python block of the README in a folder that holds the demo table."""
     from shoal.demo import firms
