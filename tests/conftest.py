@@ -1,13 +1,23 @@
 """What all tests share: the reference data, where they are at hand."""
 
+import io
 import os
+import signal
+import sys
+import warnings
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from subprocess import CompletedProcess
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 import pytest
 
 from shoal.core.measures import standardise
+from shoal.engines import workers
+from shoal.engines.workers import FORKS, Template
+from shoal.masking import mask
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}
@@ -31,3 +41,52 @@ def reference():
         return standardise(frame.to_numpy().astype(np.float64))
 
     return load
+
+
+@pytest.fixture(scope="session")
+def template():
+    """Return a process that workers of the local engine are forks of, None where there are no forks."""
+    process = Template() if FORKS else None
+    yield process
+    if process is not None:
+        process.close()
+
+
+@pytest.fixture
+def one_template(template, monkeypatch):
+    """Let all runs fork their workers of one process: to start one takes longer than most tables here."""
+
+    @contextmanager
+    def start(*_):
+        if template is None or not workers.FORKS:
+            yield None
+            return
+        template.run(os.chdir, os.getcwd())
+        with patch.object(template, "close"):
+            yield template
+
+    monkeypatch.setattr(mask, "start_template", start)
+
+
+def command(*arguments, cwd="."):
+    """Run a command of shoal as ``python -m shoal`` does, but in this process, which has imported everything already.
+
+    For what a command does and says; a signal, an import or the end of a process needs a process.
+    """
+    from shoal.cli import main
+
+    argv = ["shoal", *map(str, arguments)]
+    code, terminated = 0, signal.getsignal(signal.SIGTERM)
+    with (
+        chdir(cwd), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
+        patch.object(sys, "argv", argv), patch.dict(os.environ, COLUMNS="200", NO_COLOR="1"),
+        warnings.catch_warnings(),
+    ):  # fmt: skip
+        warnings.simplefilter("default")
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            signal.signal(signal.SIGTERM, terminated)
+    return CompletedProcess(argv, code, out.getvalue(), err.getvalue())

@@ -1,4 +1,4 @@
-"""The command line, run as a process: what it prints, its exit codes, and what it leaves behind."""
+"""The command line: what it prints, its exit codes, and what it leaves behind."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from conftest import reference_path
+from conftest import command, reference_path
 from typer.testing import CliRunner
 
 from shoal.cli import app
@@ -24,7 +24,7 @@ from shoal.tables.files import sha256, write_file
 SHOAL = [sys.executable, "-m", "shoal"]
 
 
-def shoal(*arguments, cwd=None):
+def spawned(*arguments, cwd=None):
     environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
     return subprocess.run(
         [*SHOAL, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=environment, check=False
@@ -47,7 +47,7 @@ def smallest_group(path, columns):
 
 def test_mask_does_the_whole_job(folder):
     out, labels, manifest = folder / "out.csv", folder / "labels.csv", folder / "run.json"
-    done = shoal(
+    done = spawned(
         "mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-c", "wages", "--by", "region", "-m", "v-mdav",
         "-O", "gamma=0.2", "-o", out, "--labels", labels, "--manifest", manifest, "-v",
     )  # fmt: skip
@@ -83,7 +83,7 @@ def test_mask_does_the_whole_job(folder):
 
 @pytest.mark.parametrize(("k", "loss"), [(3, "5.69219"), (5, "9.08844"), (10, "14.15593")])
 def test_census_prints_the_reference_figures(tmp_path, k, loss):
-    done = shoal("mask", reference_path("census"), "-k", k, "-m", "mdav", "-o", tmp_path / "out.csv")
+    done = command("mask", reference_path("census"), "-k", k, "-m", "mdav", "-o", tmp_path / "out.csv")
     assert f"{loss} %" in done.stdout
     with (tmp_path / "out.csv").open(newline="") as file:
         assert min(Counter(map(tuple, csv.reader(file))).values()) == 1  # the header line alone
@@ -93,35 +93,35 @@ def test_census_prints_the_reference_figures(tmp_path, k, loss):
 
 def test_a_manifest_repeats_a_run_to_the_byte(folder):
     arguments = ["-k", 4, "--missing", "group", "--weights", "weight", "--integers", "round"]
-    first = shoal("mask", "firms.csv", *arguments, "-o", "a.csv", "--manifest", "a.json", cwd=folder)
+    first = command("mask", "firms.csv", *arguments, "-o", "a.csv", "--manifest", "a.json", cwd=folder)
     assert first.returncode == 0, first.stderr
     before = (folder / "a.csv").read_bytes()
     (folder / "a.csv").unlink()
-    again = shoal("mask", "--from-manifest", folder / "a.json")
+    again = command("mask", "--from-manifest", folder / "a.json")
     assert again.returncode == 0, again.stderr
     assert "same bytes" in again.stdout
     assert (folder / "a.csv").read_bytes() == before
-    elsewhere = shoal("mask", "--from-manifest", folder / "a.json", "-o", folder / "b.csv")
+    elsewhere = command("mask", "--from-manifest", folder / "a.json", "-o", folder / "b.csv")
     assert elsewhere.returncode == 0
     assert (folder / "b.csv").read_bytes() == before
 
 
 def test_a_manifest_of_another_file_is_refused(folder, tmp_path):
     write_file(firms(50), tmp_path / "in.csv")
-    shoal("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", "--manifest", "run.json", cwd=tmp_path)
+    command("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", "--manifest", "run.json", cwd=tmp_path)
     write_file(firms(50, seed=1), tmp_path / "in.csv")
-    done = shoal("mask", "--from-manifest", tmp_path / "run.json")
+    done = command("mask", "--from-manifest", tmp_path / "run.json")
     assert done.returncode == 1
     assert "is not the recorded one" in done.stderr
     (tmp_path / "in.csv").unlink()
-    assert "which is not there" in shoal("mask", "--from-manifest", tmp_path / "run.json").stderr
+    assert "which is not there" in command("mask", "--from-manifest", tmp_path / "run.json").stderr
     (tmp_path / "run.json").write_text("{}")
-    assert "is not a manifest" in shoal("mask", "--from-manifest", tmp_path / "run.json").stderr
-    assert "is not there" in shoal("mask", "--from-manifest", tmp_path / "gone.json").stderr
+    assert "is not a manifest" in command("mask", "--from-manifest", tmp_path / "run.json").stderr
+    assert "is not there" in command("mask", "--from-manifest", tmp_path / "gone.json").stderr
 
 
 def test_individual_ranking_warns_and_writes_labels_by_column(folder):
-    done = shoal(
+    done = spawned(
         "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-c", "wages", "-m", "individual-ranking",
         "-o", folder / "ir.csv", "--labels", folder / "ir-labels.csv",
     )  # fmt: skip
@@ -154,7 +154,7 @@ def test_refused_with_a_reason_and_nothing_changed(folder, tmp_path, case):
     arguments, words = REFUSED[case]
     (tmp_path / "kept.csv").write_text("old")
     output = [] if "-o" in arguments else ["-o", "kept.csv"]
-    done = shoal("mask", folder / "firms.csv", *arguments, *output, cwd=tmp_path)
+    done = command("mask", folder / "firms.csv", *arguments, *output, cwd=tmp_path)
     assert done.returncode == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -168,7 +168,7 @@ def test_refused_with_a_reason_and_nothing_changed(folder, tmp_path, case):
     [["mask"], ["mask", "a.csv", "-o", "b.csv"], ["mask", "a.csv", "-k", "x"], ["nonsense"], ["mask", "--no"]],
 )
 def test_wrong_usage_is_exit_code_2(arguments):
-    done = shoal(*arguments)
+    done = command(*arguments)
     assert done.returncode == 2
     assert "Usage" in done.stderr
     assert "Traceback" not in done.stderr
@@ -215,7 +215,7 @@ shoal.cli.main()
 def test_an_interrupted_search_releases_its_best(folder, tmp_path):
     search = ["mask", str(folder / "firms.csv"), "-k", "3", "-c", "sales", "-c", "wages", "-m", "search"]
     began = time.monotonic()
-    assert shoal(*search, "-O", "steps=10", "-o", tmp_path / "short.csv").returncode == 0
+    assert spawned(*search, "-O", "steps=10", "-o", tmp_path / "short.csv").returncode == 0
     process = subprocess.Popen(
         [*SHOAL, *search, "--time", "300", "-o", "out.csv"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -231,7 +231,7 @@ def test_an_interrupted_search_releases_its_best(folder, tmp_path):
 
 
 def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
-    done = shoal(
+    done = command(
         "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "search", "-O", "steps=2000", "--bound",
         "-o", tmp_path / "out.csv", "--manifest", tmp_path / "run.json",
     )  # fmt: skip
@@ -239,12 +239,12 @@ def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
     result = json.loads((tmp_path / "run.json").read_text())["result"]
     assert "lower bound" in done.stdout
     assert 0 < result["bound"] <= result["loss"]
-    timed = shoal(
+    timed = command(
         "mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "search", "--time", 1,
         "-o", tmp_path / "timed.csv", "--manifest", tmp_path / "timed.json",
     )  # fmt: skip
     assert timed.returncode == 0, timed.stderr
-    again = shoal("mask", "--from-manifest", tmp_path / "timed.json")
+    again = command("mask", "--from-manifest", tmp_path / "timed.json")
     assert again.returncode == 1
     assert "limited by time" in again.stderr
 
@@ -264,41 +264,41 @@ def test_help_methods_and_version_need_no_compiler():
 def test_methods_lists_the_registry():
     from shoal.algorithms.registry import METHODS
 
-    printed = shoal("methods").stdout
+    printed = command("methods").stdout
     for name, method in METHODS.items():
         assert name in printed
         assert all(f"-O {option.name}" in printed for option in method.options if option.scalar)
 
 
 def test_demo_ends_with_its_files(tmp_path):
-    done = shoal("demo", "--out", tmp_path / "demo")
+    done = command("demo", "--out", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
     path = Path(next(line for line in done.stdout.splitlines() if line.startswith("masked table")).split()[-1])
     masked = pl.read_csv(path, null_values=[""])
     assert (
         masked.group_by("region", "employees", "sales", "wages", "assets", "profit", "research").len()["len"].min() >= 5
     )
-    again = shoal("demo", "--out", tmp_path / "demo")
+    again = command("demo", "--out", tmp_path / "demo")
     assert again.returncode == 0
 
 
 def test_assess_fails_where_k_is_broken(folder, tmp_path):
     masked = tmp_path / "masked.csv"
-    assert shoal("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "fixed", "-o", masked).returncode == 0
-    broken = shoal("assess", folder / "firms.csv", masked, "-k", 5)
+    assert command("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-m", "fixed", "-o", masked).returncode == 0
+    broken = command("assess", folder / "firms.csv", masked, "-k", 5)
     assert broken.returncode == 1
     assert "smallest group 3" in broken.stdout
     assert len(broken.stderr.splitlines()) == 1
     assert "k = 5 is broken: 400 of 400 records" in broken.stderr
     for promised in ([], ["-k", 3]):
-        kept = shoal("assess", folder / "firms.csv", masked, *promised)
+        kept = command("assess", folder / "firms.csv", masked, *promised)
         assert kept.returncode == 0
         assert kept.stderr == ""
 
 
 def test_an_option_of_the_method_cannot_be_a_parameter(folder, tmp_path):
     for name, method in product(("k", "output", "labels", "data"), ("mdav", "auto")):
-        done = shoal(
+        done = command(
             "mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-m", method, "-O", f"{name}=2",
             "-o", tmp_path / "out.csv",
         )  # fmt: skip

@@ -14,6 +14,7 @@ from shoal.core.errors import InputError
 ENGINES = ("local", "dask")
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
+pytestmark = pytest.mark.usefixtures("one_template")
 
 
 @pytest.fixture(scope="module")

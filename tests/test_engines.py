@@ -58,7 +58,7 @@ def masked(path, out, **keywords):
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
+def small_parts(monkeypatch, one_template):
     monkeypatch.setattr(local, "RECORDS", 1500)
 
 
@@ -352,14 +352,15 @@ def test_a_full_disk_leaves_the_old_file(table, tmp_path, size):
 
 
 def test_the_memory_limit_is_kept_by_all_processes_together(tmp_path):
-    """A table of 1.9 GB in memory, masked by a worker and its parent within 800 MB, kernels compiled or not."""
-    n, limit = 400_000, 800_000_000
+    """A table of 1.2 GB in memory, masked by a worker and its parent within 800 MB, kernels compiled or not."""
+    n, limit = 250_000, 800_000_000
+    long = pa.array([f"{i}".ljust(1200, "x") for i in range(9)])
     rng = np.random.default_rng(0)
     schema = pa.schema([("a", pa.float64()), ("b", pa.float64()), *((f"text{j}", pa.string()) for j in range(4))])
     with parquet.ParquetWriter(tmp_path / "in.parquet", schema) as writer:
         for _ in range(20):
             m = n // 20
-            texts = [pa.array([f"{i}".ljust(1200, "x") for i in rng.integers(0, 9, m)]) for _ in range(4)]
+            texts = [long.take(rng.integers(0, 9, m)) for _ in range(4)]
             writer.write_table(pa.table([rng.normal(size=m), rng.normal(size=m), *texts], schema=schema))
     code = (
         "import shoal, json\n"
