@@ -61,7 +61,7 @@ def one_template(template, monkeypatch):
         if template is None or not workers.FORKS:
             yield None
             return
-        template.run(os.chdir, os.getcwd())
+        template.run(os.chdir, Path.cwd())
         with patch.object(template, "close"):
             yield template
 
