@@ -1,12 +1,10 @@
 """Utility and risk: hand-worked cases, other programs' figures, and what is refused."""
 
-import subprocess
-import sys
-
 import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
+from conftest import command
 
 import shoal
 from shoal.assessment import risk, utility
@@ -392,17 +390,12 @@ def test_command_line(tmp_path):
     release = shoal.mask(table, 4, columns=["sales", "research"], missing="drop")
     release.data.write_csv(tmp_path / "masked.csv")
     pl.DataFrame({"record": release.kept + 1}).write_csv(tmp_path / "labels.csv")
-    command = [sys.executable, "-m", "shoal", "assess", "firms.csv", "masked.csv", "-k", "4", "--labels", "labels.csv"]
-    done = subprocess.run(
-        [*command, "--confidential", "sector", "--model", "sales ~ wages"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = ["assess", "firms.csv", "masked.csv", "-k", "4", "--labels", "labels.csv"]
+    done = command(*words, "--confidential", "sector", "--model", "sales ~ wages", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert f"information loss                 {release.loss:.4f} %" in done.stdout
     assert "attribute disclosure of sector" in done.stdout
-    refused = subprocess.run(command[:6], cwd=tmp_path, capture_output=True, text=True, check=False)
+    refused = command(*words[:3], cwd=tmp_path)
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
     assert "one by one" in refused.stderr

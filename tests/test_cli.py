@@ -271,9 +271,11 @@ def test_methods_lists_the_registry():
 
 
 def test_demo_ends_with_its_files(tmp_path):
-    done = command("demo", "--out", tmp_path / "demo")
+    done = command("demo", "--out", "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    path = Path(next(line for line in done.stdout.splitlines() if line.startswith("masked table")).split()[-1])
+    path, report = (tmp_path / line.split()[-1] for line in done.stdout.splitlines()[-2:])
+    assert done.stdout.splitlines()[-2].startswith("masked table")
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
     masked = pl.read_csv(path, null_values=[""])
     assert (
         masked.group_by("region", "employees", "sales", "wages", "assets", "profit", "research").len()["len"].min() >= 5

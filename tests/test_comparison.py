@@ -1,6 +1,5 @@
 """Methods and k side by side: the table, what is left out, and which runs nothing beats."""
 
-import subprocess
 import sys
 import time
 import warnings
@@ -8,6 +7,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from conftest import command
 
 import shoal
 from shoal import comparison
@@ -238,25 +238,17 @@ def test_wrong_parameters_are_named(keywords, message):
 
 def test_command_line(tmp_path):
     firms(200).write_csv(tmp_path / "firms.csv")
-    command = [sys.executable, "-m", "shoal", "compare", "firms.csv", "-k", "3,4", "-c", "sales", "-c", "wages"]
-    done = subprocess.run(
-        [*command, "-m", "mdav", "-m", "centroid", "-o", "table.csv", "--report", "page.html"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["compare", "firms.csv", "-k", "3,4", "-c", "sales", "-c", "wages"]
+    done = command(*words, "-m", "mdav", "-m", "centroid", "-o", "table.csv", "--report", "page.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert pl.read_csv(tmp_path / "table.csv").height == 4
     assert done.stdout.splitlines()[-1].split() == ["report", "page.html"]
     assert "Comparison of methods" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    refused = subprocess.run(
-        [*command, "--report", "page.pdf"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    refused = command(*words, "--report", "page.pdf", cwd=tmp_path)
     assert refused.returncode == 1
     assert "must end in .html" in refused.stderr
-    refused = subprocess.run([*command[:5], "-k", "3;4"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    refused = command(*words[:2], "-k", "3;4", cwd=tmp_path)
     assert "separated by commas" in refused.stderr
 
 

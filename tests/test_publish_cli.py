@@ -1,4 +1,4 @@
-"""``shoal publish`` as a process, and the commands of its docs page."""
+"""``shoal publish`` and the commands of its docs page."""
 
 import json
 import re
@@ -8,6 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import conftest
 import numpy as np
 import polars as pl
 import pytest
@@ -68,7 +69,7 @@ def test_a_release_with_ledger_and_manifest(folder):
     for value in (*raw["sales"], *raw["wages"]):
         assert str(value)[:9] not in shown
 
-    again = run(*command, cwd=folder)
+    again = conftest.command(*command, cwd=folder)
     assert again.returncode == 1
     assert "1 is spent, so 1 more is refused" in again.stderr
     assert again.stdout == ""
@@ -107,14 +108,14 @@ def test_columns_share_the_budget_evenly_if_nothing_is_said(folder, monkeypatch)
 
 
 def test_warnings_are_named_on_standard_error(folder):
-    done = run("publish", "firms.csv", "-e", "1", *NAMED, "--seed", "1", "-o", "o.csv", cwd=folder)
+    done = conftest.command("publish", "firms.csv", "-e", "1", *NAMED, "--seed", "1", "-o", "o.csv", cwd=folder)
     assert done.returncode == 0
     assert "SeededNoiseWarning: The noise is drawn from a seed" in done.stderr
 
 
 def test_exploring_releases_nothing(folder):
     before = set(folder.iterdir())
-    done = run(
+    done = conftest.command(
         "publish", "firms.csv", *NAMED, "--explore", "--epsilon", "0.5,1", "-k", "5,10", "-o", "p.png", cwd=folder
     )
     assert done.returncode == 0, done.stderr
@@ -215,7 +216,9 @@ def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatc
 
 def test_bounds_beyond_the_limit_spend_nothing(folder):
     ledger = ["--ledger", "L.json", "--total-budget", "3"]
-    done = run("publish", "firms.csv", "-e", "1", "-b", "sales=0:1e200", "-o", "out.csv", *ledger, cwd=folder)
+    done = conftest.command(
+        "publish", "firms.csv", "-e", "1", "-b", "sales=0:1e200", "-o", "out.csv", *ledger, cwd=folder
+    )
     assert done.returncode == 1
     assert "must lie between -1e+100 and 1e+100" in done.stderr
     assert {path.name for path in folder.iterdir()} == {"firms.csv"}

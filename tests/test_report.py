@@ -5,7 +5,6 @@ import pickle
 import re
 import shutil
 import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,6 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import polars as pl
 import pytest
+from conftest import command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -250,23 +250,19 @@ def test_a_comparison_makes_the_map(tmp_path):
 def test_commands_in_the_page_repeat_the_run(tmp_path):
     table = firms(300)
     table.write_csv(tmp_path / "firms.csv")
-    command = [
+    asked = [
         "mask", "firms.csv", "-k", "4", "-c", "sales", "-c", "wages", "-m", "v-mdav", "-O", "gamma=0.2", "--by",
         "region", "--aggregate", "median", "-o", "out.csv", "--report", "page.html",
     ]  # fmt: skip
 
-    def run(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "shoal", *words], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-
-    done = run(*command)
+    done = command(*asked, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split() == ["report", "page.html"]
     first = (tmp_path / "out.csv").read_bytes()
     text = " ".join(Elements((tmp_path / "page.html").read_text(encoding="utf-8")).words)
     line = re.search(r"shoal (mask firms\.csv.*out\.csv)", text)[1]
     (tmp_path / "out.csv").unlink()
-    run(*line.split())
+    assert command(*line.split(), cwd=tmp_path).returncode == 0
     assert (tmp_path / "out.csv").read_bytes() == first
 
 
@@ -284,28 +280,15 @@ def test_an_option_that_is_an_object_is_no_obstacle(tmp_path):
 
 def test_targets_are_checked_before_work(tmp_path):
     firms(50).write_csv(tmp_path / "firms.csv")
-    base = [sys.executable, "-m", "shoal", "mask", "firms.csv", "-k", "3", "-c", "sales", "-o", "out.csv", "--report"]
+    base = ["mask", "firms.csv", "-k", "3", "-c", "sales", "-o", "out.csv", "--report"]
     for target, words in (("page.txt", "must end in .html"), ("nowhere/page.html", "does not exist")):
-        done = subprocess.run([*base, target], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = command(*base, target, cwd=tmp_path)
         assert done.returncode == 1
         assert words in done.stderr
         assert not (tmp_path / "out.csv").exists()
     release = shoal.mask(np.arange(9.0), 3)
     with pytest.raises(FileError, match="does not exist"):
         release.report(tmp_path / "nowhere" / "page.html")
-
-
-def test_demo_ends_with_both_paths(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal", "demo", "--out", "demo"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    masked, report = (line.split()[-1] for line in done.stdout.splitlines()[-2:])
-    assert (tmp_path / masked).is_file()
-    assert (tmp_path / report).read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_ticks_are_short():
