@@ -3,45 +3,21 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+from importlib import import_module
+from itertools import count
 from pathlib import Path
 
 import pytest
+from conftest import command
 
 import shoal
 from shoal.core.errors import FileError
+from shoal.core.progress import watch
 from shoal.demo import firms
 from shoal.tables.files import sha256, write_file
 from shoal.tables.outputs import moved_together, noting, written_beside, written_path
 
 NAMES = {"-o": "out.csv", "--labels": "labels.csv", "--manifest": "run.json", "--report": "report.html"}
-# Runs the command line and is interrupted before or after the n-th call of a function.
-DRIVER = """
-import sys
-from importlib import import_module
-from pathlib import Path
-from shoal.cli import main
-
-where, name, number, after, *arguments = sys.argv[1:]
-module = import_module(where)
-owner = Path if name == "replace" else module
-real = getattr(owner, name)
-calls = 0
-
-def interrupted(*given, **named):
-    global calls
-    calls += 1
-    if calls != int(number):
-        return real(*given, **named)
-    if after == "after":
-        real(*given, **named)
-    raise KeyboardInterrupt
-
-setattr(owner, name, interrupted)
-sys.argv = ["shoal", *arguments]
-main()
-"""
 
 
 def mask_arguments(engine):
@@ -87,11 +63,20 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("module", "name", "number", "after", "placed"), MOMENTS)
-def test_an_interrupt_says_what_is_there(folder, module, name, number, after, placed):
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER, module, name, str(number), after, *mask_arguments("memory")],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+def test_an_interrupt_says_what_is_there(folder, monkeypatch, module, name, number, after, placed):
+    """The command is interrupted before or after the n-th call of a function."""
+    owner = Path if name == "replace" else import_module(module)
+    real, calls = getattr(owner, name), count(1)
+
+    def interrupted(*given, **named):
+        call = next(calls)
+        done = None if call == number and after == "before" else real(*given, **named)
+        if call == number:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(owner, name, interrupted)
+    done = command(*mask_arguments("memory"), cwd=folder)
     assert done.returncode == 130, done.stderr
     assert set(is_new(folder).values()) == {placed}
     assert ("nothing was released" in done.stderr) == (not placed)
@@ -99,16 +84,16 @@ def test_an_interrupt_says_what_is_there(folder, module, name, number, after, pl
     assert sorted(file.name for file in folder.iterdir()) == sorted(["firms.csv", *NAMES.values()])
 
 
-def test_an_interrupt_of_the_local_engine_leaves_the_old_files(folder):
+@pytest.mark.usefixtures("one_template")
+def test_an_interrupt_of_the_local_engine_leaves_the_old_files(folder, monkeypatch):
     """Its work is done in a thread: an interrupt at its very end used to find the table in place."""
-    code = DRIVER.replace("main()", "import shoal.masking.running as running\nrunning.watch = late\nmain()").replace(
-        "setattr(", "from shoal.core.progress import watch\n"
-        "def late(*given, **named):\n    watch(*given, **named)\n    raise KeyboardInterrupt\nsetattr(",
-    )  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", code, "shoal.engines.local", "_sync", "99", "before", *mask_arguments("local")],
-        cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+
+    def late(*given, **named):
+        watch(*given, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shoal.masking.running.watch", late)
+    done = command(*mask_arguments("local"), cwd=folder)
     assert done.returncode == 130, done.stderr
     assert "nothing was released" in done.stderr
     assert set(is_new(folder).values()) == {False}
@@ -240,9 +225,7 @@ def test_a_signal_waits_until_all_files_are_moved(tmp_path, monkeypatch, sign):
 
 @pytest.mark.parametrize("engine", ["memory", "local"])
 def test_manifest_and_report_know_the_bytes_of_the_table(folder, engine):
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal", *mask_arguments(engine)], cwd=folder, capture_output=True, check=False
-    )
+    done = command(*mask_arguments(engine), cwd=folder)
     assert done.returncode == 0, done.stderr
     digest = sha256(folder / "out.csv")
     assert json.loads((folder / "run.json").read_text())["output"]["sha256"] == digest
