@@ -1,6 +1,7 @@
 """Manifests: a run is repeated to the byte or leaves nothing; a manifest decides parameters, never places."""
 
 import json
+from shutil import copytree
 
 import pytest
 from typer.testing import CliRunner
@@ -10,14 +11,13 @@ from shoal.demo import firms
 from shoal.tables.files import write_file
 
 runner = CliRunner()
+pytestmark = pytest.mark.usefixtures("one_template")
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A masked table with its manifest, in a folder that has a neighbour."""
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    (tmp_path / "outside").mkdir()
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A masked table with its manifest."""
+    inside = tmp_path_factory.mktemp("made")
     write_file(firms(60), inside / "in.csv")
     done = shoal(
         "mask", inside / "in.csv", "-k", 5, "-c", "sales", "-c", "wages", "-m", "v-mdav", "-O", "gamma=0.2",
@@ -25,6 +25,13 @@ def folder(tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     return inside
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A masked table with its manifest, in a folder that has a neighbour."""
+    (tmp_path / "outside").mkdir()
+    return copytree(made, tmp_path / "inside")
 
 
 def shoal(*arguments):

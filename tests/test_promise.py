@@ -3,8 +3,6 @@
 import csv
 import io
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,12 +12,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import reference_path
+from conftest import command, reference_path
 
 import shoal
 from shoal.core.errors import InputError
 
 ENGINES = ("memory", "local")
+pytestmark = pytest.mark.usefixtures("one_template")
 
 
 def least(path, names):
@@ -196,13 +195,8 @@ def test_one_column_takes_the_optimum(tmp_path):
     assert shoal.mask(pl.DataFrame({"x": x, "y": x[::-1]}), 5).parameters["method"] == "mdav"
     assert np.array_equal(shoal.partition(x, 5), shoal.partition(x, 5, method="univariate"))
     pl.DataFrame({"x": x}).write_csv(tmp_path / "in.csv")
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal", "mask", "in.csv", "-k", "5", "-o", "out.csv"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = command("mask", "in.csv", "-k", "5", "-o", "out.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert re.search(r"method\s+univariate", done.stdout)
 
 
