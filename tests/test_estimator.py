@@ -15,7 +15,7 @@ from shoal.core.errors import InputError
 X = np.random.default_rng(0).lognormal(size=(60, 3))
 
 
-@parametrize_with_checks([Microaggregator(), Microaggregator(k=2, method="v-mdav", standardize=False)])
+@parametrize_with_checks([Microaggregator(), Microaggregator(k=2, method="projection", standardize=False)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
