@@ -33,7 +33,7 @@ RECORDWISE = [name for name, method in METHODS.items() if method.whole_records]
 def quick(name):
     """Keep a method that takes a budget short."""
     options = {option.name for option in METHODS[name].options}
-    return {"steps": 2000} if "steps" in options else {}
+    return {"steps": 500} if "steps" in options else {}
 
 
 @st.composite
