@@ -76,7 +76,7 @@ def command(*arguments, cwd="."):
     from shoal.cli import main
 
     argv = ["shoal", *map(str, arguments)]
-    code, terminated = 0, signal.getsignal(signal.SIGTERM)
+    code, handlers = 0, {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with (
         chdir(cwd), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
         patch.object(sys, "argv", argv), patch.dict(os.environ, COLUMNS="200", NO_COLOR="1"),
@@ -88,5 +88,6 @@ def command(*arguments, cwd="."):
         except SystemExit as end:
             code = end.code or 0
         finally:
-            signal.signal(signal.SIGTERM, terminated)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
     return CompletedProcess(argv, code, out.getvalue(), err.getvalue())

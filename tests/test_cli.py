@@ -1,5 +1,6 @@
 """The command line: what it prints, its exit codes, and what it leaves behind."""
 
+import contextlib
 import csv
 import json
 import os
@@ -210,6 +211,28 @@ shoal.cli.main()
     done = subprocess.run(driver, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert "nothing was released" in done.stderr
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_was_dropped_is_answered(tmp_path, monkeypatch, sign):
+    """Some places drop exceptions, and an import is often in one of them."""
+    import shoal.masking.mask as front
+
+    def dropping(*arguments):
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), sign)
+            time.sleep(1)
+        return asked(*arguments)
+
+    asked = front.mask_request
+    monkeypatch.setattr(front, "mask_request", dropping)
+    write_file(firms(60), tmp_path / "in.csv")
+    (tmp_path / "out.csv").write_text("old")
+    done = command("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
+    assert done.returncode == 130
+    assert "nothing was released" in done.stderr
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert command("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path).returncode == 130
 
 
 def test_an_interrupted_search_releases_its_best(folder, tmp_path):

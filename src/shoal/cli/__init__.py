@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import typer
@@ -21,6 +20,7 @@ from shoal.cli.methods import methods
 from shoal.cli.publish import publish
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError
+from shoal.core.progress import interrupt
 from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
@@ -68,7 +68,8 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 def main() -> None:
     """Run a command: exit code 0 done, 1 refused for a reason that is printed, 2 wrong usage, 130 interrupted."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
     with noting() as placed:
         try:
             app()
@@ -84,10 +85,6 @@ def _tell_interrupt(placed: Sequence[Path]) -> int:
     found = f"these files are whole and in place: {', '.join(map(str, placed))}" if placed else "nothing was released"
     typer.secho(f"shoal: interrupted; {found}", err=True, fg=typer.colors.RED)
     return 130
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

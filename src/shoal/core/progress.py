@@ -17,11 +17,38 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from shoal.core.types import State
 
-__all__ = ["DONE", "STOP", "Observation", "Title", "fresh_state", "observe", "publish", "watch", "within"]
+__all__ = [
+    "DONE",
+    "STOP",
+    "Observation",
+    "Title",
+    "check_interrupt",
+    "fresh_state",
+    "interrupt",
+    "observe",
+    "publish",
+    "watch",
+    "within",
+]
 
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 T = TypeVar("T")
 Title = str | Callable[["State"], str]  # what stands before a progress bar: a text, or what makes it from the state
+
+_interrupted = threading.Event()
+
+
+def interrupt(*_: object) -> None:
+    """Answer a signal. It is remembered: Python and libraries drop exceptions that are raised in some places."""
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
+def check_interrupt() -> None:
+    """Raise an interrupt that was dropped where it was raised."""
+    if _interrupted.is_set():
+        _interrupted.clear()
+        raise KeyboardInterrupt
 
 
 def fresh_state() -> State:
@@ -114,6 +141,7 @@ def watch(
         if not ended.wait(0.5):
             _follow(ended, state, total, title) if show else _wait(ended)
     except KeyboardInterrupt:
+        _interrupted.clear()
         state[STOP] = 1
         _wait(ended)
         if not keep:
@@ -167,7 +195,7 @@ def within(state: State, seconds: float | None, total: int) -> Iterator[State]:
 def _wait(ended: threading.Event) -> None:
     # Waiting without a limit cannot be interrupted on every platform.
     while not ended.wait(0.2):
-        pass
+        check_interrupt()
 
 
 def _follow(ended: threading.Event, state: State, total: int, title: Title) -> None:
@@ -184,4 +212,5 @@ def _follow(ended: threading.Event, state: State, total: int, title: Title) -> N
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         while not ended.wait(0.2):
+            check_interrupt()
             bar.update(task, completed=int(state[DONE]), description=title if isinstance(title, str) else title(state))

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from shoal.core.errors import FileError
+from shoal.core.progress import check_interrupt
 
 __all__ = ["Outputs", "folder_beside", "moved_together", "naming", "noting", "written_beside", "written_path"]
 
@@ -51,6 +52,7 @@ class Outputs:
         files = self._files[::-1]
         if not files:
             return
+        check_interrupt()
         olds: dict[Path, Path] = {}
         with _undisturbed():
             for target, file in files:
