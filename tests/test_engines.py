@@ -4,11 +4,14 @@ import json
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -296,6 +299,29 @@ def test_labels_are_those_of_memory_but_for_their_numbers(table, tmp_path, missi
     assert found["size"].to_list() == written["size"].to_list()
     assert canonical_labels(found["group"].to_numpy()).tolist() == expected.labels.tolist()
     assert found["group"].n_unique() == found["group"].max() + 1 == len(expected.sizes)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_file_is_open_or_mapped_when_it_is_removed(table, tmp_path, monkeypatch, fails):
+    """Windows would refuse it, and the intermediate files would stay."""
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    removed, held, unlink, rmtree = [], [], Path.unlink, shutil.rmtree
+
+    def look(path):
+        removed.append(path)
+        names = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+        names += [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        held.extend(name for name in names if name.startswith(str(path)))
+
+    monkeypatch.setattr(Path, "unlink", lambda path, **keywords: (look(path), unlink(path, **keywords))[1])
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **keywords: (look(path), rmtree(path, **keywords))[1])
+    if fails:
+        monkeypatch.setattr(parquet.ParquetWriter, "write_table", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+        masked(tmp_path / "in.parquet", tmp_path / "out.parquet", labels=tmp_path / "labels.csv")
+    assert removed
+    assert not held
 
 
 def test_a_folder_has_a_manifest_that_is_repeated_and_a_report(table, tmp_path):

@@ -206,8 +206,9 @@ class LocalRecords:
             else:
                 # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
                 _join_parquet(temporary, pieces, list(columns))
-            # The disk writes while groups are counted.
-            threading.Thread(target=_sync, args=(temporary,), daemon=True).start()
+            sync = threading.Thread(target=_sync, args=(temporary,), daemon=True)
+            sync.start()
+        sync.join()  # Windows moves no file that is open
         self._shuffle.remove("released")
         return Released(output, self._written(output, masked))
 
@@ -247,7 +248,7 @@ class LocalRecords:
             if path.suffix.lower() in CSV:
                 with temporary.open("wb") as file:
                     for number, piece in enumerate(pieces):
-                        pl.read_ipc(piece).write_csv(file, include_header=number == 0)
+                        pl.read_ipc(piece.read_bytes()).write_csv(file, include_header=number == 0)
                         piece.unlink()
             else:
                 _join_parquet(temporary, pieces, [])
@@ -391,12 +392,13 @@ def _join_parquet(path: Path, pieces: Iterable[Path], dictionary: list[str]) -> 
     writer: Any = None
     try:
         for piece in pieces:
-            with pa.memory_map(str(piece)) as file:
+            # Read, not mapped: Windows removes no file that is mapped.
+            with pa.OSFile(str(piece)) as file:
                 table = pa.ipc.open_file(file).read_all()
-                writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
-                writer.write_table(table.cast(writer.schema), row_group_size=max(1, len(table)))
-                del table
             piece.unlink()
+            writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
+            writer.write_table(table.cast(writer.schema), row_group_size=max(1, len(table)))
+            del table  # before the next one is read
     finally:
         if writer is not None:
             writer.close()
