@@ -65,6 +65,15 @@ def small_parts(monkeypatch, one_template):
     monkeypatch.setattr(local, "RECORDS", 1500)
 
 
+@pytest.fixture(params=["forked", "spawned"])
+def kind(request, monkeypatch):
+    """How workers come to be; spawned is the way of all systems but Linux."""
+    if request.param == "forked" and not workers.FORKS:
+        pytest.skip("no forks")
+    monkeypatch.setattr(workers, "FORKS", request.param == "forked")
+
+
+@pytest.mark.usefixtures("kind")
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("groups", [700, 5000])
 def test_row_by_row_the_same_as_in_memory(table, tmp_path, processes, groups):
@@ -123,6 +132,7 @@ def test_types_are_kept(tmp_path):
         assert release.notes == expected.notes
 
 
+@pytest.mark.usefixtures("kind")
 def test_csv_is_the_same_to_the_byte(tmp_path):
     table = (
         firms(4000)
@@ -161,14 +171,6 @@ def kill_workers(pids, delays):
         for process in alive()[:1]:
             process.kill()
             pids["killed"].add(process.pid)
-
-
-@pytest.fixture(params=["forked", "spawned"])
-def kind(request, monkeypatch):
-    """How workers come to be; spawned is the way of all systems but Linux."""
-    if request.param == "forked" and not workers.FORKS:
-        pytest.skip("no forks")
-    monkeypatch.setattr(workers, "FORKS", request.param == "forked")
 
 
 @pytest.mark.usefixtures("kind")
@@ -242,11 +244,47 @@ def test_a_killed_template_is_replaced():
     with Workers(1, fresh_state()) as pool:
         pool.prepare(bool, (0,))
         first = list(pool.map(os.getpid, [()]))
-        pool._template.process.kill()
+        pool._template.kill()
         assert list(pool.map(os.getpid, [()])) == first
         with pytest.raises(WorkersError, match="died 3 times"):
             list(pool.map(os._exit, [(1,)]))
         assert list(pool.map(os.getpid, [()])) != first
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no forks")
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_is_forked_has_one_thread(table, tmp_path, monkeypatch, ending):
+    """A fork has the locks of other threads, but not the threads that would release them."""
+    threads, parents = [], []
+    fork = workers.Template.fork
+
+    def seen(self):
+        names = self.run(os.listdir, "/proc/self/task")
+        threads.append([self.run(Path(f"/proc/self/task/{name}/comm").read_text) for name in names])
+        process = fork(self)
+        parents.append(process.ask(os.getppid, ())[1] == self.pid)
+        return process
+
+    monkeypatch.setattr(workers.Template, "fork", seen)
+    write_file(table, tmp_path / f"in.{ending}")
+    masked(tmp_path / f"in.{ending}", tmp_path / f"out.{ending}", processes=2)
+    assert [len(names) for names in threads] == [1] * len(threads), threads
+    assert parents == [True] * len(threads)
+    assert threads
+
+
+START_A_THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no forks")
+@pytest.mark.parametrize("code", [START_A_THREAD, "import polars; polars.DataFrame()", "import polars.selectors"])
+def test_what_has_threads_is_not_forked(code):
+    with Workers(2, fresh_state()) as pool:
+        (parent,) = pool.map(os.getppid, [()])
+        assert parent == pool._template.pid
+        pool.prepare(exec, (code,))
+        (parent,) = pool.map(os.getppid, [()])
+        assert parent == os.getpid()
 
 
 def test_nothing_is_released_unverified(table, tmp_path, monkeypatch):

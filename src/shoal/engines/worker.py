@@ -1,7 +1,7 @@
 """A worker process: reads tasks from its input, answers each on its output, and ends when the input does.
 
 A process of its own rather than a fork of the caller: nothing of the caller's program is run again or copied, and it
-may be killed at any time. A worker can be asked to fork itself, which takes no time once it has imported everything.
+may be killed at any time. A template is one that can be forked, which takes no time once it has imported everything.
 """
 
 from __future__ import annotations
@@ -9,22 +9,38 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import warnings
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 __all__ = ["fork", "serve"]
 
 _output = 1  # where answers go
 
 
+class Deferred(ModuleType):
+    """A module that is imported when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.load(), name)
+
+    def load(self) -> ModuleType:
+        """Import it; who has imported this one has all of it then."""
+        if sys.modules[self.__name__] is self:
+            del sys.modules[self.__name__]
+        module = import_module(self.__name__)
+        vars(self).update(vars(module))
+        return module
+
+
+# Polars starts threads when it is imported. A template has none: its forks import it.
+_polars = Deferred("polars")
+
+
 def serve() -> None:
     """Answer tasks until there are no more."""
-    global _output  # noqa: PLW0603  (a fork redirects it)
-    # What a library prints must not get between the answers.
-    _output = os.dup(1)
-    os.dup2(2, 1)
-    answers = os.fdopen(_output, "wb")
-    # Before anything is asked: whoever started this process is busy importing too.
-    _begin()
+    answers = os.fdopen(_output, "wb", closefd=False)
     tasks = sys.stdin.buffer
     while True:
         try:
@@ -42,6 +58,28 @@ def serve() -> None:
             os._exit(1)
 
 
+def fork(template: int) -> int:
+    """Start a process that serves the socket that came through another; return its number.
+
+    None is started and 0 returned where there are other threads: a fork has their locks, but nobody to release them.
+    """
+    import socket
+
+    with socket.socket(fileno=os.dup(template)) as channel:
+        _, (end,), _, _ = socket.recv_fds(channel, 1, 1)
+    with socket.socket(fileno=end):
+        if len(list(Path("/proc/self/task").iterdir())) > 1:
+            return 0
+        number = os.fork()
+        if number:
+            return number
+        os.dup2(end, 0)
+        os.dup2(end, _output)
+    _polars.load()
+    serve()
+    os._exit(0)
+
+
 def _begin() -> None:
     """Load what all tasks need, whatever the table."""
     import numpy as np
@@ -53,24 +91,14 @@ def _begin() -> None:
     bounds(np.zeros((1, 1)))
 
 
-def fork(template: int) -> int:
-    """Become two processes: the new one serves the socket that came through another; return its number, in both."""
-    import socket
-
-    with socket.socket(fileno=os.dup(template)) as channel:
-        _, (end,), _, _ = socket.recv_fds(channel, 1, 1)
-    with warnings.catch_warnings():
-        # Python warns of other threads. They belong to allocators and to what cleans up after polars; forks need none.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        number = os.fork()
-    if not number:
-        os.dup2(end, 0)
-        os.dup2(end, _output)
-    os.close(end)
-    return number or os.getpid()
-
-
 if __name__ == "__main__":
     # Under its own name too, for tasks of this module.
     sys.modules["shoal.engines.worker"] = sys.modules["__main__"]
+    # What a library prints must not get between the answers.
+    _output = os.dup(1)
+    os.dup2(2, 1)
+    if sys.argv[1:] == ["template"]:
+        sys.modules["polars"] = _polars
+    # Before anything is asked: whoever started this process is busy importing too.
+    _begin()
     serve()

@@ -3,12 +3,13 @@
 Each process is driven by a thread that sends it one task after the other. A process that dies is replaced and its task
 is run again; tasks write whole files under fixed names, so that running one twice does no harm.
 
-On Linux, workers are forks of a template: one process that is started as a program, imports everything and loads the
-kernels, and does nothing else, so that there is one thread to fork. Elsewhere each worker is a program of its own.
+On Linux, workers are forks of a template: one process that is started as a program, imports all that starts no thread
+and loads the kernels, so that there is one thread to fork. Elsewhere each worker is a program of its own.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import queue
@@ -17,10 +18,13 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from itertools import islice
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from shoal.core.errors import ShoalError
 from shoal.core.memory import peak_bytes
@@ -42,6 +46,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "ARROW_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
@@ -53,48 +58,68 @@ class WorkersError(ShoalError):
     """A task could not be finished because its processes kept dying."""
 
 
-class Spawned:
+class Process:
+    """A process that is given tasks, one after the other."""
+
+    pid: int
+
+    def __init__(self, tasks: IO[bytes], answers: IO[bytes]) -> None:
+        self._tasks, self._answers = tasks, answers
+
+    def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
+        """Run a task; return whether it was done, and its result or the error."""
+        pickle.dump((function, tuple(task)), self._tasks, protocol=pickle.HIGHEST_PROTOCOL)
+        self._tasks.flush()
+        answer: tuple[bool, Any] = pickle.load(self._answers)  # noqa: S301  (from a process that we started)
+        return answer
+
+    def end(self) -> int:
+        """End the process, whatever it is doing; return the exit code once it is gone."""
+        self.kill()
+        return self.wait()
+
+    def kill(self) -> None:
+        """Tell the process to end."""
+        raise NotImplementedError
+
+    def wait(self) -> int:
+        """Return the exit code once the process is gone."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what connects the process."""
+        for file in (self._tasks, self._answers):
+            with suppress(OSError, ValueError):
+                file.close()
+
+
+class Spawned(Process):
     """A worker process that was started as a program."""
 
-    def __init__(self, *, inherit: Sequence[int] = ()) -> None:
-        # A session of its own: Ctrl-C reaches the caller, which ends the workers.
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "shoal.engines.worker"],
+    def __init__(self, *arguments: str, inherit: Sequence[int] = ()) -> None:
+        # Ctrl-C must not reach it, but the caller alone, which ends the workers.
+        self._process = subprocess.Popen(  # noqa: S603  (a module of ours)
+            [sys.executable, "-m", "shoal.engines.worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ENVIRONMENT},
             start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # of Windows, where there are no sessions
             pass_fds=inherit,
         )
-
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
-
-    def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
-        """Run a task; return whether it was done, and its result or the error."""
-        if self._process.stdin is None or self._process.stdout is None:
-            raise EOFError
-        return _ask(self._process.stdin, self._process.stdout, function, task)
+        self.pid = self._process.pid
+        super().__init__(cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout))
 
     def kill(self) -> None:
-        """End the process, whatever it is doing."""
+        """Tell the process to end."""
         self._process.kill()
 
     def wait(self) -> int:
         """Return the exit code once the process is gone."""
         return self._process.wait()
 
-    def close(self) -> None:
-        """Close what connects the process."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError, ValueError):
-                if pipe is not None:
-                    pipe.close()
 
-
-class Template:
+class Template(Spawned):
     """A process that has imported everything and loaded the kernels once; workers are forks of it."""
 
     def __init__(self) -> None:
@@ -102,37 +127,28 @@ class Template:
         self._lock = threading.Lock()
         self._number = end.fileno()
         with end:
-            self.process = Spawned(inherit=[end.fileno()])
-
-    def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
-        """Run a task; return whether it was done, and its result or the error."""
-        with self._lock:
-            return self.process.ask(function, task)
+            super().__init__("template", inherit=[end.fileno()])
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function returns in the process that is forked."""
-        done, value = self.ask(function, arguments)
+        with self._lock:
+            done, value = self.ask(function, arguments)
         if not done:
             raise value
         return value
 
-    def fork(self) -> Forked:
-        """Return a new worker."""
+    def fork(self) -> Process:
+        """Return a new worker: a fork, or a program of its own if a task has left threads in the template."""
         ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                socket.send_fds(self._socket, [b" "], [theirs.fileno()])
-                self.run(fork, self._number)
-            return Forked(self, ours)
-        except DEAD:
-            ours.close()
-            raise
+        with ours, theirs:
+            socket.send_fds(self._socket, [b" "], [theirs.fileno()])
+            number = self.run(fork, self._number)
+            return Forked(self, ours, number) if number else Spawned()
 
     def close(self) -> None:
         """End it; its workers have ended before."""
-        self.process.kill()
-        self.process.wait()
-        self.process.close()
+        self.end()
+        super().close()
         self._socket.close()
 
 
@@ -150,22 +166,16 @@ def start_template(data: object, engine: str | None, memory: object) -> Iterator
         template.close()
 
 
-class Forked:
+class Forked(Process):
     """A worker process that is a fork of another."""
 
-    def __init__(self, template: Template, channel: socket.socket) -> None:
-        self._template, self._socket = template, channel
-        self._tasks, self._answers = channel.makefile("wb"), channel.makefile("rb")
+    def __init__(self, template: Template, channel: socket.socket, pid: int) -> None:
+        super().__init__(channel.makefile("wb"), channel.makefile("rb"))
+        self._template, self.pid = template, pid
         self._code: int | None = None  # once it has ended
-        # A fork returns in both processes.
-        self.pid: int = pickle.load(self._answers)[1]  # noqa: S301  (from a process that we started)
-
-    def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
-        """Run a task; return whether it was done, and its result or the error."""
-        return _ask(self._tasks, self._answers, function, task)
 
     def kill(self) -> None:
-        """End the process, whatever it is doing."""
+        """Tell the process to end."""
         # Its number may be another's once the template has waited for it, but not before.
         if self._code is None:
             with suppress(ProcessLookupError):
@@ -180,52 +190,36 @@ class Forked:
                 self._code = -signal.SIGKILL
         return self._code
 
-    def close(self) -> None:
-        """Close what connects the process."""
-        for file in (self._tasks, self._answers, self._socket):
-            with suppress(OSError, ValueError):
-                file.close()
-
 
 class Workers:
     """Processes that run tasks: functions at module level with arguments that can be pickled."""
 
     def __init__(self, processes: int, state: State, template: Template | None = None) -> None:
+        self.processes = processes
         self._state = state
-        self._all: list[Spawned | Forked] = []
+        self._all: list[Process] = []
         self._lock = threading.Lock()
         self._closed = False
         self._first: tuple[Callable[..., bool], Sequence[Any]] | None = None  # what a template does before it is forked
         self._template = template or (Template() if FORKS else None)
-        self.processes = processes
-        # None is a process that is still to be started.
-        self._idle: queue.SimpleQueue[Spawned | Forked | None] = queue.SimpleQueue()
+        self._threads = ThreadPoolExecutor(processes)
+        # As many as there are threads. None is a process that is still to be started.
+        self._idle: queue.SimpleQueue[Process | None] = queue.SimpleQueue()
         for _ in range(processes):
             self._idle.put(None if FORKS else self._start())
 
     def map(self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]]) -> Iterator[Any]:
         """Yield ``function(*task)`` of all tasks, in their order; a few run ahead of what was asked for."""
-        results: list[queue.SimpleQueue[tuple[bool, Any]]] = []
         waiting = iter(tasks)
-        ahead = 2 * self.processes
+        running: deque[Future[Any]] = deque()
 
-        def submit() -> None:
-            for task in waiting:
-                box: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-                results.append(box)
-                threading.Thread(target=self._run, args=(function, tuple(task), box), daemon=True).start()
-                return
+        def submit(most: int) -> None:
+            running.extend(self._threads.submit(self._run, function, task) for task in islice(waiting, most))
 
-        for _ in range(ahead):
-            submit()
-        at = 0
-        while at < len(results):
-            done, value = self._wait(results[at])
-            results[at] = queue.SimpleQueue()
-            at += 1
-            submit()
-            if not done:
-                raise value
+        submit(2 * self.processes)
+        while running:
+            value = self._wait(running.popleft())
+            submit(1)
             self._state[DONE] += 1
             yield value
 
@@ -237,11 +231,7 @@ class Workers:
             return
         self._first = function, task
         # Apart, because it may take long and Ctrl-C must be answered.
-        box: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-        threading.Thread(target=_answer, args=(box, self._ready), daemon=True).start()
-        done, value = self._wait(box)
-        if not done:
-            raise value
+        self._wait(self._threads.submit(self._ready))
         self._renew()
 
     def peaks(self) -> list[int]:
@@ -259,11 +249,7 @@ class Workers:
         self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]], combine: Callable[[Any, Any], Any]
     ) -> Any:
         """Combine the results of all tasks."""
-        results = self.map(function, tasks)
-        total = next(results)
-        for result in results:
-            total = combine(total, result)
-        return total
+        return functools.reduce(combine, self.map(function, tasks))
 
     def close(self) -> None:
         """End all processes, whatever they are doing."""
@@ -276,6 +262,9 @@ class Workers:
             process.wait()
             process.close()
         if self._template is not None:
+            self._template.kill()
+        self._threads.shutdown(cancel_futures=True)  # nothing answers them any more
+        if self._template is not None:
             self._template.close()
 
     def __enter__(self) -> Self:
@@ -286,14 +275,11 @@ class Workers:
     ) -> None:
         self.close()
 
-    def _wait(self, box: queue.SimpleQueue[tuple[bool, Any]]) -> tuple[bool, Any]:
-        while True:
-            if self._state[STOP]:
-                raise KeyboardInterrupt
-            try:
-                return box.get(timeout=0.2)
-            except queue.Empty:
-                continue
+    def _wait(self, future: Future[Any]) -> Any:
+        while not self._state[STOP]:
+            if wait([future], timeout=0.2).done:
+                return future.result()
+        raise KeyboardInterrupt
 
     def _ready(self) -> None:
         """Let the template do what comes first. One that had to compile holds memory for good: another takes over."""
@@ -319,17 +305,15 @@ class Workers:
         for _ in range(self.processes):
             process = self._idle.get()
             if process is not None:
-                process.kill()
-                process.wait()
+                process.end()
             self._idle.put(None)
 
-    def _start(self) -> Spawned | Forked:
+    def _start(self) -> Process:
         with self._lock:
             if self._closed:
                 raise KeyboardInterrupt
-            process: Spawned | Forked
             if self._template is None:
-                process = Spawned()
+                process: Process = Spawned()
             else:
                 try:
                     process = self._template.fork()
@@ -341,49 +325,26 @@ class Workers:
             self._all.append(process)
             return process
 
-    def _run(
-        self, function: Callable[..., Any], task: tuple[Any, ...], box: queue.SimpleQueue[tuple[bool, Any]]
-    ) -> None:
+    def _run(self, function: Callable[..., Any], task: Sequence[Any]) -> Any:
+        """Run a task in an idle process, and again in another one if that dies."""
         code = 0
         for _ in range(TRIES):
-            process = self._idle.get()
+            process, fit = self._idle.get(), None
             try:
                 process = process or self._start()
-                answer = process.ask(function, task)
+                done, value = process.ask(function, task)
+                fit = process
             except DEAD:
                 if self._closed:
-                    return
-                self._idle.put(None)
-                if process is not None:
-                    process.kill()
-                    code = process.wait()
-                continue
-            except KeyboardInterrupt:
-                return
-            except Exception as error:  # noqa: BLE001  (raised again in the caller's thread)
-                # Half a message may be on its way: the process is of no use any more.
-                if process is not None:
-                    process.kill()
-                    process.wait()
-                self._idle.put(None)
-                box.put((False, error))
-                return
-            self._idle.put(process)
-            box.put(answer)
-            return
+                    raise KeyboardInterrupt from None
+            finally:
+                # One that has not answered is of no use any more: half a message may be on its way.
+                if fit is None and process is not None:
+                    code = process.end()
+                self._idle.put(fit)
+            if fit is not None:
+                if not done:
+                    raise value
+                return value
         reason = f"Worker processes died {TRIES} times on one task (last exit code {code})."
-        box.put((False, WorkersError(f"{reason} Give them more memory, or run fewer: processes=1.")))
-
-
-def _ask(tasks: IO[bytes], answers: IO[bytes], function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
-    pickle.dump((function, tuple(task)), tasks, protocol=pickle.HIGHEST_PROTOCOL)
-    tasks.flush()
-    answer: tuple[bool, Any] = pickle.load(answers)  # noqa: S301  (from a process that we started)
-    return answer
-
-
-def _answer(box: queue.SimpleQueue[tuple[bool, Any]], function: Callable[[], Any]) -> None:
-    try:
-        box.put((True, function()))
-    except Exception as error:  # noqa: BLE001  (raised again in the caller's thread)
-        box.put((False, error))
+        raise WorkersError(f"{reason} Give them more memory, or run fewer: processes=1.")
