@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Template", "Workers", "WorkersError", "start_template"]
 
 TRIES = 3
-FORKS = sys.platform == "linux"
+FORKS = sys.platform == "linux" and Path("/proc/self/task").is_dir()  # where threads can be counted
 DEAD = (OSError, EOFError, pickle.UnpicklingError, ValueError)  # what talking to a dead process raises
 # One thread a process, in every library. Arrays of a part are kept for the next one when they are freed: the system
 # takes longer to hand out new pages than a task to fill them. Larger ones go back at once.
