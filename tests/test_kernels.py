@@ -189,6 +189,16 @@ def test_a_numba_without_the_private_option(monkeypatch):
     assert compiling._uncounted.__wrapped__() == {}
 
 
+def test_kernels_of_others_multiply_matrices_although_ours_leave_scipy_out(package):
+    code = (
+        f"import sys; {USE_A_KERNEL}; print('scipy.linalg' in sys.modules)\n"
+        "from numba import njit\n"
+        "print(njit(lambda a, b: np.dot(a, b))(np.eye(2), np.full((2, 2), 3.0)).tolist())\n"
+        "print(njit(lambda a: np.linalg.det(a))(2 * np.eye(2)))"
+    )
+    assert run(code, package).splitlines() == ["False", "[[3.0, 3.0], [3.0, 3.0]]", "4.0"]
+
+
 def decorated(tree):
     """Yield the kernels of a module."""
     for node in ast.walk(tree):

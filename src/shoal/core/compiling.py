@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
@@ -19,6 +20,24 @@ __all__ = ["intrinsic", "kernel"]
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 _deciding = threading.Lock()
+
+
+def _leave_out_scipy() -> None:
+    """Load numba's functions of arrays without scipy's linear algebra, which takes longer to import than numba itself.
+
+    numba imports it, before the first kernel runs, to see whether it is there. It is: shoal needs scipy. A kernel
+    that multiplies matrices imports it when it is compiled, and when it is called.
+    """
+    linalg: Any = import_module("numba.np.linalg")
+    check = getattr(linalg, "ensure_blas", None)
+    linalg.ensure_blas = lambda: None
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = check
+
+
+_leave_out_scipy()
 
 
 class Kernel(Protocol[P, R_co]):
