@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from shoal.core.errors import FileError, InputError
 from shoal.tables.csv_files import CsvTable, Dialect, read_csv, write_csv
-from shoal.tables.frames import Table, open_table
+from shoal.tables.frames import Table, as_polars, open_table
 from shoal.tables.metadata import without_metadata
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
@@ -79,7 +77,7 @@ def _write(table: Table, path: Path) -> None:
         if isinstance(table, CsvTable):
             write_csv(table.text, path, table.dialect)
         else:
-            write_csv(_polars(table.native), path, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
+            write_csv(as_polars(table.native), path, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
     elif suffix in WRITERS:
         write_stat(table, path)
     else:
@@ -151,17 +149,8 @@ def _write_arrow(frame: Any, path: Path) -> None:
     import pyarrow as pa
     from pyarrow import feather, parquet
 
-    table = frame if isinstance(frame, pa.Table) else without_metadata(_polars(frame).to_arrow())
+    table = frame if isinstance(frame, pa.Table) else without_metadata(as_polars(frame).to_arrow())
     if path.suffix.lower() in PARQUET:
         parquet.write_table(table, path)
     else:
         feather.write_feather(table, str(path))
-
-
-def _polars(frame: Any) -> pl.DataFrame:
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    import narwhals as nw
-
-    converted: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
-    return converted

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -20,12 +19,16 @@ from shoal.kernels.words import ABSENT, Words, words_of
 from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
 from shoal.tables.metadata import without_metadata
 
+if TYPE_CHECKING:
+    import narwhals as nw
+
 __all__ = [
     "ArrayTable",
     "FrameTable",
     "Stratum",
     "Table",
     "as_floats",
+    "as_polars",
     "cell_words",
     "check_name",
     "check_unique",
@@ -123,6 +126,8 @@ def open_table(data: Any) -> Table:
     """
     if isinstance(data, np.ndarray):
         return ArrayTable(data)
+    import narwhals as nw
+
     try:
         frame = nw.from_native(data, eager_only=True)
         names = list(frame.columns)
@@ -197,6 +202,16 @@ def as_floats(series: pl.Series) -> Floats:
     return series.to_numpy().copy()
 
 
+def as_polars(frame: Any) -> pl.DataFrame:
+    """Return a frame of any library as one of polars."""
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    import narwhals as nw
+
+    converted: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
+    return converted
+
+
 def cell_words(series: pl.Series) -> Words:
     """Return the bits of a numeric column, with a word of its own for null."""
     if series.dtype.is_integer():
@@ -244,7 +259,7 @@ class FrameTable:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
-        return pl.DataFrame([_as_polars(self._frame.get_column(name)).alias(str(i)) for i, name in enumerate(names)])
+        return pl.DataFrame([_series(self._frame.get_column(name)).alias(str(i)) for i, name in enumerate(names)])
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are."""
@@ -267,16 +282,22 @@ class FrameTable:
 
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
+        import narwhals as nw
+
         return FrameTable(nw.maybe_reset_index(self._frame.select([nw.col(name) for name in names])))
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
     ) -> FrameTable:
         """Return the frame with new values in some columns."""
+        import narwhals as nw
+
         frame = self._frame.with_columns(*(self._new(name, column) for name, column in new.items()))
         return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
 
     def _new(self, name: Name, new: NewColumn) -> nw.Series[Any]:
+        import narwhals as nw
+
         missing, backend = np.isnan(new.values), self._frame.implementation
         stored = new.kind.type if new.integers or new.kind.type == "float32" else "float64"
         values: Any = np.where(missing, 0.0, new.values) if "int" in stored else new.values
@@ -296,6 +317,8 @@ class FrameTable:
 
 def _without(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[Any]:
     """Return a column with null in some cells."""
+    import narwhals as nw
+
     frame = series.to_frame().with_columns(absent.alias("absent"))
     return frame.select(nw.when(~nw.col("absent")).then(nw.col(series.name)))[series.name]
 
@@ -304,13 +327,15 @@ def index_notes(table: Table) -> tuple[str, ...]:
     """Say that an index of pandas stays behind when a table is written: a file has columns only."""
     if not isinstance(table, FrameTable):
         return ()
+    import narwhals as nw
+
     index = nw.maybe_get_index(nw.from_native(table.native, eager_only=True))
     if index is None or type(index).__name__ == "RangeIndex":
         return ()
     return ("the index of the pandas table is not in the file; reset_index() makes it a column",)
 
 
-def _as_polars(series: nw.Series[Any]) -> pl.Series:
+def _series(series: nw.Series[Any]) -> pl.Series:
     try:
         return series.to_polars()
     except (TypeError, ValueError):  # objects of several types in one column

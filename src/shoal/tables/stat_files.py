@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
 from shoal.core.errors import FileError
 from shoal.core.types import Ints
 from shoal.tables.columns import Name, NewColumn, Spelling
-from shoal.tables.frames import FrameTable, Table
+from shoal.tables.frames import FrameTable, Table, as_polars
 
 __all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
 
@@ -59,6 +58,8 @@ class StatTable(FrameTable):
     def __init__(
         self, frame: pl.DataFrame, file: StatFile, changed: Collection[str] = (), strata: Collection[str] = ()
     ) -> None:
+        import narwhals as nw
+
         super().__init__(nw.from_native(frame, eager_only=True))
         self.file, self.changed, self.strata = file, frozenset(changed), frozenset(strata)
 
@@ -80,10 +81,6 @@ class StatTable(FrameTable):
         tagged = {name: series[rows] for name, series in self.file.tagged.items()}
         file = replace(self.file, raw=self.file.raw[rows], tagged=tagged)
         return StatTable(self._frame.to_native()[rows], file, self.changed, self.strata)
-
-    def only(self, names: Sequence[Name]) -> FrameTable:
-        """Return some of the columns, without anything of the file."""
-        return FrameTable(nw.from_native(self._frame.to_native().select(list(names)), eager_only=True))
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -127,7 +124,7 @@ def write_stat(table: Table, path: Path) -> None:
     """
     library = _pyreadstat()
     suffix = path.suffix.lower()
-    frame: pl.DataFrame = nw.from_native(table.native, eager_only=True).to_polars()
+    frame = as_polars(table.native)
     keywords: dict[str, Any] = {}
     if isinstance(table, StatTable):
         known = table.file.metadata
