@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 import shoal
-from shoal.blocks.blocking import Blocking, InMemory, extent_of, find_blocks
+from shoal.blocks.blocking import InMemory, extent_of, find_blocks
+from shoal.blocks.rule import Blocking
 
 RECORDS = 2_500_000
 SIZES = (500, 1000, 2000, 5000, 10_000)

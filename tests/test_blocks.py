@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 import shoal
 from shoal.algorithms.registry import SEARCH_SECONDS, Method, Option
 from shoal.blocks import blocking
-from shoal.blocks.blocking import Blocking, InMemory, assign, extent_of, find_blocks
+from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
+from shoal.blocks.rule import Blocking
 from shoal.blocks.running import share_options
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, released_loss, standardise

@@ -17,19 +17,18 @@ worth counting (`deepen`).
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from shoal.blocks.quantising import BITS, Bins, Frame, quantise, quantise_record
+from shoal.blocks.rule import Split
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = [
     "CODE_BITS",
-    "SPLITS",
     "Counts",
-    "Split",
     "Tree",
     "combine_counts",
     "count_boxes",
@@ -41,8 +40,6 @@ __all__ = [
     "new_tree",
 ]
 
-Split = Literal["all", "one", "univariate"]
-SPLITS: tuple[Split, ...] = ("all", "one", "univariate")
 CODE_BITS = 40  # the lower bits of a key hold a code, the others the node
 EXTRA_BOXES = 64  # a round may count this number of boxes below any node if that saves rounds
 USUAL_BITS = 20  # no round counts more bits than this unless a single split needs them

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.blocks.blocking import Blocks, find_blocks
 from shoal.core.errors import FileError, NotKAnonymousWarning, VerificationError
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
@@ -41,6 +40,10 @@ from shoal.masking.steps import (
 from shoal.tables.columns import Name
 from shoal.tables.outputs import moved_together
 
+if TYPE_CHECKING:
+    from shoal.blocks.blocking import Blocks
+    from shoal.blocks.rule import Blocking
+
 __all__ = ["mask_records"]
 
 
@@ -57,7 +60,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         plan = make_plan(request, columns, parts, records.dialect)
     with seconds("block"):
         rule = choose_rule(request, records, plan)
-        blocks = None if rule is None else find_blocks(_Numbers(records, plan), plan.extent, rule)
+        blocks = None if rule is None else _divide(records, plan, rule)
     with seconds("partition"):
         buckets = _group(records, request, plan, blocks)
     with seconds("write"), moved_together():
@@ -104,6 +107,12 @@ class _Numbers:
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function where kernels are loaded."""
         return self.records.call(function, *arguments)
+
+
+def _divide(records: Records, plan: Plan, rule: Blocking) -> Blocks:
+    from shoal.blocks.blocking import find_blocks
+
+    return find_blocks(_Numbers(records, plan), plan.extent, rule)
 
 
 def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None) -> list[Bucket]:

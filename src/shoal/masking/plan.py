@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from shoal.algorithms.own import check_sendable
-from shoal.blocks.blocking import BLOCK, Blocking, Extent, choose_blocking
+from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints

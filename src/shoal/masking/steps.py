@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from shoal.algorithms.registry import Outcome
-from shoal.blocks.blocking import Blocking, Blocks, InMemory, assign, extent_of, find_blocks
-from shoal.blocks.fusing import leaf_sums
 from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks, group_cells
 from shoal.core.errors import InputError
@@ -29,6 +27,9 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.tables.columns import Kind, Name, NewColumn, Spelling
 from shoal.tables.frames import Table
+
+if TYPE_CHECKING:
+    from shoal.blocks.blocking import Blocks
 
 __all__ = [
     "Bucket",
@@ -197,6 +198,8 @@ def deal_to_blocks(
     part: int, arrays: Arrays, own: Ints, blocks: Blocks, bucket: Ints, firsts: Ints
 ) -> tuple[Ints, Arrays]:
     """Send the records of a part to the buckets of their blocks; a bucket counts its blocks from 0."""
+    from shoal.blocks.blocking import assign
+
     block = assign(part, arrays["X"], number_of_cells(arrays, own), blocks)
     target = bucket[block]
     return target, _sent(arrays, block - firsts[target])
@@ -343,6 +346,10 @@ def count_bucket(arrays: Arrays, state: State, k: int, columns: int, whole_recor
 def rehearse(request: MaskRequest, d: int) -> bool:
     """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
     from numba.core.event import install_recorder
+
+    from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
+    from shoal.blocks.fusing import leaf_sums
+    from shoal.blocks.rule import Blocking
 
     rows = 8 * request.k
     with install_recorder("numba:compile") as recorder:
