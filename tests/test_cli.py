@@ -272,16 +272,29 @@ def test_search_with_a_bound_says_how_far_it_can_be(folder, tmp_path):
     assert "limited by time" in again.stderr
 
 
+def loaded_by(*arguments):
+    """The modules that a command has imported at its end."""
+    code = "import sys\nfrom shoal.cli import main\ntry: main()\nfinally: print(*sys.modules)"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split())
+
+
 def test_help_methods_and_version_need_no_compiler():
-    code = (
-        "import sys; sys.argv = ['shoal', *{!r}]\nfrom shoal.cli import main\ntry: main()\nfinally: print(*sys.modules)"
-    )
     for arguments in (["--help"], ["mask", "--help"], ["methods"], ["--version"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(arguments)], capture_output=True, text=True, check=True
-        )
-        loaded = set(done.stdout.splitlines()[-1].split())
+        loaded = loaded_by(*arguments)
         assert not loaded & {"numba", "numpy", "polars", "sklearn", "pandas", "scipy", "pyarrow", "matplotlib"}
+
+
+def test_masking_in_memory_imports_what_it_runs(folder, tmp_path):
+    loaded = loaded_by("mask", folder / "firms.csv", "-k", 5, "-c", "sales", "-c", "wages", "-o", tmp_path / "out.csv")
+    assert "shoal.algorithms.mdav" in loaded
+    # scipy itself is a few small modules, which numba imports.
+    others = {
+        "dask", "distributed", "highspy", "jinja2", "matplotlib", "narwhals", "opendp", "pandas", "scipy.linalg",
+        "scipy.sparse", "scipy.spatial", "scipy.stats", "sklearn",
+    }  # fmt: skip
+    assert not others & loaded
+    assert not loaded & {"shoal.blocks.tree", "shoal.engines.dask", "shoal.engines.local", "shoal.engines.shuffle"}
 
 
 def test_methods_lists_the_registry():

@@ -29,9 +29,10 @@ from shoal.core.memory import read_memory
 from shoal.core.progress import fresh_state
 from shoal.demo import firms
 from shoal.engines import local, workers
-from shoal.engines.local import is_beyond_memory
 from shoal.engines.shuffle import Shuffle
 from shoal.engines.workers import Workers, WorkersError
+from shoal.tables import choosing
+from shoal.tables.choosing import is_beyond_memory
 from shoal.tables.files import write_file
 
 COLUMNS = ["a", "b", "c"]
@@ -456,7 +457,7 @@ def test_the_engine_is_chosen_by_size(table, tmp_path, monkeypatch):
     assert not is_beyond_memory(table, None, None)
     assert is_beyond_memory(tmp_path, None, None)
     assert is_beyond_memory(tmp_path / "in.parquet", None, "2GB")
-    monkeypatch.setattr(local, "available_memory", lambda: 1000)
+    monkeypatch.setattr(choosing, "available_memory", lambda: 1000)
     assert is_beyond_memory(tmp_path / "in.parquet", None, None)
     assert not is_beyond_memory(tmp_path / "in.parquet", "memory", None)
 

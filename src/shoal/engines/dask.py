@@ -21,6 +21,7 @@ from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints
 from shoal.engines.records import KEPT, Arrays, Regrouping, Released, Schema
 from shoal.kernels.dealing import sort_by_target
+from shoal.tables.choosing import is_dask
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable, Dialect
 from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
@@ -28,14 +29,9 @@ from shoal.tables.frames import Table, open_table
 from shoal.tables.metadata import without_metadata
 from shoal.tables.sources import find_paths, open_source
 
-__all__ = ["DaskRecords", "is_dask", "open_dask"]
+__all__ = ["DaskRecords", "open_dask"]
 
 RECORDS = 250_000  # of a target
-
-
-def is_dask(data: object) -> bool:
-    """Say whether a table is a Dask DataFrame, without importing Dask."""
-    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
 
 
 def _library() -> tuple[Any, Any]:

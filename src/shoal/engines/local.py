@@ -34,34 +34,15 @@ from shoal.tables.csv_files import CsvTable, Dialect, csv_text
 from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
 from shoal.tables.frames import Table
 from shoal.tables.outputs import written_path
-from shoal.tables.sources import Source, find_paths, open_source, record_bytes, stored_bytes
+from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 
-__all__ = ["LocalRecords", "is_beyond_memory", "open_local"]
+__all__ = ["LocalRecords", "check_files", "open_local"]
 
 RECORDS = 250_000  # of a part and of a target, where memory allows
 COUNTED = 60_000  # of a target that is counted: most of it stays in the processor's cache
 MANY = 2_000  # targets, above which they grow instead: each reads from every part
 PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
 LEAST = 60_000_000  # bytes that it needs to work with
-
-
-def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
-    """Say whether a table is to be masked from file to file.
-
-    The rule: whenever it is asked for (engine="local", a memory limit), for a folder or a glob, and for a CSV or
-    Parquet file that would take more than half of the memory at hand.
-    """
-    asked = engine == "local" or (memory is not None and engine is None)
-    if not isinstance(data, (str, os.PathLike)):
-        if asked:
-            raise InputError("Parameter 'data' must be a path for engine='local' or a memory limit; got a table.")
-        return False
-    if asked or engine == "memory":
-        return asked
-    file = Path(data)
-    if file.is_file():
-        return file.suffix.lower() in (*CSV, *PARQUET) and stored_bytes([file]) > available_memory() / 2
-    return file.is_dir() or any(sign in str(file) for sign in "*?[")
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.progress import watch
 from shoal.core.types import State
-from shoal.engines.dask import is_dask, open_dask
-from shoal.engines.local import check_files, is_beyond_memory, open_local
 from shoal.engines.memory import MemoryRecords
-from shoal.engines.workers import Template
 from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
-from shoal.tables.choosing import check_output, open_data
+from shoal.tables.choosing import check_output, is_beyond_memory, is_dask, open_data
 from shoal.tables.files import check_target
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import stored_bytes
+
+if TYPE_CHECKING:
+    from shoal.engines.workers import Template
 
 __all__ = ["mask_data"]
 
@@ -33,6 +33,8 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     wanted = as_names(request.columns)
     with moved_together():
         if dask or request.engine == "dask":
+            from shoal.engines.dask import open_dask
+
             with open_dask(data, request.output, request.scheduler, wanted=wanted, csv=request.csv) as records:
                 return mask_records(records, request)
         if is_beyond_memory(data, request.engine, request.memory):
@@ -48,6 +50,8 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
 
 
 def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
+    from shoal.engines.local import check_files, open_local
+
     paths, target, limits = check_files(data, request.output, request.labels, request.memory, request.processes)
 
     def run(state: State) -> Release:

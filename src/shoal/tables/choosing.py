@@ -1,4 +1,4 @@
-"""What every command begins with: open the data, choose columns, refuse what cannot be written."""
+"""What every command begins with: see where the data lie, open them, choose columns, refuse a bad output."""
 
 from __future__ import annotations
 
@@ -10,11 +10,37 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.memory import available_memory
 from shoal.tables.columns import Name
-from shoal.tables.files import check_target, read_table
+from shoal.tables.files import CSV, PARQUET, check_target, read_table
 from shoal.tables.frames import Table, check_name, open_table
+from shoal.tables.sources import stored_bytes
 
-__all__ = ["check_output", "choose_columns", "open_data"]
+__all__ = ["check_output", "choose_columns", "is_beyond_memory", "is_dask", "open_data"]
+
+
+def is_dask(data: object) -> bool:
+    """Say whether a table is a Dask DataFrame, without importing Dask."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
+
+
+def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
+    """Say whether a table is to be masked from file to file.
+
+    The rule: whenever it is asked for (engine="local", a memory limit), for a folder or a glob, and for a CSV or
+    Parquet file that would take more than half of the memory at hand.
+    """
+    asked = engine == "local" or (memory is not None and engine is None)
+    if not isinstance(data, (str, os.PathLike)):
+        if asked:
+            raise InputError("Parameter 'data' must be a path for engine='local' or a memory limit; got a table.")
+        return False
+    if asked or engine == "memory":
+        return asked
+    file = Path(data)
+    if file.is_file():
+        return file.suffix.lower() in (*CSV, *PARQUET) and stored_bytes([file]) > available_memory() / 2
+    return file.is_dir() or any(sign in str(file) for sign in "*?[")
 
 
 def open_data(
