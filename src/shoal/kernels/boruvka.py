@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,29 +42,46 @@ Bools = NDArray[np.bool_]
 KEPT = 8
 
 
+class _Lists(NamedTuple):
+    """The nearest neighbours that each record keeps, by places of the tree."""
+
+    near: Floats  # (n, KEPT): squared distances, ascending
+    near_places: Ints
+    used: Ints  # how many of them belong to the record's own component
+    fresh: Bools  # whether the next one has not been looked at yet
+
+
+class _Edges(NamedTuple):
+    """The shortest edge that leaves each component."""
+
+    square: Floats
+    start: Ints
+    end: Ints
+
+
 def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
     """Return the ends (record numbers) and squared lengths of the n−1 edges; no two records may be equal."""
     n = len(X)
     tree = build(X)
-    near = np.empty((n, min(KEPT, n - 1)))
-    near_places = np.empty(near.shape, dtype=np.int64)
+    kept = (n, min(KEPT, n - 1))
     used, fresh = np.zeros(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
-    ends_a, ends_b, squares = np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int64), np.empty(n - 1)
+    lists = _Lists(np.empty(kept), np.empty(kept, dtype=np.int64), used, fresh)
+    best = _Edges(np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64))
+    edges = _Edges(np.empty(n - 1), np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int64))
     parent, component = np.arange(n), np.arange(n)
-    best, best_from, best_to = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     node_component = np.empty(len(tree.right), dtype=np.int64)
     with ThreadPoolExecutor(threads) as executor:
         on_all_leaves = _on_all_leaves(executor, tree, threads)
-        on_all_leaves(neighbours, near, near_places, state)
+        on_all_leaves(neighbours, lists.near, lists.near_places, state)
         found = 0
         while found < n - 1 and not state[STOP]:
-            best[:], fresh[:] = np.inf, True
-            _shortest_known(tree, component, near, near_places, used, fresh, best, best_from, best_to)
+            best.square[:], fresh[:] = np.inf, True
+            _shortest_known(tree, component, lists, best)
             _node_components(tree, component, node_component)
-            on_all_leaves(_search, component, node_component, best, near, near_places, used, fresh, state)
-            _shortest_known(tree, component, near, near_places, used, fresh, best, best_from, best_to)
-            found = _join(tree, parent, component, best, best_from, best_to, ends_a, ends_b, squares, found)
-    return ends_a, ends_b, squares
+            on_all_leaves(_search, component, node_component, best.square, lists, state)
+            _shortest_known(tree, component, lists, best)
+            found = _join(tree, parent, component, best, edges, found)
+    return edges.start, edges.end, edges.square
 
 
 def _on_all_leaves(executor: ThreadPoolExecutor, tree: KdTree, threads: int) -> Callable[..., None]:
@@ -89,35 +107,25 @@ def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
 
 
 @kernel
-def _shortest_known(
-    tree: KdTree,
-    component: Ints,
-    near: Floats,
-    near_places: Ints,
-    used: Ints,
-    fresh: Bools,
-    best: Floats,
-    best_from: Ints,
-    best_to: Ints,
-) -> None:
+def _shortest_known(tree: KdTree, component: Ints, lists: _Lists, best: _Edges) -> None:
     """Take, for each component, the shortest edge that leaves it to a next neighbour of a fresh record."""
-    n, wanted = near.shape
+    n, wanted = lists.near.shape
     for place in range(n):
-        if not fresh[place]:
+        if not lists.fresh[place]:
             continue
-        fresh[place] = False
-        t, own = used[place], component[place]
-        while t < wanted and component[near_places[place, t]] == own:
+        lists.fresh[place] = False
+        t, own = lists.used[place], component[place]
+        while t < wanted and component[lists.near_places[place, t]] == own:
             t += 1
-        used[place] = t
+        lists.used[place] = t
         if t == wanted:
             continue
-        length, other = near[place, t], near_places[place, t]
+        square, other = lists.near[place, t], lists.near_places[place, t]
         for part in (own, component[other]):
-            if length < best[part] or (
-                length == best[part] and _shorter(tree, place, other, best_from[part], best_to[part])
+            if square < best.square[part] or (
+                square == best.square[part] and _shorter(tree, place, other, best.start[part], best.end[part])
             ):
-                best[part], best_from[part], best_to[part] = length, place, other
+                best.square[part], best.start[part], best.end[part] = square, place, other
 
 
 @kernel
@@ -137,6 +145,18 @@ def _node_components(tree: KdTree, component: Ints, node_component: Ints) -> Non
                 break
 
 
+class _Query(NamedTuple):
+    """What a search among the leaves works with."""
+
+    component: Ints
+    node_component: Ints
+    known: Floats  # the shortest edge known of each component
+    asked: Ints  # the places of a leaf that are searched for
+    limit: Floats  # how long an edge of theirs may be
+    distances: Floats
+    point_gaps: Floats
+
+
 @kernel
 def _search(
     tree: KdTree,
@@ -144,11 +164,8 @@ def _search(
     last: int,
     component: Ints,
     node_component: Ints,
-    best: Floats,
-    near: Floats,
-    near_places: Ints,
-    used: Ints,
-    fresh: Bools,
+    shortest: Floats,
+    lists: _Lists,
     state: State,
 ) -> None:
     """Find the nearest record of another component for the records of some leaves whose lists are used up.
@@ -156,28 +173,17 @@ def _search(
     What is found becomes the last entry of the list. If there is nothing up to the shortest edge known, the
     entry keeps the least distance that is still possible.
     """
-    n, wanted = near.shape
     size = tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
-    distances, point_gaps, limit = np.empty(size), np.empty(size), np.empty(size)
-    asked = np.empty(size, dtype=np.int64)
     # Known to this call only, so that what others find changes nothing but the time.
-    known = best.copy()
+    known, asked, limit = shortest.copy(), np.empty(size, dtype=np.int64), np.empty(size)
+    query = _Query(component, node_component, known, asked, limit, np.empty(size), np.empty(size))
     for leaf in range(first, last):
         if state[STOP]:
             return
-        count, single, reach = 0, True, 0.0
-        for place in range(leaf * size, min((leaf + 1) * size, n)):
-            if used[place] == wanted and near[place, wanted - 1] <= known[component[place]]:
-                asked[count], limit[count] = place, known[component[place]]
-                near_places[place, wanted - 1] = -1
-                reach = max(reach, limit[count])
-                single = single and component[place] == component[asked[0]]
-                count += 1
+        count, lone, reach = _ask(leaf * size, query, lists)
         if count == 0:
             continue
-        lone = component[asked[0]] if single else -2
-        cap = np.inf
         own, top = siblings(tree, leaf, stack, gaps)
         top += 1
         stack[top], gaps[top] = own, 0.0
@@ -188,44 +194,70 @@ def _search(
                 continue
             if tree.right[node] > 0:
                 top = push_children(tree, own, node, stack, gaps, top)
-                continue
-            reach = 0.0
-            if single:
-                cap = known[lone]
-            leaf_gaps(tree, leaf, node, point_gaps)
-            for t in range(count):
-                place = asked[t]
-                limit[t] = min(limit[t], cap)
-                if point_gaps[place - leaf * size] <= limit[t] and node_component[node] != component[place]:
-                    limit[t] = min(limit[t], known[component[place]])
-                    leaf_distances(tree, place, -1 - tree.right[node], distances)
-                    limit[t] = _keep_foreign(
-                        tree, place, -1 - tree.right[node], component, distances, limit[t], near, near_places
-                    )
-                    known[component[place]] = min(known[component[place]], limit[t])
-                reach = max(reach, limit[t])
-        for t in range(count):
-            place = asked[t]
-            # A neighbour beyond the limit, which others may have lowered, need not be the nearest.
-            if near_places[place, wanted - 1] >= 0 and near[place, wanted - 1] <= limit[t]:
-                used[place] = wanted - 1
-                fresh[place] = True
             else:
-                near[place, wanted - 1] = np.nextafter(limit[t], np.inf)
+                reach = _look(tree, leaf, node, known[lone] if lone >= 0 else np.inf, count, query, lists)
+        _answer(count, query, lists)
+
+
+@kernel
+def _ask(start: int, query: _Query, lists: _Lists) -> tuple[int, int, float]:
+    """Collect the records of a leaf to search for.
+
+    Returns their number, the component that all of them belong to, or −2, and the length of the longest edge allowed.
+    """
+    n, wanted = lists.near.shape
+    count, lone, reach = 0, -2, 0.0
+    for place in range(start, min(start + len(query.asked), n)):
+        own = query.component[place]
+        if lists.used[place] == wanted and lists.near[place, wanted - 1] <= query.known[own]:
+            query.asked[count], query.limit[count] = place, query.known[own]
+            lists.near_places[place, wanted - 1] = -1
+            reach = max(reach, query.known[own])
+            lone = own if count == 0 or lone == own else -2
+            count += 1
+    return count, lone, reach
+
+
+@kernel
+def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Query, lists: _Lists) -> float:
+    """Look for the nearest records of other components in a node that is a leaf; return the longest edge allowed."""
+    reach, limit, known = 0.0, query.limit, query.known
+    other = -1 - tree.right[node]
+    leaf_gaps(tree, leaf, node, query.point_gaps)
+    for t in range(count):
+        place = query.asked[t]
+        own = query.component[place]
+        limit[t] = min(limit[t], cap)
+        if query.point_gaps[place - leaf * len(limit)] <= limit[t] and query.node_component[node] != own:
+            limit[t] = min(limit[t], known[own])
+            leaf_distances(tree, place, other, query.distances)
+            limit[t] = _keep_foreign(tree, place, other, query.component, query.distances, limit[t], lists)
+            known[own] = min(known[own], limit[t])
+        reach = max(reach, limit[t])
+    return reach
+
+
+@kernel
+def _answer(count: int, query: _Query, lists: _Lists) -> None:
+    """Offer what was found as the next neighbours."""
+    last = lists.near.shape[1] - 1
+    for t in range(count):
+        place = query.asked[t]
+        # A neighbour beyond the limit, which others may have lowered, need not be the nearest.
+        if lists.near_places[place, last] >= 0 and lists.near[place, last] <= query.limit[t]:
+            lists.used[place] = last
+            lists.fresh[place] = True
+        else:
+            lists.near[place, last] = np.nextafter(query.limit[t], np.inf)
 
 
 @kernel
 def _keep_foreign(
-    tree: KdTree,
-    place: int,
-    leaf: int,
-    component: Ints,
-    distances: Floats,
-    limit: float,
-    near: Floats,
-    near_places: Ints,
+    tree: KdTree, place: int, leaf: int, component: Ints, distances: Floats, limit: float, lists: _Lists
 ) -> float:
-    last = near_places.shape[1] - 1
+    """Keep the nearest record of another component among those of a leaf; return the longest edge allowed now."""
+    near, near_places = lists.near, lists.near_places
+    last = near.shape[1] - 1
     for i in range(len(distances)):
         distance, other = distances[i], leaf * len(distances) + i
         if distance > limit or distance == np.inf or component[other] == component[place]:
@@ -247,28 +279,17 @@ def _root(parent: Ints, place: int) -> int:
 
 
 @kernel
-def _join(
-    tree: KdTree,
-    parent: Ints,
-    component: Ints,
-    best: Floats,
-    best_from: Ints,
-    best_to: Ints,
-    ends_a: Ints,
-    ends_b: Ints,
-    squares: Floats,
-    found: int,
-) -> int:
+def _join(tree: KdTree, parent: Ints, component: Ints, best: _Edges, edges: _Edges, found: int) -> int:
     """Join the components along their shortest edges; return how many edges there are now."""
     n = len(parent)
     for part in range(n):
-        if best[part] == np.inf:
+        if best.square[part] == np.inf:
             continue
-        a, b = _root(parent, best_from[part]), _root(parent, best_to[part])
+        a, b = _root(parent, best.start[part]), _root(parent, best.end[part])
         if a != b:
             parent[max(a, b)] = min(a, b)
-            ends_a[found], ends_b[found] = tree.ids[best_from[part]], tree.ids[best_to[part]]
-            squares[found] = best[part]
+            edges.start[found], edges.end[found] = tree.ids[best.start[part]], tree.ids[best.end[part]]
+            edges.square[found] = best.square[part]
             found += 1
     for place in range(n):
         component[place] = _root(parent, place)

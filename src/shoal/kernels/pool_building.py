@@ -7,7 +7,7 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import squared_distances
-from shoal.kernels.float32 import FLOAT32_LARGEST
+from shoal.kernels.float32 import FLOAT32_LARGEST, Floats32
 from shoal.kernels.pool import (
     FEW_COLUMNS,
     HALVINGS,
@@ -130,34 +130,48 @@ def _fill(X: Floats, ids: Ints, rows: Ints, begin: Ints, pool: Pool) -> None:
         node = pool.start[levels] + leaf
         size = begin[leaf + 1] - begin[leaf]
         pool.left[node] = size
-        reach = 0.0
+        held = rows[begin[leaf] : begin[leaf + 1]]
         for slot in range(size):
-            row = rows[begin[leaf] + slot]
-            record = ids[row]
-            pool.ids[leaf, slot] = record
-            pool.place[record] = leaf * LEAF + slot
-            norm = 0.0
-            for j in range(d):
-                delta = X[row, j] - pool.origin[j]
-                norm += delta * delta
-                pool.columns[leaf, j, slot] = X[row, j]
-                pool.columns32[leaf, 1 + j, slot] = delta
-            pool.columns32[leaf, 0, slot] = norm / 2
-            reach = max(reach, norm)
+            pool.ids[leaf, slot] = ids[held[slot]]
+            pool.place[ids[held[slot]]] = leaf * LEAF + slot
+        reach = _copy_rows(X, held, pool.origin, pool.columns[leaf], pool.columns32[leaf])
         pool.norm[leaf] = np.sqrt(reach) * (1 + ROUNDING)
         farthest = max(farthest, pool.norm[leaf])
         pad_leaf(pool.columns32[leaf], size)
         for j in range(d):
             enclose(pool.columns[leaf, j], pool.columns[leaf, j], 0, size, pool.low[j], pool.high[j], node)
     pool.counts[USE_FLOAT32] = d > FEW_COLUMNS and 1 / FLOAT32_LARGEST < farthest < FLOAT32_LARGEST
-    for level in range(levels - 1, -1, -1):
+    _enclose_children(pool)
+
+
+@kernel(inline=True)
+def _enclose_children(pool: Pool) -> None:
+    """Compute the counts and bounding boxes of the nodes above the leaves."""
+    for level in range(pool.counts[LEVELS] - 1, -1, -1):
         for node in range(pool.start[level], pool.start[level + 1]):
             first, last = children_of(pool.start, pool.counts[TOP_HALVINGS], node)
             pool.left[node] = 0
             for child in range(first, last):
                 pool.left[node] += pool.left[child]
-            for j in range(d):
+            for j in range(len(pool.low)):
                 enclose(pool.low[j], pool.high[j], first, last, pool.low[j], pool.high[j], node)
+
+
+@kernel(counted=False, inner=True)
+def _copy_rows(X: Floats, rows: Ints, origin: Floats, columns: Floats, columns32: Floats32) -> float:
+    """Copy some rows into a leaf, and return the greatest squared distance of one to the origin."""
+    reach = 0.0
+    for slot in range(len(rows)):
+        norm = 0.0
+        for j in range(len(origin)):
+            value = X[rows[slot], j]
+            delta = value - origin[j]
+            norm += delta * delta
+            columns[j, slot] = value
+            columns32[1 + j, slot] = delta
+        columns32[0, slot] = norm / 2
+        reach = max(reach, norm)
+    return reach
 
 
 @kernel(counted=False)

@@ -16,7 +16,7 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distances
-from shoal.kernels.float32 import score_bound, score_records, to_float32
+from shoal.kernels.float32 import Floats32, score_bound, score_records, to_float32
 from shoal.kernels.pool import (
     LAST_SCANNED,
     LEVELS,
@@ -91,13 +91,36 @@ def _upper_bounds(
 
 
 @kernel(counted=False, inner=True)
-def _push(bounds: Floats, nodes: Ints, base: int, top: int, bound: float, node: int) -> None:
-    """Push a node onto the stack; the nodes above `base` stay in ascending order of their bounds."""
-    t = top
-    while t > base and bounds[t] > bound:
-        bounds[t + 1], nodes[t + 1] = bounds[t], nodes[t]
-        t -= 1
-    bounds[t + 1], nodes[t + 1] = bound, node
+def _push(
+    bounds: Floats, nodes: Ints, base: int, found: Floats, sign: float, least: float, first: int, last: int
+) -> int:
+    """Push nodes whose bounds were found onto the stack, ascending, and return its top.
+
+    A bound is multiplied by `sign`, and a node whose bound is then below `least` is left out.
+    """
+    top = base
+    for i in range(last - first):
+        bound, t = sign * found[i], top
+        if bound < least:
+            continue
+        while t > base and bounds[t] > bound:
+            bounds[t + 1], nodes[t + 1] = bounds[t], nodes[t]
+            t -= 1
+        bounds[t + 1], nodes[t + 1] = bound, first + i
+        top += 1
+    return top
+
+
+@kernel(counted=False, inner=True)
+def _score_leaf(
+    columns32: Floats32, size: int, point32: Floats32, sign: float, offset: float, norm: float, scores: Floats32, d: int
+) -> float:
+    """Return a lower bound on `sign` times the squared distances to the records of a leaf; −inf without float32."""
+    if offset == np.inf:
+        return -np.inf
+    used = scores[: padded_size(size)]
+    score_records(columns32, point32, used)
+    return score_bound(used, d, sign, offset, norm)
 
 
 @kernel(inline=True)
@@ -123,19 +146,12 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
         if node < leaves:
             first, last = children_of(start, pool.counts[TOP_HALVINGS], node)
             _lower_bounds(pool.low, pool.high, first, last, point, child_bounds)
-            base = top
-            for i in range(last - first):
-                if child_bounds[i] <= near[end]:
-                    _push(bounds, nodes, base, top, -child_bounds[i], first + i)
-                    top += 1
+            top = _push(bounds, nodes, top, child_bounds, -1.0, -near[end], first, last)
             continue
         leaf = node - leaves
-        if offset < np.inf:
-            used = scores[: padded_size(size)]
-            score_records(pool.columns32[leaf], pool.point32, used)
-            least = score_bound(used, len(point), 1.0, offset, pool.norm[leaf])
-            if least > near[end]:
-                continue
+        least = _score_leaf(pool.columns32[leaf], size, pool.point32, 1.0, offset, pool.norm[leaf], scores, len(point))
+        if least > near[end]:
+            continue
         squared_distances(pool.columns[leaf], 0, size, point, distances)
         for i in range(size):
             if distances[i] <= near[end]:
@@ -168,20 +184,13 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
         if node < leaves:
             first, last = children_of(start, pool.counts[TOP_HALVINGS], node)
             _upper_bounds(pool.low, pool.high, pool.reach, centre, first, last, to_centre, away, child_bounds)
-            base = top
-            for i in range(last - first):
-                if child_bounds[i] >= reach:
-                    _push(bounds, nodes, base, top, child_bounds[i], first + i)
-                    top += 1
+            top = _push(bounds, nodes, top, child_bounds, 1.0, reach, first, last)
             continue
         leaf = node - leaves
         scanned += 1
-        if offset < np.inf:
-            used = scores[: padded_size(size)]
-            score_records(pool.columns32[leaf], pool.point32, used)
-            least = score_bound(used, len(point), -1.0, offset, pool.norm[leaf])
-            if -least < reach:
-                continue
+        least = _score_leaf(pool.columns32[leaf], size, pool.point32, -1.0, offset, pool.norm[leaf], scores, len(point))
+        if -least < reach:
+            continue
         squared_distances(pool.columns[leaf], 0, size, point, distances)
         for i in range(size):
             if distances[i] >= reach:

@@ -54,32 +54,26 @@ def pool_remove(pool: Pool, record: int) -> None:
         for j in range(1 + len(total)):
             columns32[leaf, j, slot] = columns32[leaf, j, last]
         pad_leaf(columns32[leaf], last)
-    # Tighten the bounds that the record touched, up to the root.
-    node = start[levels] + leaf
-    left[node] = last
-    touched = radius == reach[node]
-    if touched:
-        reach[node] = greatest_reach(radii[leaf], 0, last)
-    for j in range(len(columns)):
-        removed = columns[j, last]
-        if removed == low[j, node] or removed == high[j, node]:
-            touched = True
-            enclose(columns[j], columns[j], 0, last, low[j], high[j], node)
-    for level in range(levels - 1, -1, -1):
-        bits = HALVINGS if level > 0 else pool.counts[TOP_HALVINGS]
-        node = start[level] + ((node - start[level + 1]) >> bits)
-        left[node] -= 1
-        if touched:
+    # Tighten the bounds that the record touched, from its leaf up to the root.
+    node, touched = start[levels] + leaf, True
+    for level in range(levels, -1, -1):
+        first, end, reaches, lows, highs = 0, last, radii[leaf], columns, columns
+        if level < levels:
+            bits = HALVINGS if level > 0 else pool.counts[TOP_HALVINGS]
+            node = start[level] + ((node - start[level + 1]) >> bits)
             first = start[level + 1] + ((node - start[level]) << bits)
-            end = first + (1 << bits)
-            touched = radius == reach[node]
-            if touched:
-                reach[node] = greatest_reach(reach, first, end)
-            for j in range(len(columns)):
-                removed = columns[j, last]
-                if removed == low[j, node] or removed == high[j, node]:
-                    touched = True
-                    enclose(low[j], high[j], first, end, low[j], high[j], node)
+            end, reaches, lows, highs = first + (1 << bits), reach, low, high
+        left[node] -= 1
+        if not touched:
+            continue
+        touched = radius == reach[node]
+        if touched:
+            reach[node] = greatest_reach(reaches, first, end)
+        for j in range(len(columns)):
+            removed = columns[j, last]
+            if removed == low[j, node] or removed == high[j, node]:
+                touched = True
+                enclose(lows[j], highs[j], first, end, low[j], high[j], node)
 
 
 @kernel(inline=True)

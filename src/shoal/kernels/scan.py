@@ -199,7 +199,7 @@ def _limit(least: Floats32, chunks: int, lows: Floats32) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _nearest(
+def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile than they do
     X: Floats,
     ids: Ints,
     left: int,
