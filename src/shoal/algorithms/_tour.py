@@ -88,6 +88,13 @@ def _improve(tree: KdTree, near_places: Ints, at: Ints, state: State) -> Ints:
                     waiting[ends[t]] = True
                     queue[(head + count) % n] = ends[t]
                     count += 1
+    return _opened(tree, at)
+
+
+@kernel
+def _opened(tree: KdTree, at: Ints) -> Ints:
+    """Return the path that is left of a closed tour without its longest edge."""
+    n = len(at)
     longest, cut = -1.0, 0
     for i in range(n):
         length = _distance(tree, at[i], at[(i + 1) % n])

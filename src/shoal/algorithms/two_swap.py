@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.registry import Outcome, find
@@ -29,6 +30,8 @@ from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 
 __all__ = ["improve", "start_labels", "two_swap"]
+
+Bools = NDArray[np.bool_]
 
 # Gains below this share of the largest gain possible with the values of the two groups are rounding: taking them could
 # go round in circles.
@@ -189,26 +192,28 @@ def _steepest(swaps: _Swaps, lists: _Lists, state: State) -> None:
         _partner(swaps, lists, i, gain, partner)
         state[DONE] = i
     for _ in range(_MOST * n):
-        i = 0
-        for other in range(1, n):
-            if gain[other] < gain[i]:
-                i = other
+        i = int(np.argmin(gain))
         if gain[i] == 0.0 or state[STOP]:
             return
         j = partner[i]
         _apply(swaps, lists, i, j)
-        a, b = swaps.label[i], swaps.label[j]
         for x in range(n):
-            touched[x] = swaps.label[x] == a or swaps.label[x] == b
-        for x in range(n):
-            if touched[x] or (partner[x] >= 0 and touched[partner[x]]):
-                _partner(swaps, lists, x, gain, partner)
-                continue
-            for y in range(x + 1, n):
-                if touched[y]:
-                    change = _change(swaps, x, y)
-                    if change < gain[x] and change < -_rounding(swaps, lists, x, y):
-                        gain[x], partner[x] = change, y
+            touched[x] = swaps.label[x] == swaps.label[i] or swaps.label[x] == swaps.label[j]
+        _update_partners(swaps, lists, touched, gain, partner)
+
+
+@kernel
+def _update_partners(swaps: _Swaps, lists: _Lists, touched: Bools, gain: Floats, partner: Ints) -> None:
+    """Find the best partners again after a swap touched some records, the members of two groups."""
+    for x in range(len(touched)):
+        if touched[x] or (partner[x] >= 0 and touched[partner[x]]):
+            _partner(swaps, lists, x, gain, partner)
+            continue
+        for y in range(x + 1, len(touched)):
+            if touched[y]:
+                change = _change(swaps, x, y)
+                if change < gain[x] and change < -_rounding(swaps, lists, x, y):
+                    gain[x], partner[x] = change, y
 
 
 @kernel

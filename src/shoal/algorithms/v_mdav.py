@@ -43,31 +43,30 @@ def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
     return Outcome(labels, facts={"gamma": best})
 
 
-class _GrowthBuffers(NamedTuple):
-    """The arrays that a growing group writes to."""
+class _Buffers(NamedTuple):
+    """The arrays that a group is formed in."""
 
     members: Ints  # (2k−1,)
     neighbour: Ints  # (2k−1,): each member's nearest record without a group
     distance: Floats  # (2k−1,): the squared distance to it
-    near: Floats  # (2,)
+    near: Floats  # (k,)
     near_ids: Ints
 
 
 def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
-    near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
-    growth = _GrowthBuffers(
+    buffers = _Buffers(
         members=np.empty(2 * k - 1, dtype=np.int64),
         neighbour=np.empty(2 * k - 1, dtype=np.int64),
         distance=np.empty(2 * k - 1),
-        near=np.empty(2),
-        near_ids=np.empty(2, dtype=np.int64),
+        near=np.empty(k),
+        near_ids=np.empty(k, dtype=np.int64),
     )
     centre = pool_centroid(pool)
     group = 0
     while pool.left[0] >= k and not state[STOP]:
-        group = _groups(X, pool, centre, gamma, growth, near, near_ids, group, labels, state)
+        group = _groups(X, pool, centre, gamma, buffers, group, labels, state)
         pool_refresh(pool)
     place_leftovers(X, pool.place, group, labels)
     return labels
@@ -79,14 +78,13 @@ def _groups(
     pool: Pool,
     centre: Floats,
     gamma: float,
-    growth: _GrowthBuffers,
-    near: Floats,
-    near_ids: Ints,
+    buffers: _Buffers,
     group: int,
     labels: Ints,
     state: State,
 ) -> int:
     """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
+    near, near_ids = buffers.near, buffers.near_ids
     k = len(near)
     while pool.left[0] >= k and not state[STOP]:
         farthest = pool_farthest(pool, centre)
@@ -95,7 +93,7 @@ def _groups(
             labels[near_ids[i]] = group
             pool_remove(pool, near_ids[i])
         if gamma > 0:
-            _extend(X, pool, growth, near_ids, gamma, group, labels)
+            _extend(X, pool, buffers, gamma, group, labels)
         group += 1
         if pool_needs_refresh(pool):
             break
@@ -103,16 +101,12 @@ def _groups(
 
 
 @kernel(counted=False)
-def _extend(
-    X: Floats, pool: Pool, growth: _GrowthBuffers, records: Ints, gamma: float, group: int, labels: Ints
-) -> None:
-    """Let the group grow to at most 2k−1 records."""
-    k = len(records)
-    members, neighbour, distance, near, near_ids = growth
+def _extend(X: Floats, pool: Pool, buffers: _Buffers, gamma: float, group: int, labels: Ints) -> None:
+    """Let the group of the records `near_ids` grow to at most 2k−1."""
+    members, neighbour, distance, near, near_ids = buffers
+    k = len(near)
     for m in range(2 * k - 1):
-        neighbour[m] = -1
-    for m in range(k):
-        members[m] = records[m]
+        neighbour[m], members[m] = -1, near_ids[m] if m < k else -1
     for size in range(k, 2 * k - 1):
         if pool.left[0] < 2:
             return

@@ -47,7 +47,7 @@ def share_options(entry: Method, options: Mapping[str, Any], share: float, paral
     return shared
 
 
-def group_blocks(
+def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
     Z: Floats,
     block: Ints,
     entry: Method,

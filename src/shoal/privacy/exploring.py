@@ -111,7 +111,7 @@ class Exploration:
             axis.plot([p.k for p in points], [p.sse for p in points], color=COLOURS[method], marker=".", label=method)
 
 
-def explore(
+def explore(  # noqa: PLR0913 - the parameters of a whole run
     data: Any,
     *,
     bounds: BoundsGiven,

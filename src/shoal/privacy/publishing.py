@@ -35,7 +35,7 @@ from shoal.tables.frames import Table, check_name
 __all__ = ["publish"]
 
 
-def publish(
+def publish(  # noqa: PLR0913 - the parameters of a whole run
     data: Any,
     epsilon: float,
     *,

@@ -116,17 +116,31 @@ def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints
             add_column(column_pool, groups.members[rows[g]], groups.size[rows[g]])
     for g in range(p, q):
         last = groups.used[0] - 1
-        hole = rows[g]
-        if hole != last:
-            groups.size[hole] = groups.size[last]
-            for i in range(groups.size[last]):
-                groups.members[hole, i] = groups.members[last, i]
-                groups.label[groups.members[last, i]] = hole
-            for other in range(g + 1, q):
-                if rows[other] == last:
-                    rows[other] = hole
-        groups.size[last] = 0
-        groups.used[0] = last
+        _fill_row(groups, rows[g], last)
+        for other in range(g + 1, q):
+            if rows[other] == last:
+                rows[other] = rows[g]
+
+
+@kernel
+def _fill_row(groups: Groups, row: int, last: int) -> None:
+    """Move the last group to a row that is no longer in use."""
+    if row != last:
+        groups.size[row] = groups.size[last]
+        for i in range(groups.size[last]):
+            groups.members[row, i] = groups.members[last, i]
+            groups.label[groups.members[last, i]] = row
+    groups.size[last] = 0
+    groups.used[0] = last
+
+
+@kernel
+def _equal(a: Ints, b: Ints, m: int) -> bool:
+    """Tell whether the first m numbers are the same."""
+    i = 0
+    while i < m and a[i] == b[i]:
+        i += 1
+    return i == m
 
 
 @kernel
@@ -168,11 +182,7 @@ def anneal(
             patch_shake(patch, m, q, k, most, 1 + below(rng, 4), rng)
         patch_descend(patch, m, p, k, most, state)
         delta = patch_cost(patch, p) - cost
-        same = p == q
-        if same:
-            for i in range(m):
-                same = same and before[i] == patch.group[i]
-        if same:
+        if p == q and _equal(before, patch.group, m):
             continue
         if delta <= 0 or (temperature > 0 and uniform(rng) < np.exp(-delta / temperature)):
             change += delta

@@ -22,8 +22,9 @@ import numpy as np
 from shoal.algorithms.optimize.columns import Columns
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
+from shoal.kernels.dealing import sort_by_target
 
-__all__ = ["Cuts", "cut_entries", "no_cuts", "pair_prices", "reduced_costs"]
+__all__ = ["Cuts", "cut_entries", "double_rows", "no_cuts", "pair_prices", "reduced_costs"]
 
 
 @dataclass(frozen=True)
@@ -113,41 +114,32 @@ def no_cuts() -> Cuts:
 
 
 @kernel
-def _entries(
-    start: Ints, member: Ints, n: int, cut_start: Ints, cut_member: Ints, part: Ints, whole: Ints
-) -> tuple[Ints, Ints, Ints]:
-    first = np.zeros(n + 1, dtype=np.int64)
-    for a in range(len(cut_member)):
-        first[cut_member[a] + 1] += 1
-    for i in range(n):
-        first[i + 1] += first[i]
-    cut, weight = np.empty(first[n], dtype=np.int64), np.empty(first[n], dtype=np.int64)
-    fill = first[:n].copy()
-    for c in range(len(whole)):
-        for a in range(cut_start[c], cut_start[c + 1]):
-            place = fill[cut_member[a]]
-            cut[place], weight[place] = c, part[a]
-            fill[cut_member[a]] += 1
+def double_rows(found: Ints) -> Ints:
+    """Return a copy with room for twice as many rows."""
+    more = np.empty((2 * len(found), found.shape[1]), dtype=np.int64)
+    more[: len(found)] = found
+    return more
+
+
+@kernel
+def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, whole: Ints) -> Ints:
+    """Return (column, cut, ⌊p(G∩R)/q⌋); record i is in the cuts ``cut[first[i]:first[i + 1]]``."""
     total = np.zeros(len(whole), dtype=np.int64)
-    room, count = 1024, 0
-    found = np.empty((3, room), dtype=np.int64)
+    found, count = np.empty((1024, 3), dtype=np.int64), 0
     for column in range(len(start) - 1):
         for a in range(start[column], start[column + 1]):
             for at in range(first[member[a]], first[member[a] + 1]):
-                total[cut[at]] += weight[at]
+                total[cut[at]] += part[at]
         for a in range(start[column], start[column + 1]):
             for at in range(first[member[a]], first[member[a] + 1]):
                 c = cut[at]
                 if total[c] >= whole[c]:
-                    if count == room:
-                        room *= 2
-                        more = np.empty((3, room), dtype=np.int64)
-                        more[:, :count] = found
-                        found = more
-                    found[0, count], found[1, count], found[2, count] = column, c, total[c] // whole[c]
+                    if count == len(found):
+                        found = double_rows(found)
+                    found[count, 0], found[count, 1], found[count, 2] = column, c, total[c] // whole[c]
                     count += 1
                 total[c] = 0
-    return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
+    return found[:count]
 
 
 def cut_entries(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
@@ -162,10 +154,10 @@ def cut_entries(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]
     if not len(cuts) or not len(columns):
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
-    found: tuple[Ints, Ints, Ints] = _entries(
-        columns.start, columns.member, n, cuts.start, cuts.member, cuts.part, cuts.whole
-    )
-    return found
+    order, first = sort_by_target(cuts.member, n)
+    cut = np.repeat(np.arange(len(cuts)), np.diff(cuts.start))[order]
+    found = _entries(columns.start, columns.member, first, cut, cuts.part[order], cuts.whole)
+    return found[:, 0], found[:, 1], found[:, 2]
 
 
 def reduced_costs(columns: Columns, duals: Floats, cuts: Cuts) -> Floats:

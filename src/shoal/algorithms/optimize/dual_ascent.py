@@ -79,7 +79,25 @@ def _estimate(duals: Floats, sets: Ints, cost: Floats, short: Floats, slope: Flo
     return value
 
 
-def ascend(
+def _ascend_on(sets: Ints, cost: Floats, duals: Floats, upper: float, step: float) -> Floats:
+    """Take steps that judge by some groups alone; return the best duals met."""
+    short, slope = np.empty(len(duals)), np.empty(len(duals))
+    value = top = _estimate(duals, sets, cost, short, slope)
+    best = duals
+    for _ in range(_CHEAP):
+        norm = float(slope @ slope)
+        if norm == 0.0:
+            break
+        duals = duals + step * max(upper - value, 1e-6 * upper) / norm * slope
+        value = _estimate(duals, sets, cost, short, slope)
+        if value > top:
+            top, best = value, duals
+        else:
+            step *= 0.9
+    return best
+
+
+def ascend(  # noqa: PLR0913 - six describe the table, four the work
     X: Floats,
     D: Floats,
     k: int,
@@ -137,18 +155,7 @@ def ascend(
             best_value, best = value, duals - short
         else:
             theta = max(0.95 * theta, 0.02)
-        # Ascend on the groups remembered, from the best duals there.
-        top, centre, step = value, duals, theta
-        for _ in range(_CHEAP):
-            norm = float(slope @ slope)
-            if norm == 0.0:
-                break
-            duals = duals + step * max(upper - value, 1e-6 * upper) / norm * slope
-            value = _estimate(duals, memory[:held], cost[:held], short, slope)
-            if value > top:
-                top, centre = value, duals
-            else:
-                step *= 0.9
+        centre = _ascend_on(memory[:held], cost[:held], duals, upper, theta)
         # Half way back: what the memory does not know yet is likely to be violated far out.
         duals = 0.5 * centre + 0.5 * best
     feasible: Floats = best

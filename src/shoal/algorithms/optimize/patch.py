@@ -150,7 +150,9 @@ def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
 
 
 @kernel
-def patch_descend(patch: Patch, m: int, q: int, k: int, most: int, state: State) -> None:
+def patch_descend(  # noqa: C901, PLR0912 - the search spends its time here, and is slower when split up
+    patch: Patch, m: int, q: int, k: int, most: int, state: State
+) -> None:
     """Take the best relocation or swap of each place in turn until no place has an improving one, or asked to stop."""
     unchanged = 0
     i = 0
@@ -221,31 +223,43 @@ def patch_rebuild(patch: Patch, m: int, q: int, k: int, most: int, rng: Word) ->
         patch.size[g] = 0
         for a in range(m):
             patch.link[a, g] = 0.0
-    free = m
     for g in range(q):
-        skip = below(rng, free)
-        i = 0
-        while True:
-            if patch.group[i] < 0:
-                if skip == 0:
-                    break
-                skip -= 1
-            i += 1
-        patch_move(patch, m, i, g)
+        patch_move(patch, m, _free_place(patch, below(rng, m - g * k)), g)
         for _ in range(k - 1):
-            near, reach = -1, np.inf
-            for a in range(m):
-                if patch.group[a] < 0 and patch.link[a, g] < reach:
-                    near, reach = a, patch.link[a, g]
-            patch_move(patch, m, near, g)
-        free -= k
+            patch_move(patch, m, _nearest_free(patch, m, g), g)
     for a in range(m):
         if patch.group[a] < 0:
-            into, least = -1, np.inf
-            for g in range(q):
-                c = patch.size[g]
-                if c < most:
-                    cost = (patch.pairs[g] + patch.link[a, g]) / (c + 1) - patch.pairs[g] / c
-                    if cost < least:
-                        into, least = g, cost
-            patch_move(patch, m, a, into)
+            patch_move(patch, m, a, _cheapest_group(patch, a, q, most))
+
+
+@kernel
+def _free_place(patch: Patch, skip: int) -> int:
+    """Return a place without a group, after so many others."""
+    i = 0
+    while patch.group[i] >= 0 or skip > 0:
+        skip -= patch.group[i] < 0
+        i += 1
+    return i
+
+
+@kernel
+def _nearest_free(patch: Patch, m: int, g: int) -> int:
+    """Return the place without a group whose distances to group g have the least sum."""
+    near, reach = -1, np.inf
+    for a in range(m):
+        if patch.group[a] < 0 and patch.link[a, g] < reach:
+            near, reach = a, patch.link[a, g]
+    return near
+
+
+@kernel
+def _cheapest_group(patch: Patch, a: int, q: int, most: int) -> int:
+    """Return the group of fewer than `most` records that place a costs least."""
+    into, least = -1, np.inf
+    for g in range(q):
+        c = patch.size[g]
+        if c < most:
+            cost = (patch.pairs[g] + patch.link[a, g]) / (c + 1) - patch.pairs[g] / c
+            if cost < least:
+                into, least = g, cost
+    return into

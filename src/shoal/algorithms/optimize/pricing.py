@@ -30,15 +30,19 @@ tables of 1000 records once the duals have converged. Memory O(n²), for tables 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shoal.algorithms.optimize.cuts import Cuts, pair_prices
+from shoal.algorithms.optimize.cuts import Cuts, double_rows, pair_prices
 from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
 __all__ = ["Found", "distances", "enumerate_groups", "guess_groups", "pair_weights"]
+
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,16 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
             out[i, j] = np.floor((out[i, j] - below) / unit) * unit
 
 
+class _Prefix(NamedTuple):
+    """The records chosen so far, and what is known of the first m of them for every m."""
+
+    chosen: Ints  # (s,)
+    total: Floats  # (s + 1,): the sum of their weights
+    cursor: Ints  # (s + 1,): the record to try next
+    degree: Floats  # (s, n): the weights from each record to them
+    own: Floats  # (s, s): the weighted degree of each among them
+
+
 @kernel
 def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State) -> tuple[Ints, int, int]:
     """Enumerate the sets of s records whose weights sum to at most `limit`; stop at `room` sets or `most` visits.
@@ -111,6 +125,45 @@ def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State)
     n = len(W)
     sets = np.empty((min(room, 1024), s), dtype=np.int64)
     found, visited = 0, 0
+    allowed = _allowed(s, limit)
+    prefix = _Prefix(
+        np.empty(s, dtype=np.int64),
+        np.zeros(s + 1),
+        np.empty(s + 1, dtype=np.int64),
+        np.zeros((s, n)),
+        np.zeros((s, s)),
+    )
+    for first in range(n):
+        if state[STOP]:
+            return sets[:found], room + 1, visited
+        # degree[0] is 0: this sets chosen, degree, own and total of a single record.
+        _append(W, prefix, 0, first)
+        prefix.cursor[1] = first + 1
+        m = 1
+        while m >= 1:
+            v = _next(W, prefix, m, allowed[m + 1] - prefix.total[m])
+            if v == n:
+                m -= 1
+                continue
+            visited += m > 1  # pairs are not counted
+            if visited >= most or state[STOP] or (m + 1 == s and found == room):
+                return sets[:found], room + 1, visited
+            if m + 1 < s:
+                _append(W, prefix, m, v)
+                m += 1
+                continue
+            if found == len(sets):
+                sets = double_rows(sets)
+            for t in range(m):
+                sets[found, t] = prefix.chosen[t]
+            sets[found, m] = v
+            found += 1
+    return sets[:found], found, visited
+
+
+@kernel
+def _allowed(s: int, limit: float) -> Floats:
+    """Return the largest sum of weights that a prefix of m records may have, for every m."""
     average = limit / (s * (s - 1) // 2)
     allowed = np.empty(s + 1)
     for m in range(s + 1):
@@ -118,87 +171,47 @@ def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State)
         bound = average * (m * (m - 1) // 2)
         allowed[m] = bound + abs(bound) * 1e-14
     allowed[s] = limit
-    chosen = np.empty(s, dtype=np.int64)
-    total = np.zeros(s + 1)
-    cursor = np.zeros(s + 1, dtype=np.int64)
-    degree = np.zeros((s, n))  # degree[m, v]: the weights from v to the first m records
-    own = np.zeros((s, s))  # own[m, t]: the weighted degree of the t-th record among the first m
-    for i in range(n):
-        if state[STOP]:
-            return sets[:found], room + 1, visited
-        for j in range(i + 1, n):
-            if W[i, j] > allowed[2]:
-                continue
-            if s == 2:
-                if found == room:
-                    return sets[:found], room + 1, visited
-                if found == len(sets):
-                    sets = _grow(sets)
-                sets[found, 0], sets[found, 1] = i, j
-                found += 1
-                continue
-            chosen[0], chosen[1] = i, j
-            total[2] = W[i, j]
-            for v in range(n):
-                degree[2, v] = W[i, v] + W[j, v]
-            own[2, 0] = own[2, 1] = W[i, j]
-            cursor[2] = 0
-            m = 2
-            while m >= 2:
-                gap = allowed[m + 1] - total[m]
-                row = degree[m]
-                v = cursor[m]
-                while v < n:
-                    if row[v] <= gap:
-                        last = True
-                        for t in range(m):
-                            u = chosen[t]
-                            other = own[m, t] + W[u, v]
-                            if u == v or other > row[v] or (other == row[v] and u > v):
-                                last = False
-                                break
-                        if last:
-                            break
-                    v += 1
-                cursor[m] = v + 1
-                if v >= n:
-                    m -= 1
-                    continue
-                visited += 1
-                if visited >= most or state[STOP]:
-                    return sets[:found], room + 1, visited
-                if m + 1 == s:
-                    if found == room:
-                        return sets[:found], room + 1, visited
-                    if found == len(sets):
-                        sets = _grow(sets)
-                    for t in range(m):
-                        sets[found, t] = chosen[t]
-                    sets[found, m] = v
-                    found += 1
-                    continue
-                for t in range(m):
-                    own[m + 1, t] = own[m, t] + W[chosen[t], v]
-                own[m + 1, m] = row[v]
-                chosen[m] = v
-                total[m + 1] = total[m] + row[v]
-                below = degree[m + 1]
-                line = W[v]
-                for x in range(n):
-                    below[x] = row[x] + line[x]
-                m += 1
-                cursor[m] = 0
-    return sets[:found], found, visited
+    return allowed
 
 
 @kernel
-def _grow(sets: Ints) -> Ints:
-    more = np.empty((2 * len(sets), sets.shape[1]), dtype=np.int64)
-    more[: len(sets)] = sets
-    return more
+def _next(W: Floats, prefix: _Prefix, m: int, gap: float) -> int:
+    """Return the next record that adds at most `gap` to a prefix and would be the one to remove, n if there is none."""
+    row = prefix.degree[m]
+    v: int = prefix.cursor[m]
+    while v < len(row) and not (row[v] <= gap and _is_removed(W, prefix, m, v)):
+        v += 1
+    prefix.cursor[m] = v + 1
+    return v
 
 
-def enumerate_groups(
+@kernel
+def _is_removed(W: Floats, prefix: _Prefix, m: int, v: int) -> bool:
+    """Tell whether v, added to a prefix, has the largest degree, or the highest number among equals."""
+    degree = prefix.degree[m, v]
+    for t in range(m):
+        u = prefix.chosen[t]
+        other = prefix.own[m, t] + W[u, v]
+        if u == v or other > degree or (other == degree and u > v):
+            return False
+    return True
+
+
+@kernel
+def _append(W: Floats, prefix: _Prefix, m: int, v: int) -> None:
+    """Make v the next record of a prefix of m."""
+    for t in range(m):
+        prefix.own[m + 1, t] = prefix.own[m, t] + W[prefix.chosen[t], v]
+    row, longer, line = prefix.degree[m], prefix.degree[m + 1], W[v]
+    prefix.own[m + 1, m] = row[v]
+    prefix.chosen[m] = v
+    prefix.total[m + 1] = prefix.total[m] + row[v]
+    for x in range(len(row)):
+        longer[x] = row[x] + line[x]
+    prefix.cursor[m + 1] = 0
+
+
+def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
     D: Floats,
     d: int,
     duals: Floats,
@@ -259,32 +272,9 @@ def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
     for first in range(n):
         if state[STOP]:
             break
-        for v in range(n):
-            degree[v] = W[first, v]
-            inside[v] = False
-        chosen[0] = first
-        inside[first] = True
-        total = 0.0
-        for m in range(1, size):
-            best, least = -1, np.inf
-            for v in range(n):
-                if degree[v] < least and not inside[v]:
-                    best, least = v, degree[v]
-            chosen[m] = best
-            inside[best] = True
-            total += least
-            for v in range(n):
-                degree[v] += W[best, v]
-        # W has a meaningless diagonal: degrees of members are corrected where they are used.
+        total = _gather(W, first, chosen, inside, degree)
         for _ in range(2 * size):
-            out, into, gain = -1, -1, 0.0
-            for t in range(1, size):
-                u = chosen[t]
-                lost = degree[u] - W[u, u]
-                for v in range(n):
-                    change = degree[v] - W[u, v] - lost
-                    if change < gain and not inside[v]:
-                        out, into, gain = t, v, change
+            out, into, gain = _best_exchange(W, chosen, inside, degree)
             if out < 0:
                 break
             u = chosen[out]
@@ -297,3 +287,40 @@ def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
             sets[found] = chosen
             found += 1
     return sets[:found]
+
+
+@kernel
+def _gather(W: Floats, first: int, chosen: Ints, inside: Bools, degree: Floats) -> float:
+    """Add to one record those of the smallest weights; write the degrees of all, and return the sum of the weights."""
+    for v in range(len(W)):
+        degree[v] = W[first, v]
+        inside[v] = False
+    chosen[0] = first
+    inside[first] = True
+    total = 0.0
+    for m in range(1, len(chosen)):
+        best, least = -1, np.inf
+        for v in range(len(W)):
+            if degree[v] < least and not inside[v]:
+                best, least = v, degree[v]
+        chosen[m] = best
+        inside[best] = True
+        total += least
+        for v in range(len(W)):
+            degree[v] += W[best, v]
+    return total
+
+
+@kernel
+def _best_exchange(W: Floats, chosen: Ints, inside: Bools, degree: Floats) -> tuple[int, int, float]:
+    """Return the place to empty (−1 if that gains nothing), the record to put there and the change of the sum."""
+    out, into, gain = -1, -1, 0.0
+    for t in range(1, len(chosen)):
+        u = chosen[t]
+        # W has a meaningless diagonal: degrees of members are corrected where they are used.
+        lost = degree[u] - W[u, u]
+        for v in range(len(W)):
+            change = degree[v] - W[u, v] - lost
+            if change < gain and not inside[v]:
+                out, into, gain = t, v, change
+    return out, into, gain

@@ -9,6 +9,8 @@ It is a heuristic: what it finds is valid and violated, but a violated cut may b
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from shoal.algorithms.optimize.columns import Columns
@@ -42,111 +44,110 @@ _PROMISE = 0.15
 _EXCHANGES = 100
 
 
+class _Cut(NamedTuple):
+    """A cut that is put together, and the fractional solution that it is to cut off."""
+
+    first: Ints  # the columns of record i are column[first[i]:first[i + 1]]
+    column: Ints
+    x: Floats  # the value of each column
+    links: Ints  # (n, _LINKS): the records most linked to each, then −1
+    parts: Ints  # the numerators of the places
+    whole: int  # the denominator
+    chosen: Ints  # the record at each place, −1 while there is none
+    taken: Ints  # 1 for the records chosen
+    weight: Ints  # the numerators of each column's records, added up
+
+
 @kernel
-def _gain(
-    record: int, part: int, whole: int, first: Ints, column: Ints, x: Floats, weight: Ints, promise: float
-) -> float:
+def _gain(cut: _Cut, place: int, record: int, promise: float) -> float:
     """Return what the left side gains by the record; a column it shares with others counts a little in any case."""
-    total = 0.0
-    for at in range(first[record], first[record + 1]):
-        c = column[at]
-        total += x[c] * ((weight[c] + part) // whole - weight[c] // whole)
-        if weight[c] > 0:
-            total += promise * x[c]
+    total, part, whole = 0.0, cut.parts[place], cut.whole
+    for at in range(cut.first[record], cut.first[record + 1]):
+        c = cut.column[at]
+        total += cut.x[c] * ((cut.weight[c] + part) // whole - cut.weight[c] // whole)
+        if cut.weight[c] > 0:
+            total += promise * cut.x[c]
     return total
 
 
 @kernel
-def _put(record: int, part: int, first: Ints, column: Ints, weight: Ints) -> None:
-    for at in range(first[record], first[record + 1]):
-        weight[column[at]] += part
+def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
+    """Put a record into a place (sign 1) or take it out (−1)."""
+    cut.chosen[place] = record if sign > 0 else -1
+    cut.taken[record] = sign > 0
+    for at in range(cut.first[record], cut.first[record + 1]):
+        cut.weight[cut.column[at]] += sign * cut.parts[place]
 
 
 @kernel
-def _best(
-    place: int,
-    chosen: Ints,
-    taken: Ints,
-    links: Ints,
-    part: int,
-    whole: int,
-    first: Ints,
-    column: Ints,
-    x: Floats,
-    weight: Ints,
-    promise: float,
-) -> tuple[int, float]:
+def _best(cut: _Cut, place: int, promise: float) -> tuple[int, float]:
     """Return the free record, linked to one in another place, that gains most, and its gain."""
     best, most = -1, -np.inf
-    for b in range(len(chosen)):
-        if b != place and chosen[b] >= 0:
-            for other in links[chosen[b]]:
-                if other >= 0 and taken[other] == 0:
-                    gain = _gain(other, part, whole, first, column, x, weight, promise)
+    for b in range(len(cut.chosen)):
+        if b != place and cut.chosen[b] >= 0:
+            for other in cut.links[cut.chosen[b]]:
+                if other >= 0 and cut.taken[other] == 0:
+                    gain = _gain(cut, place, other, promise)
                     if gain > most:
                         best, most = other, gain
     return best, most
 
 
 @kernel
-def _search(
-    x: Floats,
-    first: Ints,
-    column: Ints,
-    links: Ints,
-    starts: Ints,
-    parts: Ints,
-    whole: int,
-    least: float,
-    state: State,
-) -> tuple[Ints, Floats]:
+def _fill(cut: _Cut, record: int, place: int) -> float:
+    """Fill the places, starting with one record, as long as there are linked ones; return the left side."""
+    left = _gain(cut, place, record, 0.0)
+    _put(cut, place, record, 1)
+    for a in range(len(cut.parts)):
+        if cut.chosen[a] < 0:
+            other, _ = _best(cut, a, _PROMISE)
+            if other < 0:
+                break
+            left += _gain(cut, a, other, 0.0)
+            _put(cut, a, other, 1)
+    return left
+
+
+@kernel
+def _exchange(cut: _Cut, left: float) -> float:
+    """Exchange the records of a full cut one by one as long as that gains; return the left side."""
+    r = len(cut.parts)
+    unchanged, a = 0, 0
+    for _ in range(_EXCHANGES * r):
+        if unchanged == r:
+            break
+        old = cut.chosen[a]
+        _put(cut, a, old, -1)
+        here = _gain(cut, a, old, 0.0)
+        other, there = _best(cut, a, 0.0)
+        unchanged += 1
+        if other >= 0 and there > here + 1e-6:
+            left += there - here
+            old, unchanged = other, 0
+        _put(cut, a, old, 1)
+        a = (a + 1) % r
+    return left
+
+
+@kernel
+def _search(cut: _Cut, starts: Ints, least: float, state: State) -> tuple[Ints, Floats]:
     """Return the records of the violated cuts of one kind, and by how much; asked to stop, those found so far."""
-    r = len(parts)
-    right = parts.sum() // whole
+    r = len(cut.parts)
+    right = cut.parts.sum() // cut.whole
     found, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
     count = 0
-    weight, taken = np.zeros(len(x), dtype=np.int64), np.zeros(len(links), dtype=np.int64)
-    chosen = np.empty(r, dtype=np.int64)
     for record, place in starts:
         if state[STOP]:
             break
-        chosen[:] = -1
-        chosen[place] = record
-        taken[record] = 1
-        left = _gain(record, parts[place], whole, first, column, x, weight, 0.0)
-        _put(record, parts[place], first, column, weight)
+        left = _fill(cut, record, place)
+        if cut.chosen.min() >= 0:
+            left = _exchange(cut, left)
+            if left - right > least:
+                found[count], excess[count] = cut.chosen, left - right
+                count += 1
         for a in range(r):
-            if chosen[a] < 0:
-                other, _ = _best(a, chosen, taken, links, parts[a], whole, first, column, x, weight, _PROMISE)
-                if other < 0:
-                    break
-                left += _gain(other, parts[a], whole, first, column, x, weight, 0.0)
-                _put(other, parts[a], first, column, weight)
-                chosen[a] = other
-                taken[other] = 1
-        unchanged, a = 0, 0
-        for _ in range(_EXCHANGES * r):
-            if unchanged == r or chosen.min() < 0:
-                break
-            old = chosen[a]
-            _put(old, -parts[a], first, column, weight)
-            here = _gain(old, parts[a], whole, first, column, x, weight, 0.0)
-            other, there = _best(a, chosen, taken, links, parts[a], whole, first, column, x, weight, 0.0)
-            unchanged += 1
-            if other >= 0 and there > here + 1e-6:
-                taken[old], taken[other] = 0, 1
-                chosen[a] = other
-                left += there - here
-                unchanged = 0
-            _put(chosen[a], parts[a], first, column, weight)
-            a = (a + 1) % r
-        if chosen.min() >= 0 and left - right > least:
-            found[count], excess[count] = chosen, left - right
-            count += 1
-        for a in range(r):
-            if chosen[a] >= 0:
-                _put(chosen[a], -parts[a], first, column, weight)
-                taken[chosen[a]] = 0
+            if cut.chosen[a] >= 0:
+                _put(cut, a, cut.chosen[a], -1)
     return found[:count], excess[:count]
 
 
@@ -188,8 +189,10 @@ def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: in
     for parts, whole in KINDS:
         places = sorted({parts.index(p) for p in parts} | {len(parts) - 1})
         starts = np.array([(i, place) for i in open_ones for place in places], dtype=np.int64)
-        found, excess = _search(x, first, column, links, starts, np.array(parts), whole, least, state)
-        times = np.zeros(n, dtype=np.int64)
+        chosen, weight = np.full(len(parts), -1), np.zeros(len(x), dtype=np.int64)
+        taken, times = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        cut = _Cut(first, column, x, links, np.array(parts), whole, chosen, taken, weight)
+        found, excess = _search(cut, starts, least, state)
         seen: set[tuple[tuple[int, int], ...]] = set()
         for at in np.argsort(-np.round(excess, 9), kind="stable"):
             records = sorted(zip(found[at].tolist(), parts, strict=True))
