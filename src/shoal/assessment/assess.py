@@ -48,21 +48,6 @@ class Assessment:
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """Return what is printed: tables of text, each a title, a head and rows."""
         found = self.utility
-        overall = [
-            ["information loss", f"{found.loss:.4f} %"],
-            ["IL1s", f"{found.il1s:.4f} %"],
-        ]
-        correlation = found.largest_correlation_change()
-        if correlation is not None:
-            left, right, pair = correlation
-            overall.append(
-                ["largest change of a correlation", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"]
-            )
-        overall.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
-        if found.propensity is not None:
-            right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
-            figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"
-            overall.append(["propensity score", figure])
         head = ["column", "loss %", "mean", "change", "sd", "change", "Wasserstein", "KS", "rank corr."]
         columns = [
             [
@@ -81,19 +66,13 @@ class Assessment:
         levels = [f"{100 * level:g} %" for level in LEVELS]
         quantiles = [[str(c.name), *(percent(pair.change) for pair in c.quantiles)] for c in found.columns]
         tables = [
-            ("Utility", ["measure", "result"], overall),
+            ("Utility", ["measure", "result"], _overall(found)),
             ("Columns (mean and sd before, and their relative change)", head, columns),
             ("Relative change of quantiles", ["column", *levels], quantiles),
         ]
         if found.model:
             model = [
-                [
-                    c.name,
-                    f"{c.value.before:.5g}",
-                    f"{c.error:.3g}",
-                    f"{c.value.after:.5g}",
-                    "yes" if c.inside else "no",
-                ]
+                [c.name, f"{c.value.before:.5g}", f"{c.error:.3g}", f"{c.value.after:.5g}", "yes" if c.inside else "no"]
                 for c in found.model
             ]
             tables.append(("Regression", ["coefficient", "before", "std. error", "after", "within 95 %"], model))
@@ -118,6 +97,21 @@ class Assessment:
             for finding in self.risk
         )
         return "".join(parts) + f"<ul>{meanings}</ul>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+
+
+def _overall(found: Utility) -> list[list[str]]:
+    """Return the measures that are about all columns together."""
+    rows = [["information loss", f"{found.loss:.4f} %"], ["IL1s", f"{found.il1s:.4f} %"]]
+    correlation = found.largest_correlation_change()
+    if correlation is not None:
+        left, right, pair = correlation
+        rows.append(["largest change of a correlation", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"])
+    rows.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
+    if found.propensity is not None:
+        right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
+        figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"
+        rows.append(["propensity score", figure])
+    return rows
 
 
 def assess(

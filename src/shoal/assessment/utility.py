@@ -173,12 +173,10 @@ class Utility:
     def largest_correlation_change(self) -> tuple[Name, Name, Pair] | None:
         """Return the two columns whose correlation changed most, or None where there is no correlation."""
         before, after = self.correlation
-        change = np.triu(np.abs(after - before), 1)
-        change[np.isnan(change)] = 0.0
         above = np.triu(np.isfinite(after - before), 1)
         if not above.any():
             return None
-        i, j = np.unravel_index(np.argmax(np.where(above, change, -1.0)), change.shape)
+        i, j = np.unravel_index(np.argmax(np.where(above, np.abs(after - before), -1.0)), above.shape)
         return self.columns[i].name, self.columns[j].name, Pair(float(before[i, j]), float(after[i, j]))
 
 

@@ -125,7 +125,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     for grouping in groupings:
         for j in grouping.columns:
             check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j])
-    scales, errors = _expected(ready, groupings, budgets)
+    by_column = _by_column(ready, groupings, budgets)
     promise = guarantee(
         chosen, epsilon, ready.names, kept=kept, data_bounds=ready.bounds.from_data, seeded=rng is not None
     )
@@ -151,33 +151,20 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     if chosen.name == "insensitive":
         # Along the order of the groups: a row must not tell whose record it was.
         values = values[np.argsort(groupings[0].labels, kind="stable")]
-
     released = _table(ready, values, kept)
     if output is not None:
         _write(released, output)
 
-    names, found = ready.names, ready.bounds
-    by_column = {j: grouping for grouping in groupings for j in grouping.columns}
     return Publication(
         data=released.native,
         guarantee=promise,
         definition=chosen.definition,
         epsilon=epsilon,
-        budgets=_named(names, budgets),
-        bounds=dict(zip(names, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True)),
-        scales=_named(names, scales),
-        clipped=_named(names, ready.outside),
-        expected_sse=_named(names, errors),
-        labels=np.column_stack([by_column[j].labels for j in range(len(names))]),
-        sizes={name: by_column[j].sizes for j, name in enumerate(names)},
+        **by_column,
         ledger_entry=entry,
         parameters=parameters,
         notes=tuple(_notes(ready, kept, chosen.name)),
     )
-
-
-def _named(names: Sequence[Name], vector: Floats | Ints) -> dict[Name, Any]:
-    return dict(zip(names, vector.tolist(), strict=True))
 
 
 def _generator(seed: object) -> np.random.Generator | None:
@@ -218,15 +205,30 @@ def _kept(ready: Prepared, names: list[Name], method: str) -> list[Name]:
     return names
 
 
-def _expected(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats) -> tuple[Floats, Floats]:
-    """Return each column's noise scale and expected SSE."""
+def _by_column(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats) -> dict[str, Any]:
+    """Return what a publication says of each column: its groups, its noise and the expected SSE."""
     scales, errors = np.empty(len(ready.names)), np.empty(len(ready.names))
+    labels, sizes = np.empty(ready.X.shape, dtype=np.int64), {}
     for grouping in groupings:
         averaging = grouping.averaging_error(ready.X, ready.clipped)
         for column, error in zip(grouping.columns, averaging, strict=True):
             scales[column] = grouping.noise_scale(float(ready.bounds.width[column]), float(budgets[column]))
             errors[column] = error + grouping.noise_error(float(scales[column]))
-    return scales, errors
+            labels[:, column], sizes[column] = grouping.labels, grouping.sizes
+    bounds = np.column_stack([ready.bounds.lower, ready.bounds.upper])
+
+    def named(values: Floats | Ints) -> dict[Name, Any]:
+        return dict(zip(ready.names, values.tolist(), strict=True))
+
+    return {
+        "budgets": named(budgets),
+        "bounds": {name: tuple(ends) for name, ends in named(bounds).items()},
+        "scales": named(scales),
+        "clipped": named(ready.outside),
+        "expected_sse": named(errors),
+        "labels": labels,
+        "sizes": {name: sizes[column] for column, name in enumerate(ready.names)},
+    }
 
 
 def _rehearse(ready: Prepared, kept: Sequence[Name], output: str | os.PathLike[str] | None) -> None:

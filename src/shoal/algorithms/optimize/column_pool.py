@@ -41,7 +41,7 @@ def new_column_pool(n: int, most: int, places: int, seed: int) -> ColumnPool:
 
 @kernel
 def add_column(column_pool: ColumnPool, members: Ints, size: int) -> None:
-    """Add a group to the column column_pool."""
+    """Add a group to the column pool."""
     mark = np.uint64(0)
     for i in range(size):
         mark ^= column_pool.key[members[i]]

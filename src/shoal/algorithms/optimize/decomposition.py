@@ -59,22 +59,7 @@ def decomposition(
             labels = _swap(X, labels, limited, (until - clock) / 3)  # Step 3
             note("step 3", labels)
         parts = divide(labels, max(subsets, -(-n // PROVABLE)))  # Step 4
-        found = np.empty(n, dtype=np.int64)
-        count = 0
-        for number, part in enumerate(parts):  # Steps 5 and 6
-            # The time left is shared by the remaining subsets and Step 7.
-            share = (until - time.monotonic()) / (len(parts) - number + 1)
-            # The groups of Step 3 are whole in every subset.
-            better = canonical_labels(labels[part])
-            if share > 0 and not limited[STOP]:
-                records = np.ascontiguousarray(X[part])
-                solved = _solve(records, k, limited, min(subset_limit, share))
-                # As in the paper, even if it is worse; but a subset that the time limit cut short must not be.
-                if time_limit is None or sse(records, solved) < sse(records, better):
-                    better = solved
-            found[part] = better + count
-            count += len(group_sizes(better))
-            limited[DONE] += len(part)
+        found = _solve_all(X, k, labels, parts, until, subset_limit, limited)  # Steps 5 and 6
         note("step 5", found)
         found = _swap(X, canonical_labels(found), limited, None)  # Step 7
         note("step 7", found)
@@ -113,6 +98,29 @@ def divide(labels: Ints, subsets: int) -> list[Ints]:
             part, held = part + 1, 0
     of_record = of_group[labels]
     return [np.flatnonzero(of_record == p) for p in range(int(of_record.max()) + 1)]
+
+
+def _solve_all(
+    X: Floats, k: int, labels: Ints, parts: list[Ints], until: float, subset_limit: float, state: State
+) -> Ints:
+    """Solve one subset after the other, as long as there is time."""
+    found = np.empty(len(X), dtype=np.int64)
+    count = 0
+    for number, part in enumerate(parts):
+        # The time left is shared by the remaining subsets and Step 7.
+        share = (until - time.monotonic()) / (len(parts) - number + 1)
+        # The groups of Step 3 are whole in every subset.
+        better = canonical_labels(labels[part])
+        if share > 0 and not state[STOP]:
+            records = np.ascontiguousarray(X[part])
+            solved = _solve(records, k, state, min(subset_limit, share))
+            # As in the paper, even if it is worse; but a subset that the time limit cut short must not be.
+            if until == np.inf or sse(records, solved) < sse(records, better):
+                better = solved
+        found[part] = better + count
+        count += len(group_sizes(better))
+        state[DONE] += len(part)
+    return found
 
 
 def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:

@@ -6,6 +6,7 @@ An integer programme: exponential in the worst case, seconds where reduced costs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.master import matrix
 from shoal.core.progress import STOP
-from shoal.core.types import Ints, State
+from shoal.core.types import Floats, Ints, State
 
 __all__ = ["Choice", "choose"]
 
@@ -74,7 +75,6 @@ def choose(
     """
     import highspy
 
-    unit = upper / n or 1.0
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in {
         "output_flag": False,
@@ -84,29 +84,15 @@ def choose(
         "mip_feasibility_tolerance": 1e-9,
         "primal_feasibility_tolerance": 1e-9,
         "dual_feasibility_tolerance": 1e-9,
+        "time_limit": None if time_limit is None else float(time_limit),
+        "mip_max_nodes": nodes,
     }.items():
-        solver.setOptionValue(name, value)
-    if time_limit is not None:
-        solver.setOptionValue("time_limit", float(time_limit))
-    if nodes is not None:
-        solver.setOptionValue("mip_max_nodes", nodes)
-    count = len(columns)
-    cuts = no_cuts() if cuts is None else cuts
-    start, row, entry = matrix(columns, n, cuts)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = count, n + len(cuts)
-    lp.col_cost_ = columns.cost / unit
-    lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
-    lp.row_lower_ = np.concatenate([np.ones(n), np.full(len(cuts), -np.inf)])
-    lp.row_upper_ = np.concatenate([np.ones(n), cuts.most])
-    lp.integrality_ = [highspy.HighsVarType.kInteger] * count
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_ = start.astype(np.int32), row.astype(np.int32)
-    lp.a_matrix_.value_ = entry
-    solver.passModel(lp)
+        if value is not None:
+            solver.setOptionValue(name, value)
+    solver.passModel(_programme(columns, n, no_cuts() if cuts is None else cuts, unit=upper / n or 1.0))
     if incumbent is not None:
         known = highspy.HighsSolution()
-        values = np.zeros(count)
+        values = np.zeros(len(columns))
         values[incumbent] = 1.0
         known.col_value = list(values)
         solver.setSolution(known)
@@ -120,13 +106,36 @@ def choose(
     status = solver.getModelStatus()
     proven = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
     x = np.array(solver.getSolution().col_value)
-    if len(x) != count:
-        return Choice(None, proven)
+    return Choice(_checked(columns, n, upper, x), proven)
+
+
+def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:
+    """Return the integer programme: every record once, at the least SSE in some unit."""
+    import highspy
+
+    count = len(columns)
+    start, row, entry = matrix(columns, n, cuts)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = count, n + len(cuts)
+    lp.col_cost_ = columns.cost / unit
+    lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
+    lp.row_lower_ = np.concatenate([np.ones(n), np.full(len(cuts), -np.inf)])
+    lp.row_upper_ = np.concatenate([np.ones(n), cuts.most])
+    lp.integrality_ = [highspy.HighsVarType.kInteger] * count
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = start.astype(np.int32), row.astype(np.int32)
+    lp.a_matrix_.value_ = entry
+    return lp
+
+
+def _checked(columns: Columns, n: int, upper: float, x: Floats) -> Ints | None:
+    """Return the labels of the solver's choice if it is a partition and better: everything is counted again."""
+    if len(x) != len(columns):
+        return None
     chosen = np.flatnonzero(x > 0.5)
     labels = np.full(n, -1, dtype=np.int64)
     for g, j in enumerate(chosen):
         labels[columns[j]] = g
-    # Believe the solver's choice only if it is a partition and better: everything is counted again.
     if columns.sizes[chosen].sum() != n or (labels < 0).any() or columns.cost[chosen].sum() >= upper:
-        return Choice(None, proven)
-    return Choice(labels, proven)
+        return None
+    return labels
