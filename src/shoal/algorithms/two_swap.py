@@ -20,18 +20,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.registry import Outcome, find
 from shoal.core.compiling import kernel
 from shoal.core.measures import canonical_labels, centroids, group_sizes, sse
 from shoal.core.progress import DONE, STOP
-from shoal.core.types import Floats, Ints, State
+from shoal.core.types import Bools, Floats, Ints, State
 
 __all__ = ["improve", "start_labels", "two_swap"]
-
-Bools = NDArray[np.bool_]
 
 # Gains below this share of the largest gain possible with the values of the two groups are rounding: taking them could
 # go round in circles.

@@ -18,11 +18,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
-from shoal.core.types import Floats, Ints, State
+from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import (
     DEPTH,
     KdTree,
@@ -35,8 +34,6 @@ from shoal.kernels.kdtree import (
 )
 
 __all__ = ["boruvka"]
-
-Bools = NDArray[np.bool_]
 
 # Neighbours that a record keeps: more cost the first round, fewer the later ones (measured, d = 2 and d = 10).
 KEPT = 8

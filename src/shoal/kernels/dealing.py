@@ -1,4 +1,4 @@
-"""Rows dealt out to targets and put back: counting sort and scatter, O(n)."""
+"""Rows sorted by the target they go to, and put back: counting sort and scatter, O(n)."""
 
 from __future__ import annotations
 

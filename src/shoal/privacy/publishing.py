@@ -129,7 +129,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     promise = guarantee(
         chosen, epsilon, ready.names, kept=kept, data_bounds=ready.bounds.from_data, seeded=rng is not None
     )
-    _rehearse(ready, kept, output if ledger is not None else None)
+    _check_release(ready, kept, output if ledger is not None else None)
 
     parameters = {
         "epsilon": epsilon,
@@ -231,7 +231,7 @@ def _by_column(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats) 
     }
 
 
-def _rehearse(ready: Prepared, kept: Sequence[Name], output: str | os.PathLike[str] | None) -> None:
+def _check_release(ready: Prepared, kept: Sequence[Name], output: str | os.PathLike[str] | None) -> None:
     """Build and write a table like the release, with the farther bound of each column in place of its values."""
     farther = np.where(-ready.bounds.lower > ready.bounds.upper, ready.bounds.lower, ready.bounds.upper)
     with np.errstate(over="ignore"):

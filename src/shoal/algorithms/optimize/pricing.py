@@ -33,16 +33,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.algorithms.optimize.cuts import Cuts, double_rows, pair_prices
 from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
-from shoal.core.types import Floats, Ints, State
+from shoal.core.types import Bools, Floats, Ints, State
 
 __all__ = ["Found", "distances", "enumerate_groups", "guess_groups", "pair_weights"]
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ KINDS: tuple[tuple[tuple[int, ...], int], ...] = (
 # Links of a record that are tried, the strongest.
 _LINKS = 16
 # The value to a growing cut of a column whose coefficient is still rounded down.
-_PROMISE = 0.15
+_PARTIAL = 0.15
 # Exchanges for each place of a cut after which it is taken as it is; one or two are common.
 _EXCHANGES = 100
 
@@ -59,14 +59,14 @@ class _Cut(NamedTuple):
 
 
 @kernel
-def _gain(cut: _Cut, place: int, record: int, promise: float) -> float:
+def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
     """Return what the left side gains by the record; a column it shares with others counts a little in any case."""
     total, part, whole = 0.0, cut.parts[place], cut.whole
     for at in range(cut.first[record], cut.first[record + 1]):
         c = cut.column[at]
         total += cut.x[c] * ((cut.weight[c] + part) // whole - cut.weight[c] // whole)
         if cut.weight[c] > 0:
-            total += promise * cut.x[c]
+            total += partial * cut.x[c]
     return total
 
 
@@ -80,14 +80,14 @@ def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
 
 
 @kernel
-def _best(cut: _Cut, place: int, promise: float) -> tuple[int, float]:
+def _best(cut: _Cut, place: int, partial: float) -> tuple[int, float]:
     """Return the free record, linked to one in another place, that gains most, and its gain."""
     best, most = -1, -np.inf
     for b in range(len(cut.chosen)):
         if b != place and cut.chosen[b] >= 0:
             for other in cut.links[cut.chosen[b]]:
                 if other >= 0 and cut.taken[other] == 0:
-                    gain = _gain(cut, place, other, promise)
+                    gain = _gain(cut, place, other, partial)
                     if gain > most:
                         best, most = other, gain
     return best, most
@@ -100,7 +100,7 @@ def _fill(cut: _Cut, record: int, place: int) -> float:
     _put(cut, place, record, 1)
     for a in range(len(cut.parts)):
         if cut.chosen[a] < 0:
-            other, _ = _best(cut, a, _PROMISE)
+            other, _ = _best(cut, a, _PARTIAL)
             if other < 0:
                 break
             left += _gain(cut, a, other, 0.0)
