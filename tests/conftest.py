@@ -62,7 +62,7 @@ def one_template(template, monkeypatch):
             yield None
             return
         template.run(os.chdir, Path.cwd())
-        with patch.object(template, "close"):
+        with patch.object(template, "close"), patch.object(template, "kill"):
             yield template
 
     monkeypatch.setattr(mask, "start_template", start)
