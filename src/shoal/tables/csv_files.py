@@ -95,6 +95,9 @@ class CsvTable:
             raise not_numeric(name, cells, "text", first)
         return Column(name, as_floats(numbers), kind_of(numbers.dtype))
 
+    def scale(self, name: Name) -> str | None:
+        """Return None: text says nothing of categories."""
+
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what the cells mean."""
         return pl.DataFrame([self._parsed(name).alias(str(i)) for i, name in enumerate(names)])

@@ -89,6 +89,9 @@ class Table(Protocol):
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers, or refuse one that holds none; `first` records come before this part."""
 
+    def scale(self, name: Name) -> str | None:
+        """Return "nominal" or "ordinal" if the table says that a column holds categories."""
+
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, to group records by; they are named by their place."""
 
@@ -257,6 +260,14 @@ class FrameTable:
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
         return Column(name, as_floats(series.to_polars()), kind_of(series.dtype))
 
+    def scale(self, name: Name) -> str | None:
+        """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
+        series = self._frame.get_column(name)
+        ordered = getattr(getattr(series.to_native(), "type", None), "ordered", False)  # of pyarrow
+        if series.dtype == nw.Enum or ordered:
+            return "ordinal"
+        return "nominal" if series.dtype == nw.Categorical else None
+
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
         return pl.DataFrame([_series(self._frame.get_column(name)).alias(str(i)) for i, name in enumerate(names)])
@@ -403,6 +414,9 @@ class ArrayTable:
         """Return a column as float64."""
         kind = self._array.dtype
         return Column(name, self._columns[:, name].astype(np.float64), str(kind) if kind.kind in "iu" else _float(kind))
+
+    def scale(self, name: Name) -> str | None:
+        """Return None: numbers say nothing of categories."""
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""

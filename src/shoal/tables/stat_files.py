@@ -72,6 +72,13 @@ class StatTable(FrameTable):
         stored = [name for name in frame.columns if name not in {*self.changed, *self.strata}]
         return frame.with_columns(self.file.raw.select(stored))
 
+    def scale(self, name: Name) -> str | None:
+        """Return the scale of a column all of whose values have labels, "ordinal" if the package says so."""
+        labels = self.file.metadata.variable_value_labels.get(name)
+        if not labels or not set(self._frame.get_column(name).drop_nulls().unique().to_list()) <= set(labels):
+            return None
+        return "ordinal" if self.file.metadata.variable_measure.get(name) == "ordinal" else "nominal"
+
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are stored."""
         return pl.DataFrame([self.native[name].alias(str(i)) for i, name in enumerate(names)])

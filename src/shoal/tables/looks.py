@@ -1,0 +1,373 @@
+"""What a column looks like, by its name and its cells: an identifier, a weight, a date, a code, a code for missing.
+
+Every recogniser is a small function that never refuses a column. What it says is a guess for people to judge, in words
+that hold no cell of the column, codes for missing excepted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from shoal.core.types import Floats
+from shoal.tables.columns import Column, Name, is_whole
+
+__all__ = [
+    "SMALL",
+    "Cells",
+    "is_code",
+    "is_confidential",
+    "is_of_body",
+    "is_stratum",
+    "is_weight",
+    "kind_of_cells",
+    "looks_like_identifier",
+    "missing_codes",
+    "repeats_like_unit",
+]
+
+SAMPLE = 2000  # cells whose spelling is looked at
+MOST = 0.9  # the share of cells that must look alike
+SMALL = 20  # records of a table in which all values may differ by chance
+FEW = 10  # values of a code
+
+_PEOPLE = (
+    "person pers patient pat subject participant respondent resp individual household house hh family fam member firm "
+    "company enterprise establishment business customer cust client user student pupil employee emp utility school "
+    "hospital case record rec row account"
+).replace(" ", "|")
+_NUMBER = r"(_?(id|number|num|no|nr))?"
+
+
+def _name(pattern: str) -> re.Pattern[str]:
+    """Compile what a name must end in, from the beginning of a word."""
+    return re.compile(rf"(?:^|_)(?:{pattern})$")
+
+
+def _word(pattern: str) -> re.Pattern[str]:
+    """Compile a word that a name must have."""
+    return re.compile(rf"(?:^|_)(?:{pattern})(?:_|$)")
+
+
+NAMED = {
+    "a name": _name(
+        rf"^name|^names|(first|last|sur|given|family|full|middle|maiden|fore|nick|user|birth|vor|nach|{_PEOPLE})_?names?"
+    ),
+    "an e-mail address": _name(r"e_?mail(_?addr(ess)?)?"),
+    "a telephone number": _name(rf"((tele|mobile_?|cell_?|home_?|work_?)?phone|tel|telefon|fax|mobile(?=_)){_NUMBER}"),
+    "an account": _name(rf"(bank_?)?(account|acct|konto){_NUMBER}|iban|(credit_?)?card_(number|num|no|nr)"),
+    "an official number": _name(
+        rf"ssn|social_?security{_NUMBER}|nino|dni|nif|cpf|bsn|ahv|passport{_NUMBER}|(national|tax)_?(id|number|num|no|nr)"
+    ),
+    "an address": _name(r"address|addr|street|strasse|straße|addr(ess)?_?(line_?)?\d"),
+}
+IDS = _name(
+    r"ids?|uid|uuid|guid|hid|pid|hhid|idhh|idpers|id_?(no|nr|num|number)|mrn|serial(_?(no|nr|num|number))?|"
+    rf"({_PEOPLE})_?(id|no|nr|number)|^id_\w+"
+)
+PEOPLE = re.compile(rf"hid|pid|idhh|(?:{_PEOPLE})(?:_|id|$)")
+NAMES = _name(r"\w*name")
+WEIGHTS = _word(r"\w*weights?|\w*wgh?ts?|wts?|pondera\w*")
+BODY = _word(r"body|birth|baby|kg|kilos?|lbs?|pounds|gross|net|grams?|g")
+HEIGHTS = _word(r"height|bmi|waist|chest")
+STRATA = _word(
+    r"region|province|state|county|canton|district|sector|industry|nace|strat\w+|^(year|quarter|month|wave)$"
+)
+CONFIDENTIAL = _word(
+    r"health|diseases?|diagnos\w+|illness|icd\w*|hiv|aids|cancer|symptoms?|medication|drugs?|disab\w+|pregnan\w+|genet\w+|"
+    r"religio\w*|faith|beliefs?|part(y|ies)_vot\w+|vot(e|ed|ing)|politic\w+|trade_union|union_memb\w+|crim\w+|convict\w+|"
+    r"offen[cs]e\w*|arrest\w*|sexual\w*|(test|lab|ct)_results?|^results?$"
+)
+QUANTITIES = _word(r"n|num|number|count|size|age|hours|days|children|rooms|persons|members")
+
+_DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"(1[89]|20)\d\d"
+_CLOCK = r"([01]?\d|2[0-4]):[0-5]\d(:[0-5]\d([.,]\d+)?)?( ?[AaPp][Mm])?"
+_LETTERS = r"[ -][A-Za-z]{3,9}\.?,?[ -]"
+_DATE = rf"({_YEAR}[-/.]{_MONTH}[-/.]{_DAY}|({_DAY}[-/.]{_MONTH}|{_MONTH}[-/.]{_DAY})[-/.]({_YEAR}|\d\d)"
+_DATE += rf"|{_DAY}{_LETTERS}({_YEAR}|\d\d)|{_YEAR}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))"
+KINDS = {
+    "date": re.compile(rf"{_DATE}([T ]{_CLOCK} ?(Z|UTC|[+-]\d\d:?\d\d)?)?"),
+    "time": re.compile(_CLOCK),
+    "duration": re.compile(r"P(?=[\dT])[\dYMWDTHS.]+|\d+ days?(,? \d+:\d\d(:\d\d)?)?"),
+    "boolean": re.compile(r"true|false", re.IGNORECASE),
+}
+LOOKS = {
+    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
+    "accounts (IBAN)": re.compile(r"[A-Z]{2}\d{2} ?([A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}"),
+    "universal identifiers or hashes": re.compile(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32,}"),
+    "addresses of the internet": re.compile(r"https?://\S+|(\d{1,3}\.){3}\d{1,3}"),
+}
+DIGITS = re.compile(r"(?!\d+[.,]\d+$)\+?\(?\d([ ()/.-]{0,2}\d){7,}")  # telephones, accounts, social security
+CODES = (-7, -8, -9, *(sign * (10**d - c) for d in range(2, 7) for sign in (1, -1) for c in (1, 2, 3)))
+CODES += tuple(sign * c for sign in (1, -1) for c in (88, 888, 8888))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a column, those that are missing or blank left out.
+
+    Parameters
+    ----------
+    values
+        Numbers, text, truth values, dates, times or durations.
+    records
+        The number of records, with those that miss a cell.
+    """
+
+    values: pl.Series
+    records: int
+
+    @staticmethod
+    def of(column: pl.Series | Column) -> Cells:
+        """Take the cells of a column."""
+        series = pl.Series(column.values) if isinstance(column, Column) else column
+        values, kind = series.drop_nulls(), series.dtype
+        if kind.is_float():
+            values = values.drop_nans()
+        elif kind.is_decimal():
+            values = values.cast(pl.Float64)
+        elif kind in (pl.Categorical, pl.Enum, pl.String):
+            values = values.cast(pl.String).str.strip_chars()
+            values = values.filter(values != "")
+        elif not (kind.is_integer() or kind.is_temporal() or kind == pl.Boolean):
+            values = pl.Series([repr(value) for value in values.to_list()], dtype=pl.String)
+        return Cells(values, len(series))
+
+    @property
+    def present(self) -> int:
+        """The number of cells that are there."""
+        return len(self.values)
+
+    @property
+    def text(self) -> bool:
+        """Whether they are text."""
+        return self.values.dtype == pl.String
+
+    @cached_property
+    def distinct(self) -> int:
+        """The number of different values."""
+        return self.values.n_unique()
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether they are whole numbers."""
+        kind = self.values.dtype
+        return kind.is_integer() or (kind.is_float() and is_whole(self.values.to_numpy()))
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers, none if they are none."""
+        numeric = self.values.dtype.is_numeric()
+        return self.values.cast(pl.Float64).to_numpy() if numeric else np.empty(0)
+
+    @cached_property
+    def spelled(self) -> list[str]:
+        """Some of the cells, from all over the column, as text; none if they are neither text nor whole numbers."""
+        if not (self.text or self.whole):
+            return []
+        some = self.values.gather_every(max(1, self.present // SAMPLE))
+        if self.text:
+            return some.str.slice(0, 200).to_list()
+        return [str(int(number)) for number in some.to_list() if np.isfinite(number)]
+
+    def look_like(self, pattern: re.Pattern[str]) -> bool:
+        """Say whether most of the cells are spelled like that."""
+        return bool(self.spelled) and sum(map(bool, map(pattern.fullmatch, self.spelled))) >= MOST * len(self.spelled)
+
+
+def _plain(name: Name) -> str:
+    """Return the words of a name, in small letters.
+
+    Examples
+    --------
+    >>> _plain("patientID"), _plain("Marital-Status"), _plain("UTILNAME")
+    ('patient_id', 'marital_status', 'utilname')
+    """
+    parted = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", str(name))
+    return "_".join(re.findall(r"[^\W_]+", parted)).lower()
+
+
+# Kinds
+
+
+def kind_of_cells(cells: Cells) -> str:
+    """Return the kind of a column: float, integer, boolean, nominal, date, time or duration.
+
+    Examples
+    --------
+    >>> [kind_of_cells(Cells.of(pl.Series(cells))) for cells in ([1.5, 2], [1.0, 2], ["x"], ["2024-02-29"])]
+    ['float', 'integer', 'nominal', 'date']
+    """
+    kind = cells.values.dtype
+    typed = {pl.Boolean: "boolean", pl.Date: "date", pl.Datetime: "date", pl.Time: "time", pl.Duration: "duration"}
+    if kind.base_type() in typed:
+        return typed[kind.base_type()]
+    seen = [word for word, pattern in KINDS.items() if cells.look_like(pattern)]
+    if seen:
+        return seen[0]
+    return "nominal" if cells.text else "integer" if cells.whole else "float"
+
+
+def is_code(name: Name, cells: Cells) -> bool:
+    """Say whether whole numbers are a code: a few come back again and again, and the name speaks of no quantity.
+
+    Examples
+    --------
+    >>> [is_code(name, Cells.of(pl.Series([1, 2, 2] * 10))) for name in ("sex", "rooms")]
+    [True, False]
+    """
+    few = 60 if is_stratum(name) else FEW
+    again = 1 < cells.distinct <= few and cells.present >= 5 * cells.distinct
+    return cells.whole and again and QUANTITIES.search(_plain(name)) is None
+
+
+def missing_codes(cells: Cells) -> dict[int, int]:
+    """Return the numbers that look like codes for missing, and how often they stand: far from the rest, and repeated.
+
+    Below zero where all others are not, or farther above all others than these lie apart.
+
+    Examples
+    --------
+    >>> missing_codes(Cells.of(pl.Series([18, 30, 44, 999, -9, 52, 999, -9, 999, -9])))
+    {-9: 3, 999: 3}
+    """
+    numbers = cells.numbers
+    rest = numbers[~np.isin(numbers, CODES)]
+    if len(rest) < 2:
+        return {}
+    least, most = float(rest.min()), float(rest.max())
+    apart = {
+        code: int((numbers == code).sum()) for code in sorted(CODES) if code < 0 <= least or code > 2 * most - least
+    }
+    return {code: count for code, count in apart.items() if count >= 3}
+
+
+# Roles
+
+
+def is_weight(name: Name, cells: Cells) -> bool:
+    """Say whether a column is a sampling weight: called so, no weight of a body, positive numbers."""
+    plain = _plain(name)
+    named = WEIGHTS.search(plain) is not None and BODY.search(plain) is None
+    return named and len(cells.numbers) > 0 and bool(cells.numbers.min() > 0)
+
+
+def is_of_body(name: Name) -> bool:
+    """Say whether the name is that of a measure of bodies; a weight beside it is one too."""
+    return HEIGHTS.search(_plain(name)) is not None
+
+
+def is_stratum(name: Name) -> bool:
+    """Say whether the name is that of regions, sectors or periods, by which tables are divided."""
+    return STRATA.search(_plain(name)) is not None
+
+
+def is_confidential(name: Name) -> bool:
+    """Say whether the name speaks of health, belief, politics, crime or sexual life."""
+    return CONFIDENTIAL.search(_plain(name)) is not None
+
+
+def repeats_like_unit(name: Name, cells: Cells) -> bool:
+    """Say whether a column numbers persons, households or firms with a few records each."""
+    plain, many = (
+        _plain(name),
+        cells.distinct > 100 or (cells.distinct > FEW and PEOPLE.search(_plain(name)) is not None),
+    )
+    ids = (cells.text or cells.whole) and IDS.search(plain) is not None
+    return ids and many and 1.5 * cells.distinct <= cells.present <= 50 * cells.distinct
+
+
+# Identifiers
+
+
+def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str | None:
+    """Say why a column looks like one that names its record, a person or a firm; None if it does not.
+
+    Examples
+    --------
+    >>> looks_like_identifier("contact", pl.Series(["ann@example.org", "bob@example.org"]))
+    'the cells look like e-mail addresses'
+    >>> looks_like_identifier("sales", pl.Series([10.5, 7.25])) is None
+    True
+    """
+    cells = column if isinstance(column, Cells) else Cells.of(column)
+    if kind_of_cells(cells) not in ("nominal", "integer") or not cells.present:
+        return None
+    return next((reason for says in IDENTIFIERS if (reason := says(_plain(name), cells))), None)
+
+
+def _various(cells: Cells) -> bool:
+    """Say whether there are more values than a code has, or than half of a small table."""
+    return cells.distinct > min(FEW, cells.present / 2)
+
+
+def _all_different(cells: Cells) -> bool:
+    return cells.present > SMALL and cells.distinct >= MOST * cells.present
+
+
+def _named(plain: str, cells: Cells) -> str | None:
+    """Recognise what identifies by its name; yes and no to a telephone do not."""
+    found = [what for what, pattern in NAMED.items() if pattern.search(plain)] if _various(cells) else []
+    return f"the name says that it is {found[0]}" if found else None
+
+
+def _named_id(plain: str, cells: Cells) -> str | None:
+    single = cells.present < 1.5 * cells.distinct and _various(cells)
+    return "the name says that it is an id, and most values stand once" if IDS.search(plain) and single else None
+
+
+def _many_names(plain: str, cells: Cells) -> str | None:
+    """Recognise names of firms or places, unless they are a classification."""
+    many = cells.text and cells.distinct > 100 and NAMES.search(plain)
+    return f"the name says that it holds names, {cells.distinct:,} different ones" if many else None
+
+
+def _spelled_so(plain: str, cells: Cells) -> str | None:
+    found = [what for what, pattern in LOOKS.items() if cells.look_like(pattern)] if cells.text else []
+    return f"the cells look like {found[0]}" if found else None
+
+
+def _long_digits(plain: str, cells: Cells) -> str | None:
+    """Recognise numbers of telephones, accounts and insurances: as text, or as numbers that are all equally long."""
+    if not cells.look_like(DIGITS) or not _various(cells):
+        return None
+    if not cells.text and not (_all_different(cells) and len(set(map(len, cells.spelled))) == 1):
+        return None
+    return "the cells are long strings of digits, as those of telephones or accounts"
+
+
+def _running_number(plain: str, cells: Cells) -> str | None:
+    """Recognise a numbering of the records: whole numbers, no two alike, next to each other."""
+    if not cells.whole or cells.present <= SMALL or cells.distinct < cells.present:
+        return None
+    close = float(cells.numbers.max()) - float(cells.numbers.min()) < 1.2 * cells.present
+    return "whole numbers next to each other, all different: a numbering of the records" if close else None
+
+
+def _different_text(plain: str, cells: Cells) -> str | None:
+    if not cells.text or not _all_different(cells):
+        return None
+    return f"{'all' if cells.distinct == cells.present else 'almost all'} values are different"
+
+
+def _free_text(plain: str, cells: Cells) -> str | None:
+    if not cells.text or 2 * cells.distinct < cells.present or not _various(cells):
+        return None
+    return "free text, which may tell anything" if np.mean([len(cell) for cell in cells.spelled]) >= 40 else None
+
+
+IDENTIFIERS: tuple[Callable[[str, Cells], str | None], ...] = (
+    _named,
+    _named_id,
+    _spelled_so,
+    _long_digits,
+    _running_number,
+    _free_text,
+    _different_text,
+    _many_names,
+)
