@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from shoal.estimator import Microaggregator
+    from shoal.inspection import inspect
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
     from shoal.privacy.publication import Publication
@@ -50,6 +51,7 @@ __all__ = [
     "VerificationError",
     "assess",
     "compare",
+    "inspect",
     "mask",
     "methods",
     "partition",
@@ -64,6 +66,7 @@ _HOMES = {
     "Release": "shoal.masking.release",
     "assess": "shoal.assessment.assess",
     "compare": "shoal.comparison",
+    "inspect": "shoal.inspection",
     "mask": "shoal.masking.mask",
     "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",

@@ -16,6 +16,7 @@ import typer
 from shoal.cli.assess import assess
 from shoal.cli.compare import compare
 from shoal.cli.demo import demo
+from shoal.cli.inspect import inspect
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
 from shoal.cli.publish import publish
@@ -53,7 +54,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for _command in (mask, publish, assess, compare, methods, demo):
+for _command in (inspect, mask, publish, assess, compare, methods, demo):
     app.command()(_guarded(_command))
 
 

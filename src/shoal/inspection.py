@@ -1,0 +1,306 @@
+"""inspect(): what every column of a table seems to be, why, and the masking that follows from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.display import aligned, html_table
+from shoal.masking.commands import as_call, as_command
+from shoal.masking.request import MaskRequest, parameters
+from shoal.tables.choosing import open_data
+from shoal.tables.columns import Name
+from shoal.tables.files import WRITABLE
+from shoal.tables.frames import as_floats
+from shoal.tables.looks import (
+    SMALL,
+    Cells,
+    is_code,
+    is_confidential,
+    is_of_body,
+    is_stratum,
+    is_weight,
+    kind_of_cells,
+    looks_like_identifier,
+    missing_codes,
+    repeats_like_unit,
+)
+
+__all__ = ["InspectedColumn", "Inspection", "inspect"]
+
+NUMBERS = ("float", "integer")
+CATEGORIES = ("nominal", "ordinal", "boolean")
+ZEROS = 0.95  # the share from which the other values stand out
+
+
+@dataclass(frozen=True)
+class InspectedColumn:
+    """What a column seems to be.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    kind
+        ``"float"``, ``"integer"``, ``"boolean"``, ``"nominal"`` (text, or numbers that are codes), ``"ordinal"``,
+        ``"date"``, ``"time"`` or ``"duration"``.
+    role
+        ``"key"`` (to be masked), ``"stratum"``, ``"identifier"`` (not to be released), ``"confidential"`` (kept and
+        measured), ``"weight"``, ``"unit"`` (whose records they are) or ``"other"``.
+    reason
+        Why, in words. No cell is quoted but codes for missing.
+    distinct
+        The number of different values.
+    missing
+        The number of missing cells.
+    """
+
+    name: Name
+    kind: str
+    role: str
+    reason: str
+    distinct: int
+    missing: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What the columns of a table seem to be: a proposal for people to judge.
+
+    Parameters
+    ----------
+    columns
+        The columns, in the order of the table.
+    records
+        The number of records.
+    uniques
+        The records that no other equals in all keys, in the table as it is.
+    uniques_in_strata
+        Likewise, in all keys and strata.
+    command
+        The ``shoal mask`` that follows, as a command for a file and as a call for a table; empty if there is nothing
+        to mask.
+    """
+
+    columns: tuple[InspectedColumn, ...]
+    records: int
+    uniques: int
+    uniques_in_strata: int
+    command: str
+
+    @property
+    def roles(self) -> dict[Name, str]:
+        """The role of each column."""
+        return {column.name: column.role for column in self.columns}
+
+    @property
+    def kinds(self) -> dict[Name, str]:
+        """The kind of each column."""
+        return {column.name: column.kind for column in self.columns}
+
+    def named(self, role: str) -> list[Name]:
+        """Return the columns of a role."""
+        return [column.name for column in self.columns if column.role == role]
+
+    def cells(self) -> list[list[str]]:
+        """Return the columns as text, the head first."""
+        rows = [[str(c.name), c.role, c.kind, f"{c.distinct:,}", f"{c.missing:,}", c.reason] for c in self.columns]
+        return [["column", "role", "kind", "values", "missing", "why"], *rows]
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the summary, a name and a value a line."""
+        unique = f"{self.uniques:,} of {self.records:,} over the keys"
+        if self.named("stratum"):
+            unique += f", {self.uniques_in_strata:,} over keys and strata"
+        lines = [("unique records", unique)]
+        identifiers = self.named("identifier")
+        if identifiers:
+            lines.append(("not to be released", f"{len(identifiers)}: {', '.join(map(str, identifiers))}"))
+        return lines if self.command else [*lines, ("to mask", "nothing: no key holds numbers")]
+
+    def __str__(self) -> str:
+        summary = "\n".join(f"{name:<18} {value}" for name, value in self.rows())
+        return "\n\n".join(filter(None, [aligned(self.cells(), numeric=False), summary, self.command]))
+
+    def _repr_html_(self) -> str:
+        head, *rows = self.cells()
+        return f"{html_table(rows, head)}{html_table(self.rows())}<pre>{escape(self.command)}</pre>"
+
+
+def inspect(
+    data: Any,
+    k: int = 5,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+) -> Inspection:
+    """Look at a table before it is masked: propose a role and a kind for every column, with the reason.
+
+    Parameters
+    ----------
+    data
+        A table, an array or the path of a file, as `shoal.mask` takes it.
+    k
+        The least number of records in a group, and in a stratum that is proposed.
+    delimiter, encoding, decimal
+        How a CSV file is written; found out if not given.
+
+    Returns
+    -------
+    Inspection
+        Roles, kinds and reasons, the records that are unique, and the masking that follows; it prints itself.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"name": ["Ann", "Bob", "Cid", "Dan"], "age": [31, 47, 52, 29]})
+    >>> inspect(people, k=2).roles
+    {'name': 'identifier', 'age': 'key'}
+    """
+    request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal)
+    request.check_data(data, dask=False)
+    table = open_data(data, delimiter=delimiter, encoding=encoding, decimal=decimal)
+    series = {name: _plain(column) for name, column in zip(table.names, table.keys(table.names), strict=True)}
+    cells = {name: Cells.of(column) for name, column in series.items()}
+    bodies = any(map(is_of_body, series))
+    looked = [_look(name, cells[name], table.scale(name), bodies=bodies) for name in series]
+    found = Inspection(tuple(_with_strata(looked, series, k)), table.rows, 0, 0, "")
+    keys, strata = ([series[name] for name in found.named(role)] for role in ("key", "stratum"))
+    asked = _asked(found, series, cells, request)
+    return replace(
+        found,
+        uniques=int((_sizes(keys) == 1).sum()),
+        uniques_in_strata=int((_sizes([*keys, *strata]) == 1).sum()),
+        command=_command(asked, data) if asked["columns"] else "",
+    )
+
+
+def _plain(series: pl.Series) -> pl.Series:
+    """Return a column whose cells can be counted: NaN is a missing cell, lists and the like are text."""
+    kind = series.dtype
+    if kind.is_nested() or kind in (pl.Object, pl.Binary):
+        return pl.Series([None if cell is None else repr(cell) for cell in series.to_list()], dtype=pl.String)
+    return series.fill_nan(None) if kind.is_float() else series
+
+
+def _sizes(columns: Sequence[pl.Series]) -> pl.Series:
+    """Return how many records share each combination of values."""
+    if not columns:
+        return pl.Series([], dtype=pl.UInt32)
+    frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
+    return frame.group_by(frame.columns).len("records of the group")["records of the group"]
+
+
+def _look(name: Name, cells: Cells, scale: str | None, *, bodies: bool) -> InspectedColumn:
+    """Propose a kind and a role; `bodies` says that the table measures bodies, of which a weight is one measure."""
+    kind = scale or kind_of_cells(cells)
+    code = kind == "integer" and is_code(name, cells)
+    kind = "nominal" if code else kind
+    what = f"a code ({cells.distinct} whole numbers)" if code else _what(kind, cells)
+    role, reason = _role(name, cells, bodies=bodies)
+    if role in ("key", "confidential"):
+        reason = "; ".join([f"{what} {reason}", *_notes(kind, cells)])
+    return InspectedColumn(name, kind, role, reason, cells.distinct, cells.records - cells.present)
+
+
+def _what(kind: str, cells: Cells) -> str:
+    """Say what a column holds."""
+    values = f"{cells.distinct:,} value{'' if cells.distinct == 1 else 's'}"
+    categories = {"ordinal": f"an ordered category of {values}", "nominal": f"a category of {values}"}
+    return categories.get(kind, f"a {'number' if kind in NUMBERS else 'truth value' if kind == 'boolean' else kind}")
+
+
+def _role(name: Name, cells: Cells, *, bodies: bool) -> tuple[str, str]:
+    """Return the role of a column, and why."""
+    if not cells.present:
+        return "other", "no cell is filled"
+    if is_weight(name, cells) and not bodies:
+        return "weight", "the name says weight, and all numbers are positive"
+    if cells.distinct == 1 and cells.present == cells.records:
+        return "other", "the same value in all records"
+    told = looks_like_identifier(name, cells)
+    if told is not None:
+        return "identifier", told
+    if repeats_like_unit(name, cells):
+        return "unit", f"an id by its name, and each stands in {cells.present / cells.distinct:.1f} records on average"
+    if is_confidential(name):
+        return "confidential", "whose name speaks of health, belief, politics, crime or sexual life"
+    return "key", "that others may know"
+
+
+def _notes(kind: str, cells: Cells) -> list[str]:
+    """Say what else is to be known of a column that is released."""
+    codes = ", ".join(f"{code} ({count:,} times)" for code, count in missing_codes(cells).items())
+    notes = [f"{codes} far from the rest: codes for missing?"] if codes else []
+    if kind in NUMBERS:
+        zeros = float((cells.numbers == 0).mean())
+        notes += [f"{100 * zeros:.1f} % are zero, the others stand out"] if zeros > ZEROS else []
+        different = kind == "integer" and cells.distinct == cells.present > SMALL
+        notes += ["all values are different: a measurement, or an identifier?"] if different else []
+    return notes
+
+
+def _with_strata(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series], k: int) -> list[InspectedColumn]:
+    """Turn keys into strata: categories that divide tables, as long as every stratum has at least k records."""
+    chosen: list[pl.Series] = []
+    proposed = []
+    for column in columns:
+        suits = column.role == "key" and column.kind in CATEGORIES and is_stratum(column.name)
+        if suits and int(_sizes([*chosen, series[column.name]]).min()) >= k:  # type: ignore[arg-type]
+            chosen.append(series[column.name])
+            why = f"the name is one of regions, sectors or periods; a stratum has at least {k} records"
+            proposed.append(replace(column, role="stratum", reason=why))
+        else:
+            proposed.append(column)
+    return proposed
+
+
+def _maskable(columns: Sequence[InspectedColumn]) -> list[Name]:
+    """Return the keys that can be masked: those whose values have a mean."""
+    return [column.name for column in columns if column.role == "key" and column.kind in NUMBERS]
+
+
+def _asked(
+    found: Inspection, series: Mapping[Name, pl.Series], cells: Mapping[Name, Cells], request: MaskRequest
+) -> dict[str, Any]:
+    """Return the masking that follows, as `MaskRequest.recorded` tells it."""
+    masked, strata = _maskable(found.columns), found.named("stratum")
+    codes = {name: list(apart) for name in found.named("key") if (apart := missing_codes(cells[name]))}
+    numbers = {name: as_floats(series[name]) for name in masked}
+    told = codes if any(item.name == "missing_codes" for item in parameters()) else {}  # else they are numbers
+    absent = [pl.Series(np.isnan(X) | np.isin(X, told.get(name, []))) for name, X in numbers.items()]
+    missing = "error"
+    if any(column.any() for column in absent):
+        # Records that miss the same columns are masked among themselves, which takes k of them.
+        fewest = _sizes([*(series[name] for name in strata), *absent]).min()
+        missing = "group" if int(fewest) >= request.k else "drop"  # type: ignore[arg-type]
+    coded = [c for c in found.columns if c.role == "key" and c.kind in CATEGORIES and len(cells[c.name].numbers)]
+    return {
+        "k": request.k,
+        "columns": masked,
+        "by": strata or None,
+        "weights": next(iter(found.named("weight")), None),
+        "missing": missing,
+        "identifiers": found.named("identifier") or None,
+        "keep": found.named("confidential") or None,
+        "missing_codes": codes or None,
+        "kinds": {c.name: c.kind for c in coded} or None,
+        **request.csv,
+        "options": {},
+    }
+
+
+def _command(asked: Mapping[str, Any], data: Any) -> str:
+    """Return the command that masks a file, or the call that masks a table."""
+    if not isinstance(data, (str, os.PathLike)):
+        return as_call({**asked, "missing": None if asked["missing"] == "error" else asked["missing"]}, None)
+    source = Path(data)
+    ending = source.suffix if source.suffix.lower() in WRITABLE else ".csv"
+    return as_command(asked, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))

@@ -1,0 +1,250 @@
+"""inspect(): roles, kinds and reasons on the reference tables and on small ones, and the command that follows."""
+
+import shlex
+from html import escape
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import command, reference_path
+
+import shoal
+from shoal import inspect
+from shoal.demo import firms
+from shoal.tables.files import write_file
+from shoal.tables.frames import open_table
+
+NUMBERS = {"float", "integer"}
+
+
+def people(n=60):
+    """Return a table with a column of nearly every role."""
+    rng = np.random.default_rng(1)
+    return pl.DataFrame(
+        {
+            "patient_id": rng.permutation(n) * 37 + 1000,
+            "mail": [f"p{i}@example.org" for i in range(n)],
+            "region": ["north", "south"] * (n // 2),
+            "hid": np.arange(n) // 3,
+            "age": rng.integers(18, 90, n),
+            "height": rng.normal(170, 8, n),
+            "sex": rng.integers(1, 3, n),
+            "born": pl.Series(rng.integers(0, 9000, n)).cast(pl.Date),
+            "diagnosis": rng.choice(["a", "b", "c"], n),
+            "visits": [-9, -9, -9, *rng.integers(0, 40, n - 3)],
+            "fine": [0.0] * (n - 2) + [2.5, 100.0],
+            "country": ["XX"] * n,
+            "empty": [None] * n,
+        }
+    )
+
+
+ROLES = {
+    "patient_id": "identifier",
+    "mail": "identifier",
+    "region": "stratum",
+    "hid": "unit",
+    "age": "key",
+    "height": "key",
+    "sex": "key",
+    "born": "key",
+    "diagnosis": "confidential",
+    "visits": "key",
+    "fine": "key",
+    "country": "other",
+    "empty": "other",
+}
+
+
+# The reference tables
+
+
+def test_adult():
+    found = inspect(reference_path("adult"))
+    keys = set(found.named("key"))
+    assert {"age", "sex", "race", "marital-status", "education", "native-country", "workclass", "occupation"} <= keys
+    assert found.roles["fnlwgt"] == "weight"
+    assert not found.named("identifier")
+    assert {found.kinds[name] for name in ("age", "education-num", "hours-per-week")} == {"integer"}
+    assert {found.kinds[name] for name in ("sex", "race", "native-country")} == {"nominal"}
+    reasons = {column.name: column.reason for column in found.columns}
+    assert "99999 (148 times)" in reasons["capital-gain"]
+    assert "95.3 % are zero" in reasons["capital-loss"]
+
+
+def test_covid_testing():
+    found = inspect(reference_path("covid_testing"))
+    assert found.named("identifier") == ["subject_id", "fake_first_name", "fake_last_name"]
+    assert found.named("confidential") == ["result", "ct_result"]
+    assert {"age", "gender", "clinic_name"} <= set(found.named("key"))
+
+
+def test_testdata():
+    found = inspect(reference_path("testdata"))
+    codes = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex", "hhcivil")
+    assert {found.kinds[name] for name in codes} == {"nominal"}
+    assert {found.kinds[name] for name in ("age", "expend", "income", "savings")} <= NUMBERS
+    assert found.roles["ori_hid"] == "unit"
+    assert found.named("weight") == ["sampling_weight", "household_weights"]
+    assert "--weights sampling_weight" in found.command
+    assert "-c age -c expend -c income -c savings " in found.command
+
+
+@pytest.mark.parametrize(
+    ("name", "identifiers"), [("census", []), ("tarragona", []), ("california", []), ("eia", ["UTILNAME"])]
+)
+def test_no_measurement_is_taken_for_an_identifier(name, identifiers):
+    found = inspect(reference_path(name))
+    assert found.named("identifier") == identifiers
+    assert not found.named("other") or found.named("other") == ["YEAR"]
+
+
+# What is found
+
+
+@pytest.mark.parametrize("native", [pl.DataFrame, lambda frame: frame.to_pandas(), lambda frame: frame.to_arrow()])
+def test_roles_in_every_kind_of_table(native):
+    assert inspect(native(people())).roles == ROLES
+
+
+def test_roles_of_a_csv_file(tmp_path):
+    people().write_csv(tmp_path / "people.csv", separator=";")
+    found = inspect(tmp_path / "people.csv", delimiter=";")
+    assert found.roles == ROLES
+    assert found.kinds["born"] == "date"
+
+
+def test_counts_and_missing_cells():
+    frame = pl.DataFrame({"a": [1.5, 2.5, None, float("nan"), 2.5], "b": ["x", None, " ", "y", "y"]})
+    a, b = inspect(frame, k=2).columns
+    assert (a.distinct, a.missing) == (2, 2)
+    assert (b.distinct, b.missing) == (2, 2)
+
+
+def test_unique_records_are_counted_over_the_keys_and_over_the_strata_too():
+    frame = pl.DataFrame({"region": ["n", "n", "n", "s", "s", "s"], "size": [1.5, 1.5, 2.5, 1.5, 2.5, 7.5]})
+    found = inspect(frame, k=3)
+    assert found.roles == {"region": "stratum", "size": "key"}
+    assert (found.uniques, found.uniques_in_strata) == (1, 4)
+
+
+def test_strata_have_at_least_k_records_together():
+    frame = pl.DataFrame({"region": ["n"] * 6 + ["s"] * 6, "sector": ["a", "b"] * 6, "x": np.arange(12) / 7})
+    assert inspect(frame, k=3).named("stratum") == ["region", "sector"]
+    assert inspect(frame, k=4).named("stratum") == ["region"]
+    assert inspect(frame, k=7).named("stratum") == []
+
+
+def test_a_weight_beside_a_height_is_of_a_body():
+    frame = pl.DataFrame({"weight": [70.5, 81.5, 66.5], "size": [1.5, 2.5, 3.5]})
+    assert inspect(frame, k=2).roles["weight"] == "weight"
+    assert inspect(frame.rename({"size": "height"}), k=2).roles["weight"] == "key"
+
+
+def test_ordered_categories_are_ordinal():
+    words = ["low", "high", "low"]
+    ordered = pd.DataFrame({"a": pd.Categorical(words, ["low", "high"], ordered=True), "b": pd.Categorical(words)})
+    enum = pl.DataFrame({"a": pl.Series(words, dtype=pl.Enum(["low", "high"])), "b": words})
+    for table in (ordered, pa.Table.from_pandas(ordered), enum):
+        assert inspect(table, k=2).kinds == {"a": "ordinal", "b": "nominal"}
+
+
+def test_labels_of_a_statistical_package_make_a_category(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pl.DataFrame(
+        {"grade": [1.0, 2.0, 3.0, 1.0], "town": [11.0, 12.0, 11.0, 12.0], "age": [30.0, 41.0, 52.0, 9.0]}
+    )
+    pyreadstat.write_sav(
+        frame,
+        tmp_path / "a.sav",
+        variable_value_labels={"grade": {1: "low", 2: "mid", 3: "high"}, "town": {11: "A", 12: "B"}, "age": {99: "?"}},
+        variable_measure={"grade": "ordinal", "town": "nominal", "age": "scale"},
+    )
+    assert inspect(tmp_path / "a.sav", k=2).kinds == {"grade": "ordinal", "town": "nominal", "age": "integer"}
+
+
+def test_odd_tables():
+    assert inspect(np.arange(12.0).reshape(6, 2) / 7, k=2).roles == {0: "key", 1: "key"}
+    assert inspect(pl.DataFrame({"a": []}), k=2).roles == {"a": "other"}
+    assert inspect(pl.DataFrame(), k=2).columns == ()
+    nested = pl.DataFrame({"a": [[1], [2], [1]], "b": [{"c": 1}, None, {"c": 2}], "d": [b"x", b"y", b"x"]})
+    assert set(inspect(nested, k=2).kinds.values()) == {"nominal"}
+    mixed = pd.DataFrame({"a": [1, "x", None], ("b", 1): [1.5, 2.5, 3.5]})
+    assert inspect(mixed, k=2).kinds["a"] == "nominal"
+
+
+@pytest.mark.parametrize("kind", [pl.Int8, pl.Int64, pl.Float32, pl.Float64, pl.Decimal(10, 2)])
+def test_numbers_of_every_type(kind):
+    visits = pl.Series([*range(30), None, None, None, -9, -9, -9]).cast(kind)
+    found = inspect(pl.DataFrame({"visits": visits, "age": np.arange(36) / 7}), k=3)
+    assert found.kinds["visits"] == "integer"
+    assert found.columns[0].missing == 3
+    assert "-9 (3 times)" in found.columns[0].reason
+    assert "missing='group'" in found.command
+
+
+# What is printed
+
+
+def test_it_prints_columns_reasons_and_command_but_no_identifier():
+    frame = people()
+    found = inspect(frame)
+    page = found._repr_html_()
+    for column in found.columns:
+        assert column.reason in str(found)
+        assert escape(column.reason) in page
+    assert "not to be released 2: patient_id, mail" in str(found)
+    assert "-9 (3 times)" in str(found)
+    assert "96.7 % are zero" in str(found)
+    assert found.command in str(found)
+    for text in (str(found), page, repr(found)):
+        assert not any(cell in text for cell in frame["mail"])
+        assert not any(str(cell) in text for cell in frame["patient_id"])
+
+
+def test_without_a_key_of_numbers_there_is_no_command():
+    found = inspect(pl.DataFrame({"town": ["a", "b"] * 9}), k=2)
+    assert found.command == ""
+    assert "nothing: no key holds numbers" in str(found)
+
+
+def test_the_call_for_a_table_runs():
+    data = people()
+    found = inspect(data)
+    namespace = {"data": data}
+    exec(found.command.replace("shoal.mask(", "release = shoal.mask("), namespace)
+    assert namespace["release"].columns == ["age", "height", "visits", "fine"]
+
+
+@pytest.mark.parametrize(("few", "policy"), [(5, "group"), (2, "drop")])
+def test_the_command_for_a_file_runs(tmp_path, few, policy):
+    frame = (
+        firms(200)
+        .with_columns(pl.Series("research", [None] * few + [1.5] * (200 - few)), region=pl.lit("a"))
+        .drop("sector")
+    )
+    write_file(frame, tmp_path / "some firms.csv")
+    done = command("inspect", "some firms.csv", "-k", 5, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    line = done.stdout.strip().splitlines()[-1]
+    assert f"--missing {policy}" in line
+    program, *words = shlex.split(line)
+    assert program == "shoal"
+    assert command(*words, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "some firms-masked.csv").exists()
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(shoal.InputError, match="'k' must be at least 2"):
+        inspect(people(), k=1)
+    with pytest.raises(shoal.InputError, match="'delimiter' says how a CSV file is written"):
+        inspect(people(), delimiter=";")
+    assert "is not there" in command("inspect", "none.csv", cwd=tmp_path).stderr
+
+
+def test_tables_say_which_columns_are_categories(tmp_path):
+    assert open_table(np.zeros((2, 1))).scale(0) is None
+    assert open_table(pl.DataFrame({"a": ["x"]})).scale("a") is None
+    assert open_table(pl.DataFrame({"a": pl.Series(["x"], dtype=pl.Categorical)})).scale("a") == "nominal"
