@@ -217,7 +217,7 @@ def _what(kind: str, cells: Cells) -> str:
     return categories.get(kind, f"a {'number' if kind in NUMBERS else 'truth value' if kind == 'boolean' else kind}")
 
 
-def _role(name: Name, cells: Cells, *, bodies: bool) -> tuple[str, str]:
+def _role(name: Name, cells: Cells, *, bodies: bool) -> tuple[str, str]:  # noqa: PLR0911  (one return a role)
     """Return the role of a column, and why."""
     if not cells.present:
         return "other", "no cell is filled"
