@@ -138,7 +138,7 @@ REFUSED = {
     "k above n": (["-k", 500, "-c", "sales"], "k=500, but the table has 400 records"),
     "k above a stratum": (["-k", 30, "-c", "sales", "--by", "region"], "the stratum region='Islands'"),
     "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
-    "text": (["-k", 3, "-c", "sector"], "Column 'sector' must be numeric"),
+    "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "those of 'sector' have no order"),
     "missing cells": (["-k", 3], "Values are missing in column 'research'"),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
     "bad option": (["-k", 3, "-O", "gamma"], "Option must read NAME=VALUE"),
@@ -370,5 +370,9 @@ def test_the_command_line_asks_for_every_parameter_of_a_request():
     from shoal.masking.request import parameters
 
     flags = flags_of(mask)
-    assert [item.name for item in parameters() if item.name not in flags] == ["progress", "options"]
+    assert [item.name for item in parameters() if item.name not in flags] == [
+        "kinds",  # --nominal, --ordinal, --hierarchy
+        "progress",
+        "options",  # -O
+    ]
     assert (flags["columns"], flags["k"], flags["missing"]) == ("--column", "-k", "--missing")

@@ -99,8 +99,8 @@ def test_refusals(client, table):
         shoal.mask(data, 3, columns=["z"])
     with pytest.raises(InputError, match="'block' must be at least 2k"):
         shoal.mask(data, 3, columns=COLUMNS, block=5)
-    with pytest.raises(InputError, match="'region' must be numeric"):
-        shoal.mask(data, 3, columns=["region"])
+    with pytest.raises(InputError, match="those of 'region' have no order"):
+        shoal.mask(data, 3, columns=["region"], method="univariate")
 
 
 def test_files_on_a_cluster_by_its_address(client, table, tmp_path):

@@ -494,7 +494,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ({"memory": "1MB"}, "'memory' must be at least"),
         ({"engine": "cloud"}, "'engine' must be"),
         ({"columns": ["z"]}, "names column 'z'"),
-        ({"columns": ["name"]}, "'name' must be numeric, but record 1 holds 'record 0'"),
+        ({"columns": ["name"], "method": "univariate"}, "those of 'name' have no order"),
         ({"columns": ["hole"]}, "missing in column 'hole' \\(1\\)"),
         ({"columns": ["infinite"]}, "'infinite' must be finite, but record 6 holds inf"),
         ({"by": ["name"]}, "the stratum name='record 0' has 1 record"),

@@ -262,7 +262,7 @@ def test_a_release_prints_itself(table):
         ({"columns": ["salse"]}, "'salse', which the table does not have. Did you mean 'sales'?"),
         ({"columns": []}, "at least one column"),
         ({"columns": ["sales", "sales"]}, "'sales' stands twice"),
-        ({"columns": ["sector"]}, "Column 'sector' must be numeric, but record 1 holds"),
+        ({"columns": ["sector"], "method": "univariate"}, "those of 'sector' have no order"),
         ({"by": "regio"}, "Did you mean 'region'"),
         ({"by": "sales"}, "stands in 'columns' and in 'by'"),
         ({"weights": "weigth"}, "Did you mean 'weight'"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shoal.core.errors import (
         DataBoundsWarning,
         FileError,
+        IdentifierWarning,
         InputError,
         NotKAnonymousWarning,
         PrivacyWarning,
@@ -34,13 +35,18 @@ if TYPE_CHECKING:
     from shoal.masking.release import Release
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
+    from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
 
 __all__ = [
     "DataBoundsWarning",
     "FileError",
+    "Hierarchy",
+    "IdentifierWarning",
     "InputError",
     "Microaggregator",
+    "Nominal",
     "NotKAnonymousWarning",
+    "Ordinal",
     "PrivacyWarning",
     "Publication",
     "Release",
@@ -61,6 +67,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Hierarchy": "shoal.tables.kinds",
+    "Nominal": "shoal.tables.kinds",
+    "Ordinal": "shoal.tables.kinds",
     "Microaggregator": "shoal.estimator",
     "Publication": "shoal.privacy.publication",
     "Release": "shoal.masking.release",

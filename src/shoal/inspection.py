@@ -9,16 +9,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from shoal.core.display import aligned, html_table
+from shoal.masking.coding import MOST_VALUES
 from shoal.masking.commands import as_call, as_command
-from shoal.masking.request import MaskRequest, parameters
+from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.files import WRITABLE
-from shoal.tables.frames import as_floats
 from shoal.tables.looks import (
     SMALL,
     Cells,
@@ -123,7 +122,7 @@ class Inspection:
         identifiers = self.named("identifier")
         if identifiers:
             lines.append(("not to be released", f"{len(identifiers)}: {', '.join(map(str, identifiers))}"))
-        return lines if self.command else [*lines, ("to mask", "nothing: no key holds numbers")]
+        return lines if self.command else [*lines, ("to mask", "nothing: no key can be masked")]
 
     def __str__(self) -> str:
         summary = "\n".join(f"{name:<18} {value}" for name, value in self.rows())
@@ -263,8 +262,13 @@ def _with_strata(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Se
 
 
 def _maskable(columns: Sequence[InspectedColumn]) -> list[Name]:
-    """Return the keys that can be masked: those whose values have a mean."""
-    return [column.name for column in columns if column.role == "key" and column.kind in NUMBERS]
+    """Return the keys that can be masked: numbers, and categories of few values."""
+    return [
+        column.name
+        for column in columns
+        if column.role == "key"
+        and (column.kind in NUMBERS or (column.kind in CATEGORIES and column.distinct <= MOST_VALUES))
+    ]
 
 
 def _asked(
@@ -272,16 +276,13 @@ def _asked(
 ) -> dict[str, Any]:
     """Return the masking that follows, as `MaskRequest.recorded` tells it."""
     masked, strata = _maskable(found.columns), found.named("stratum")
-    codes = {name: list(apart) for name in found.named("key") if (apart := missing_codes(cells[name]))}
-    numbers = {name: as_floats(series[name]) for name in masked}
-    told = codes if any(item.name == "missing_codes" for item in parameters()) else {}  # else they are numbers
-    absent = [pl.Series(np.isnan(X) | np.isin(X, told.get(name, []))) for name, X in numbers.items()]
+    absent = [series[name].is_null() for name in masked]
     missing = "error"
     if any(column.any() for column in absent):
         # Records that miss the same columns are masked among themselves, which takes k of them.
         fewest = _sizes([*(series[name] for name in strata), *absent]).min()
         missing = "group" if int(fewest) >= request.k else "drop"  # type: ignore[arg-type]
-    coded = [c for c in found.columns if c.role == "key" and c.kind in CATEGORIES and len(cells[c.name].numbers)]
+    coded = [c.name for c in found.columns if c.name in masked and c.kind == "nominal" and len(cells[c.name].numbers)]
     return {
         "k": request.k,
         "columns": masked,
@@ -289,9 +290,7 @@ def _asked(
         "weights": next(iter(found.named("weight")), None),
         "missing": missing,
         "identifiers": found.named("identifier") or None,
-        "keep": found.named("confidential") or None,
-        "missing_codes": codes or None,
-        "kinds": {c.name: c.kind for c in coded} or None,
+        "kinds": dict.fromkeys(coded, "nominal") or None,
         **request.csv,
         "options": {},
     }

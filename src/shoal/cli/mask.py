@@ -33,6 +33,18 @@ def mask(
             metavar="IN", help="Table to mask: CSV, Parquet, Arrow, SPSS, Stata or SAS; a folder or glob of files."
         ),
     ] = None,
+    nominal: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of categories without an order, or of codes; repeat."),
+    ] = None,
+    ordinal: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=LOW,…,HIGH", help="Column of categories and their order; repeat."),
+    ] = None,
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=FILE", help="Column and the CSV file with a line a value, to the root; repeat."),
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
     ] = None,
@@ -66,6 +78,7 @@ def mask(
         source = recorded.source(source)
     else:
         source = _check_given(source, asked)
+        asked["kinds"] = _kinds(nominal or [], ordinal or [], hierarchy or [])
         if no_block:
             asked["block"] = 0
         request = MaskRequest(**asked, options=_options(option or [], seconds, bound=bound), progress=True)
@@ -127,6 +140,22 @@ def _read_beside(context: typer.Context, manifest: Path) -> Recorded:
                 f"Option {parameter.opts[0]} does not go with --from-manifest: the manifest decides it. Leave it out."
             )
     return read_manifest(manifest)
+
+
+def _kinds(nominal: list[str], ordinal: list[str], hierarchy: list[str]) -> dict[str, Any] | None:
+    from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
+
+    kinds: dict[str, Any] = {name: Nominal() for name in nominal}
+    for pairs, flag, make in (
+        (ordinal, "--ordinal", lambda text: Ordinal(text.split(","))),
+        (hierarchy, "--hierarchy", Hierarchy),
+    ):
+        for pair in pairs:
+            name, equals, text = pair.partition("=")
+            if not equals or name in kinds:
+                raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
+            kinds[name] = make(text)
+    return kinds or None
 
 
 def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[str, object]:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 __all__ = [
     "DataBoundsWarning",
     "FileError",
+    "IdentifierWarning",
     "InputError",
     "NotKAnonymousWarning",
     "PrivacyWarning",
@@ -41,6 +42,10 @@ class PrivacyWarning(UserWarning):
 
 class NotKAnonymousWarning(PrivacyWarning):
     """The release is not k-anonymous for whole records."""
+
+
+class IdentifierWarning(PrivacyWarning):
+    """A column that looks like an identifier stays in the release."""
 
 
 class DataBoundsWarning(PrivacyWarning):

@@ -19,7 +19,7 @@ import polars as pl
 from shoal.core.errors import InputError, ShoalError
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints
-from shoal.engines.records import KEPT, Arrays, Regrouping, Released, Schema
+from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
 from shoal.kernels.dealing import sort_by_target
 from shoal.tables.choosing import is_dask
 from shoal.tables.columns import Name
@@ -171,15 +171,12 @@ class DaskRecords:
         ]
         return list(self._dask.compute(*[delayed(_second)(pair) for pair in made]))
 
-    def release(
-        self, function: Callable[..., Table], *arguments: Any, columns: Sequence[Name], output: Path | None
-    ) -> Released:
+    def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Put the released values in the partitions, which stay on the cluster or are written by the caller."""
         delayed = self._dask.delayed
-        masked = [name for name in self._schema.names if name not in columns]
         parts = self._dask.persist(
             *[
-                delayed(_release)(part, self.dialect, answers, function, arguments, masked)
+                delayed(_release)(part, self.dialect, answers, function, arguments, layout)
                 for part, answers in zip(self._parts, self._answers, strict=True)
             ]
         )
@@ -290,15 +287,15 @@ def _release(
     answers: Arrays,
     function: Callable[..., Table],
     arguments: Sequence[Any],
-    masked: list[str],
+    layout: Layout,
 ) -> Any:
     table = function(_table(part, dialect), answers, *arguments)
     if not isinstance(table, CsvTable):
         return table.native
     kept = part.iloc[answers[KEPT]] if KEPT in answers else part
-    frame = table.with_numbers(masked)
+    frame = table.with_numbers(layout.numbers)
     columns = {s.name: (s.fill_null(np.nan) if s.dtype.is_float() else s).to_numpy() for s in frame}
-    return without_metadata(kept.assign(**columns))
+    return without_metadata(kept.assign(**columns)[layout.names])
 
 
 def _head(part: Any) -> Any:

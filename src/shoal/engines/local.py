@@ -26,7 +26,7 @@ from shoal.core.errors import InputError
 from shoal.core.memory import available_memory, peak_bytes, read_memory
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints, State
-from shoal.engines.records import KEPT, Arrays, Regrouping, Released, Schema
+from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
 from shoal.engines.shuffle import Places, Shuffle, write_all
 from shoal.engines.workers import Template, Workers
 from shoal.tables.columns import Name
@@ -168,16 +168,13 @@ class LocalRecords:
         self._shuffle, self._places = shuffle, places
         return known
 
-    def release(
-        self, function: Callable[..., Table], *arguments: Any, columns: Sequence[Name], output: Path | None
-    ) -> Released:
+    def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Write the parts to one file, in the order of the input, and open what was written."""
         if output is None or self._shuffle is None:
             raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
         csv = output.suffix.lower() in CSV
-        masked = [name for name in self._source.names if name not in columns]
         tasks = (
-            (self._source, part, self._folder, KEPT in stored, self._shuffle, function, arguments, list(columns), csv)
+            (self._source, part, self._folder, KEPT in stored, self._shuffle, function, arguments, layout, csv)
             for part, (_, stored) in enumerate(self._stored)
         )
         with written_beside(output) as temporary:
@@ -186,12 +183,12 @@ class LocalRecords:
                 _join_csv(temporary, pieces)
             else:
                 # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
-                _join_parquet(temporary, pieces, list(columns))
+                _join_parquet(temporary, pieces, layout.read)
             sync = threading.Thread(target=_sync, args=(temporary,), daemon=True)
             sync.start()
         sync.join()  # Windows moves no file that is open
         self._shuffle.remove("released")
-        return Released(output, self._written(output, masked))
+        return Released(output, self._written(output, layout.numbers))
 
     def _written(self, output: Path, masked: Sequence[str]) -> LocalRecords:
         dialect = self.dialect or Dialect()
@@ -325,11 +322,11 @@ def _release_part(
     shuffle: Shuffle,
     function: Callable[..., Table],
     arguments: Sequence[Any],
-    columns: Sequence[str],
+    layout: Layout,
     csv: bool,
 ) -> Path:
     answers = {"released": shuffle.answers(part, "released"), **_load(folder, part, [KEPT] if dropped else [])}
-    table = function(source.table(part, columns), answers, *arguments).only(source.names)
+    table = function(source.table(part, layout.read), answers, *arguments).only(layout.names)
     path = folder / f"output-{part}"
     if csv:
         dialect = table.dialect if isinstance(table, CsvTable) else Dialect()
@@ -340,8 +337,7 @@ def _release_part(
         return path
     import pyarrow as pa
 
-    masked = [name for name in source.names if name not in columns]
-    native = table.with_numbers(masked).to_arrow() if isinstance(table, CsvTable) else table.native
+    native = table.with_numbers(layout.numbers).to_arrow() if isinstance(table, CsvTable) else table.native
     with pa.ipc.new_file(str(path), native.schema) as file:
         file.write_table(native)
     return path

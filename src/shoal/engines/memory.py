@@ -14,7 +14,7 @@ from shoal.core.measures import canonical_labels
 from shoal.core.memory import peak_memory
 from shoal.core.progress import Title, watch
 from shoal.core.types import Ints
-from shoal.engines.records import KEPT, Arrays, Regrouping, Released, Schema
+from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import read_back, write_file, write_table
@@ -42,7 +42,9 @@ class MemoryRecords:
     @cached_property
     def schema(self) -> Schema:
         """The columns."""
-        return Schema(self._table.names, self._table.numeric_names())
+        table = self._table
+        levels = {name: levels for name in table.names if (levels := table.levels(name)) is not None}
+        return Schema(table.names, table.numeric_names(), levels)
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
         """Return the number of all records: there is one target."""
@@ -79,9 +81,7 @@ class MemoryRecords:
         self._answers = {name: array for name, array in self._arrays.items() if name == KEPT} | dict(answers)
         return [known]
 
-    def release(
-        self, function: Callable[..., Table], *arguments: Any, columns: Sequence[Name], output: Path | None
-    ) -> Released:
+    def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Make the released table; write it, if there is an output, and read it again."""
         table = function(self._table, self._answers, *arguments)
         if output is None:

@@ -8,7 +8,7 @@ own, so that all give the same results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -20,7 +20,7 @@ from shoal.tables.columns import Name
 from shoal.tables.csv_files import Dialect
 from shoal.tables.frames import Table
 
-__all__ = ["KEPT", "Arrays", "Records", "Regrouping", "Released", "Schema", "Shapes"]
+__all__ = ["KEPT", "Arrays", "Layout", "Records", "Regrouping", "Released", "Schema", "Shapes"]
 
 Arrays = Mapping[str, NDArray[Any]]  # one row a record
 Shapes = Mapping[str, tuple[str, int]]  # of each array: the type of a number, and how many there are in a row
@@ -33,6 +33,15 @@ class Schema:
 
     names: Sequence[Name]
     numeric: Sequence[Name]
+    levels: Mapping[Name, tuple[Any, ...]] = field(default_factory=dict)  # values in their order, where a type has one
+
+
+class Layout(NamedTuple):
+    """The columns of a released table."""
+
+    names: list[Name]  # all of them, in order
+    read: list[Name]  # those that are taken from the given table
+    numbers: list[Name]  # those that are replaced by numbers
 
 
 @dataclass(frozen=True)
@@ -101,12 +110,10 @@ class Records(Protocol):
         After Ctrl-C, what an anytime method has reached is taken where that can be had.
         """
 
-    def release(
-        self, function: Callable[..., Table], *arguments: Any, columns: Sequence[Name], output: Path | None
-    ) -> Released:
+    def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Make the released table of every part by ``function(table, answers, *arguments)``.
 
-        `columns` are those that are not replaced. With an output the table is written for it.
+        With an output the table is written for it.
         """
 
     def labels(self) -> Ints | None:

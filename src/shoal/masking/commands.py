@@ -26,10 +26,18 @@ def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
         if item.name == "options":
             for name, part in value.items():
                 words += ["-O", f"{name}={part}"] if part is not None and can_be_written(part) else []
+        elif item.name == "kinds":
+            for name, kind in (value or {}).items():
+                words += ["--nominal", str(name)] if kind == "nominal" else _ordinal(name, kind)
         elif item.metadata["stored"] and value != item.default:
             for part in value if isinstance(value, list) else [value]:
                 words += [item.metadata["flags"][0], str(part)]
     return shlex.join([*words, "-o", output])
+
+
+def _ordinal(name: object, levels: Any) -> list[str]:
+    """Return the option of an ordinal column; a hierarchy is a file that no command can hold."""
+    return ["--ordinal", f"{name}={','.join(map(str, levels))}"] if isinstance(levels, list) else []
 
 
 def as_call(asked: Mapping[str, Any], source: str | None) -> str:
@@ -54,4 +62,4 @@ def as_call(asked: Mapping[str, Any], source: str | None) -> str:
 
 def can_be_written(value: object) -> bool:
     """Whether a command can hold it: an option may also be an object, such as a spanning tree built before."""
-    return value is None or isinstance(value, (str, Number, list, tuple))
+    return value is None or isinstance(value, (str, Number, list, tuple, dict))

@@ -78,6 +78,7 @@ def described(release: Release) -> dict[str, Any]:
             "records": release.records,
             "groups": len(release.sizes),
             "loss": release.loss,
+            "partition_loss": release.partition_loss,
             "bound": release.bound,
             "gap": release.gap,
             "status": release.status,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shoal.engines.workers import start_template
@@ -50,7 +50,10 @@ def mask(
     *,
     columns: Sequence[Name] | Name | None = None,
     method: str | Callable[..., Any] = "auto",
+    kinds: Mapping[Name, Any] | None = None,
     by: Sequence[Name] | Name | None = None,
+    identifiers: Sequence[Name] | Name | None = None,
+    keep: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
     integers: str = "float",

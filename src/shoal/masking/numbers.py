@@ -43,11 +43,16 @@ def read_numbers(table: Table, *, k: int, columns: Any, by: Any, weights: Any, m
     request = MaskRequest(k=k, columns=columns, by=by, weights=weights, missing=missing)
     records = MemoryRecords(table)
     chosen = choose_masked(request, records.schema)
+    if chosen.categories:
+        raise InputError(
+            f"Column {min(map(str, chosen.categories))!r} must be numeric: methods are compared on columns of numbers. "
+            "Leave it out of 'columns'."
+        )
     parts = records.keep(read_part, chosen, missing, request.weight_vector, columns=chosen.read())
     plan = make_plan(request, chosen, parts, records.dialect)
     arrays = records.original()
     return (table.take(arrays[KEPT]) if KEPT in arrays else table), Numbers(
-        plan.columns.masked, arrays["X"], number_of_cells(arrays, plan.roots[0])
+        plan.columns.masked, arrays["X"], number_of_cells(arrays, plan.own[0])
     )
 
 

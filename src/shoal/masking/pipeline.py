@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.core.errors import FileError, NotKAnonymousWarning, VerificationError
+from shoal.core.checks import as_names
+from shoal.core.errors import FileError, IdentifierWarning, NotKAnonymousWarning, VerificationError
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
@@ -51,7 +52,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     """Mask the records of an engine."""
     seconds = _Seconds()
     columns = choose_masked(request, records.schema)
-    request = request.settled(columns.masked)
+    request = request.settled(columns.masked, columns.nominal)
     check_engine(request, records)
     with seconds("prepare"):
         records.prepare(rehearse, request, len(columns.masked))
@@ -65,18 +66,18 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         buckets = _group(records, request, plan, blocks)
     with seconds("write"), moved_together():
         output = None if request.output is None else Path(request.output)
-        others = [name for name in records.schema.names if name not in columns.masked]
         released = records.release(
-            release_part, columns.masked, plan.kinds, plan.spellings, request.whole, columns=others, output=output
-        )
+            release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole,
+            layout=columns.layout(), output=output,
+        )  # fmt: skip
         with seconds("verify"):
-            uniques = _recount(released.records, records.schema.names, request, plan)
+            uniques, named = _recount(released.records, columns.released, request, plan)
         if request.labels is not None:
             groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups)
     release = _summarise(records, request, plan, blocks, buckets)
-    left = tuple(name for name in records.schema.names if name not in {*columns.masked, *columns.by})
-    notes = (*release.notes, *released.notes)
+    left = tuple(name for name in columns.released if name not in {*columns.masked, *columns.by})
+    notes = (*release.notes, *_identifier_notes(request, named), *released.notes)
     return replace(release, data=released.native, left=left, uniques=uniques, notes=notes, timings=seconds.steps)
 
 
@@ -102,7 +103,7 @@ class _Numbers:
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
         """Combine ``function(part, X, roots, *arguments)`` of all parts."""
-        return self.records.reduce(look, combine, function, arguments, own=self.plan.roots)
+        return self.records.reduce(look, combine, function, arguments, own=self.plan.own)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function where kernels are loaded."""
@@ -137,9 +138,9 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         targets,
         sent,
         answered,
-        own=plan.roots,
+        own=plan.own,
         dealing=dealing,
-        gathering=(request, plan.kinds, scale, plan.rows, records.parallel, records.threads),
+        gathering=(request, plan.kinds, plan.embedding, scale, plan.rows, records.parallel, records.threads),
     )
     anytime = request.entry.anytime
     alone = anytime and blocks is None and len(plan.sizes) == 1
@@ -174,12 +175,15 @@ def _live_title(name: str, plan: Plan) -> Title:
     return line
 
 
-def _recount(released: Records, names: Sequence[Name], request: MaskRequest, plan: Plan) -> int:
-    """Count every group again, in what was released and nothing else; return the records that are unique in it."""
+def _recount(released: Records, names: Sequence[Name], request: MaskRequest, plan: Plan) -> tuple[int, dict[Name, str]]:
+    """Count every group again, in what was released and nothing else.
+
+    Return the records that are unique in it, and the columns that look like identifiers.
+    """
     columns, by = plan.columns.masked, plan.columns.by
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
     read = list(names) if others else [*columns, *by]
-    parts: list[Counted] = released.keep(count_part, columns, by, others, columns=read)
+    parts: list[Counted] = released.keep(count_part, columns, plan.columns.categories, by, others, columns=read)
     found = sum(part.rows for part in parts)
     if found != plan.rows:
         raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
@@ -203,7 +207,25 @@ def _recount(released: Records, names: Sequence[Name], request: MaskRequest, pla
         dealing=(targets,),
         gathering=(request.k, len(columns), request.entry.whole_records),
     )
-    return sum(released.regroup(how))
+    named = {
+        name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
+    }
+    return sum(released.regroup(how)), named
+
+
+def _identifier_notes(request: MaskRequest, named: Mapping[Name, str]) -> list[str]:
+    """Warn of columns that look like identifiers and are not kept on purpose."""
+    meant = as_names(request.keep)
+    notes = []
+    for name, reason in named.items():
+        if name not in meant:
+            notes.append(f"column {name} looks like an identifier and is in the release: {reason}")
+            warning = (
+                f"Column {name!r} looks like an identifier and is in the release: {reason}. Drop it with "
+                f"identifiers=[{name!r}], or say keep=[{name!r}] if that is meant."
+            )
+            warnings.warn(warning, IdentifierWarning, stacklevel=5)
+    return notes
 
 
 def _summarise(
@@ -226,6 +248,8 @@ def _summarise(
         loss=percent * float(errors.sum()),
         bound=None if outcome.bound is None else percent * outcome.bound,
         status=outcome.status,
+        partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
+        kinds={name: kind.word for name, kind in zip(columns, plan.columns.kinds, strict=True) if kind is not None},
         column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
         kept=records.kept(),
         parameters=request.recorded(columns, **records.parameters),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -15,12 +15,14 @@ from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records, Schema
+from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.request import MaskRequest
-from shoal.masking.steps import Cell, Columns, Part, Spellings
+from shoal.masking.steps import Cell, Columns, Own, Part, Spellings
 from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
 from shoal.tables.frames import check_name, describe_stratum
+from shoal.tables.kinds import Category, Nominal, Ordinal
 
 T = TypeVar("T", bound=Hashable)
 
@@ -33,12 +35,13 @@ class Plan:
 
     columns: Columns
     rows: int  # records that are released
-    roots: list[Ints]  # of each part: the number of each of its cells in the whole table
+    own: list[Own]  # of each part: what its cells and values are in the whole table
     sizes: Ints  # the records of each cell
     kinds: tuple[Kind, ...]
     spellings: Spellings
     limits: Floats
     present: Ints  # cells of each column that are not missing
+    embedding: Embedding
     notes: tuple[str, ...]
 
     @property
@@ -61,11 +64,50 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     if weights is not None:
         check_name(weights, names, "weights")
     wanted = None if request.columns is None else as_names(request.columns)
-    chosen = choose_columns(names, schema.numeric, wanted, apart=[*by, weights])
+    chosen = choose_columns(
+        names, schema.numeric, wanted, apart=[*by, weights, *as_names(request.identifiers), *as_names(request.keep)]
+    )
     for name in chosen:
         if name in by:
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
-    return Columns(tuple(chosen), tuple(by), weights)
+    kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
+    _check_roles(request, names, chosen, [*by, weights])
+    return Columns(
+        tuple(chosen),
+        tuple(by),
+        weights,
+        tuple(_kind_of(name, kinds, schema) for name in chosen),
+        frozenset(kinds),
+        tuple(name for name in names if name not in dropped),
+    )
+
+
+def _check_roles(request: MaskRequest, names: list[Name], masked: list[Name], apart: list[Name]) -> None:
+    """Refuse columns that are named for two things at once."""
+    dropped, kept = as_names(request.identifiers), as_names(request.keep)
+    for parameter, listed in (("identifiers", dropped), ("keep", kept)):
+        for name in listed:
+            check_name(name, names, parameter)
+            if name in (*masked, *apart):
+                raise InputError(
+                    f"Parameter {parameter!r} names column {name!r}, which is masked, a stratum or the weight. Name it "
+                    "once."
+                )
+    if both := [name for name in dropped if name in kept]:
+        raise InputError(f"Column {both[0]!r} stands in 'identifiers' and in 'keep'. Name it in one of them.")
+    for name in request.kinds or {}:
+        check_name(name, names, "kinds")
+        if name not in masked:
+            raise InputError(f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too.")
+
+
+def _kind_of(name: Name, given: Mapping[Name, Category], schema: Schema) -> Category | None:
+    """Return the kind of a column of categories; None for one of numbers."""
+    if name in given:
+        return given[name]
+    if name in schema.numeric:
+        return None
+    return Ordinal(schema.levels[name]) if name in schema.levels else Nominal()
 
 
 def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None) -> Plan:
@@ -83,6 +125,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
     cells, strata = _spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
+    codings, codes = _code(columns, parts)
     sizes = np.zeros(len(numbered), dtype=np.int64)
     for part, numbers in zip(parts, roots, strict=True):
         np.add.at(sizes, numbers, part.counts)
@@ -90,17 +133,44 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
     spellings = {name: next(iter(s)) if len(s) == 1 else None for name, s in zip(columns.masked, spelled, strict=True)}
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
+    limits = np.stack([low.min(axis=0), high.max(axis=0)])
+    for j, coding in enumerate(codings):
+        if coding is not None:
+            limits[:, j] = 0, max(0, len(coding.values) - 1)
     return Plan(
         columns,
         kept,
-        roots,
+        [Own(*found) for found in zip(roots, codes, strict=True)],
         sizes,
         _merge_kinds(parts),
         Spellings(spellings, strata),
-        np.stack([low.min(axis=0), high.max(axis=0)]),
+        limits,
         np.full(len(missing), kept) if dropped else kept - missing,
+        Embedding(codings),
         _notes(request, incomplete),
     )
+
+
+def _code(columns: Columns, parts: Sequence[Part]) -> tuple[tuple[Coding | None, ...], list[tuple[Floats | None, ...]]]:
+    """Number the values of every column of categories through all parts; return codings, and codes by part."""
+    codings: list[Coding | None] = []
+    codes: list[list[Floats | None]] = [[] for _ in parts]
+    for j, (name, kind) in enumerate(zip(columns.masked, columns.kinds, strict=True)):
+        if kind is None:
+            codings.append(None)
+            for own in codes:
+                own.append(None)
+            continue
+        found: dict[Any, int] = {}
+        for part in parts:
+            for value, count in part.values[j]:
+                found[value] = found.get(value, 0) + count
+        values = order_values(name, kind, found)
+        codings.append(make_coding(name, kind, values, np.array([found[value] for value in values], dtype=np.int64)))
+        place = {value: code for code, value in enumerate(values)}
+        for own, part in zip(codes, parts, strict=True):
+            own.append(np.array([place[value] for value, _ in part.values[j]], dtype=np.float64))
+    return tuple(codings), [tuple(own) for own in codes]
 
 
 def _notes(request: MaskRequest, incomplete: int) -> tuple[str, ...]:

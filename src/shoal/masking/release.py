@@ -51,6 +51,10 @@ class Release:
         What was done that a reader might not expect, in sentences.
     timings
         Seconds of each step.
+    partition_loss
+        The loss of the partition itself, if the centroid of each group could be released; the loss if it is.
+    kinds
+        The masked columns that hold no numbers: nominal, ordinal, hierarchy.
     left
         The columns that are released as they were: neither masked nor strata.
     uniques
@@ -71,6 +75,8 @@ class Release:
     facts: Mapping[str, Any]
     notes: tuple[str, ...]
     timings: Mapping[str, float]
+    partition_loss: float = 0.0
+    kinds: Mapping[Name, str] = field(default_factory=dict)
     left: tuple[Name, ...] = ()
     uniques: int = 0
     certificate: Any = field(default=None, repr=False)
@@ -117,7 +123,7 @@ class Release:
         """Return the summary, a name and a value a line."""
         smallest, largest = int(self.sizes.min()), int(self.sizes.max())
         spread = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
-        names = ", ".join(map(str, self.columns))
+        names = ", ".join(f"{name} ({self.kinds[name]})" if name in self.kinds else str(name) for name in self.columns)
         chosen = ", ".join(f"{name}={value}" for name, value in self.facts.items())
         each = " in each column" if self.labels.ndim == 2 else ""
         lines = [
@@ -127,7 +133,8 @@ class Release:
         ]
         if self.parameters["by"]:
             lines.append(("strata", ", ".join(map(str, self.parameters["by"]))))
-        lines.append(("information loss", f"{self.loss:.5f} %"))
+        own = f" (of the groups themselves {self.partition_loss:.5f} %)" if self.kinds else ""
+        lines.append(("information loss", f"{self.loss:.5f} %{own}"))
         if self.bound is not None and self.gap is not None:
             lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
         lines.append(("verified", self.verified))

@@ -72,8 +72,24 @@ class MaskRequest:
         "--method",
         stored=(str,),
     )
+    kinds: Mapping[Name, Any] | None = _ask(
+        None,
+        """What columns hold that are no numbers, or numbers that are codes: ``shoal.Nominal()``,
+        ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``. If not given, text and Booleans are nominal, ordered
+        categories ordinal.""",
+        stored=(dict, NoneType),
+    )
     by: Sequence[Name] | Name | None = _ask(
         None, "Columns that split the table into strata: groups never cross them.", "--by", stored=(list,)
+    )
+    identifiers: Sequence[Name] | Name | None = _ask(
+        None, "Columns that name somebody: they are not in the release.", "--drop", stored=(list,)
+    )
+    keep: Sequence[Name] | Name | None = _ask(
+        None,
+        "Columns that look like identifiers and stay in the release all the same: no warning is given of them.",
+        "--keep",
+        stored=(list,),
     )
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = _ask(
         None,
@@ -164,6 +180,10 @@ class MaskRequest:
 
     def __post_init__(self) -> None:
         check_size(self.k)
+        if self.kinds is not None:
+            from shoal.tables.kinds import read_kind
+
+            object.__setattr__(self, "kinds", {name: read_kind(name, kind) for name, kind in self.kinds.items()})
         check_options(self.method, self.options)
         for item in parameters():
             value = getattr(self, item.name)
@@ -223,13 +243,21 @@ class MaskRequest:
                 "on the cluster. Write it from there: release.data.to_parquet(…)."
             )
 
-    def settled(self, columns: Sequence[Name]) -> MaskRequest:
-        """Return the request with the method that masks these columns, and all its options."""
-        entry = choose(self.method, len(columns))
+    def settled(self, columns: Sequence[Name], nominal: Sequence[Name] = ()) -> MaskRequest:
+        """Return the request with the method that masks these columns, and all its options.
+
+        `nominal` are those whose values have no order: each value is a column to a method.
+        """
+        entry = choose(self.method, len(columns) + len(nominal))
         if entry.univariate and len(columns) != 1:
             raise InputError(
                 f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
                 "column, or take 'individual-ranking' (each column on its own) or a multivariate method."
+            )
+        if nominal and (entry.univariate or not entry.whole_records):
+            raise InputError(
+                f"Method {entry.name!r} sorts the values of a column, but those of {nominal[0]!r} have no order. Take "
+                "a method that groups whole records, such as 'mdav'."
             )
         return replace(self, method=entry, options=entry.read_options(self.options))
 
@@ -258,6 +286,11 @@ class MaskRequest:
         plain = not self.own or isinstance(value, (str, int, float, NoneType))
         return value if plain else f"given as {type(value).__name__}"
 
+    def _plain_kinds(self) -> dict[Name, Any] | None:
+        from shoal.tables.kinds import as_plain
+
+        return None if self.kinds is None else {name: as_plain(kind) for name, kind in self.kinds.items()}
+
     @property
     def whole(self) -> bool:
         """Whether columns of whole numbers are rounded."""
@@ -284,7 +317,8 @@ class MaskRequest:
             "columns": list(columns),
             "method": self.entry.name,
             "options": {name: self._plain(value) for name, value in self.options.items()},
-            "by": as_names(self.by),
+            "kinds": self._plain_kinds(),
+            **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep")},
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
             "block": None if self.block is None else int(self.block),
             **engine,

@@ -5,7 +5,7 @@ read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► relea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,17 +16,20 @@ from shoal.algorithms.registry import Outcome
 from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks, group_cells
 from shoal.core.errors import InputError
-from shoal.core.measures import Scaling, group_sizes, scaling, squared_errors
+from shoal.core.measures import Scaling, centroids, group_sizes, scaling, squared_errors
 from shoal.core.progress import STOP, fresh_state
 from shoal.core.types import Bools, Floats, Ints, State
-from shoal.engines.records import KEPT, Arrays
+from shoal.engines.records import KEPT, Arrays, Layout
 from shoal.kernels.dealing import put_rows, sort_by_target
 from shoal.kernels.words import bucket_of_words, number_words, words_of
-from shoal.masking.aggregation import group_values
+from shoal.masking.aggregation import group_category, group_values
+from shoal.masking.coding import Coding, Embedding
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
-from shoal.tables.columns import Kind, Name, NewColumn, Spelling
+from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling
 from shoal.tables.frames import Table
+from shoal.tables.kinds import Category, Hierarchy, Nominal
+from shoal.tables.looks import looks_like_identifier
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
@@ -36,6 +39,7 @@ __all__ = [
     "Cell",
     "Columns",
     "Counted",
+    "Own",
     "Part",
     "Spellings",
     "cells_of",
@@ -47,6 +51,7 @@ __all__ = [
     "look",
     "mask_bucket",
     "number_of_cells",
+    "numbers_of",
     "read_part",
     "rehearse",
     "release_part",
@@ -61,6 +66,27 @@ class Columns(NamedTuple):
     masked: tuple[Name, ...]
     by: tuple[Name, ...]
     weights: Name | None
+    kinds: tuple[Category | None, ...]  # of each masked column; None for numbers
+    given: frozenset[Name]  # columns whose kind was named by the user
+    released: tuple[Name, ...]  # all columns of the release, in order
+
+    def layout(self) -> Layout:
+        """Return the columns of the released table."""
+        return Layout(
+            list(self.released),
+            [name for name in self.released if name not in self.masked],
+            [name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is None],
+        )
+
+    @property
+    def nominal(self) -> list[Name]:
+        """The masked columns whose values have no order."""
+        return [n for n, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, (Nominal, Hierarchy))]
+
+    @property
+    def categories(self) -> frozenset[Name]:
+        """The masked columns that hold no numbers."""
+        return frozenset(name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None)
 
     def read(self) -> list[Name]:
         """Return all of them."""
@@ -80,6 +106,14 @@ class Part(NamedTuple):
     kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
     limits: Floats  # the least and the greatest value of each column
+    values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
+
+
+class Own(NamedTuple):
+    """What the cells and values of a part are in the whole table."""
+
+    cells: Ints  # the number of each cell
+    codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
 
 
 class Bucket(NamedTuple):
@@ -88,6 +122,7 @@ class Bucket(NamedTuple):
     errors: Floats  # squared, of each standardised column
     totals: Floats
     rounding: Floats  # what rounding to integers added to the errors
+    grouped: Floats  # errors of the partition itself, whatever is released for a group
     sizes: Ints  # how many groups there are of each size
     outcome: Outcome  # what the method said, without its labels
 
@@ -98,6 +133,7 @@ class Counted(NamedTuple):
     rows: int
     strata: list[tuple[object, ...]]  # by code
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
+    identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
 
 
 @dataclass(frozen=True)
@@ -110,7 +146,7 @@ class Spellings:
 
 def read_part(table: Table, first: int, columns: Columns, missing: str, weights: Floats | None) -> tuple[Arrays, Part]:
     """Read the numbers of a part: X, the cell of each record, its weight and the records that are released."""
-    read = [table.column(name, first) for name in columns.masked]
+    read, values = _read_columns(table, first, columns)
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
     for column, ends in zip(read, limits.T, strict=True):
@@ -142,7 +178,33 @@ def read_part(table: Table, first: int, columns: Columns, missing: str, weights:
         arrays["codes"] = codes
         counts = np.bincount(codes, minlength=len(cells))
     kinds = tuple(column.kind for column in read)
-    return arrays, Part(len(incomplete), len(X), int(incomplete.sum()), total, cells, counts, kinds, spellings, limits)
+    counted = tuple(_counted(X[:, j], found) for j, found in enumerate(values))
+    return arrays, Part(
+        len(incomplete), len(X), int(incomplete.sum()), total, cells, counts, kinds, spellings, limits, counted
+    )
+
+
+def _counted(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:
+    """Return values with the number of their records."""
+    if not len(values):
+        return []
+    counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=len(values))
+    return list(zip(values, counts.tolist(), strict=True))
+
+
+def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
+    """Return the masked columns as numbers: those of categories as codes, with the values by code."""
+    read, values = list[Column](), list[list[Any]]()
+    for name, kind in zip(columns.masked, columns.kinds, strict=True):
+        if kind is None:
+            read.append(table.column(name, first))
+            values.append([])
+            continue
+        cells = table.categories(name, given=name in columns.given, first=first)
+        codes = (cells.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
+        read.append(Column(name, codes, "category"))
+        values.append(cells.drop_nulls().unique().sort().to_list())
+    return read, values
 
 
 def _read_weights(table: Table, first: int, name: Name | None, given: Floats | None) -> Floats:
@@ -176,37 +238,52 @@ def _number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
     return codes.to_numpy().astype(np.int64), unique.drop("code").rows()
 
 
-def number_of_cells(arrays: Arrays, own: Ints) -> Ints:
+def number_of_cells(arrays: Arrays, own: Own) -> Ints:
     """Return the number of each record's cell in the whole table, from that of each code of the part."""
     if "codes" in arrays:
-        return own[arrays["codes"]]
-    return np.full(len(arrays["X"]), own[0] if len(own) else 0)
+        return own.cells[arrays["codes"]]
+    return np.full(len(arrays["X"]), own.cells[0] if len(own.cells) else 0)
 
 
-def look(part: int, arrays: Arrays, own: Ints, function: Any, arguments: Sequence[Any]) -> Any:
+def numbers_of(arrays: Arrays, own: Own) -> Floats:
+    """Return the numbers of a part, with the codes that its categories have in the whole table."""
+    X = arrays["X"]
+    if all(codes is None for codes in own.codes):
+        return X
+    X = X.copy()
+    for j, codes in enumerate(own.codes):
+        if codes is not None and len(codes):
+            seen = ~np.isnan(X[:, j])
+            X[seen, j] = codes[X[seen, j].astype(np.int64)]
+    return X
+
+
+def look(part: int, arrays: Arrays, own: Own, function: Any, arguments: Sequence[Any]) -> Any:
     """Run a function of `shoal.blocks` on the numbers of a part."""
-    return function(part, arrays["X"], number_of_cells(arrays, own), *arguments)
+    return function(part, numbers_of(arrays, own), number_of_cells(arrays, own), *arguments)
 
 
-def deal_to_cells(part: int, arrays: Arrays, own: Ints) -> tuple[Ints, Arrays]:
+def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
     """Send all records to one bucket, every cell a block of its own."""
     block = number_of_cells(arrays, own)
-    return np.zeros(len(block), dtype=np.int64), _sent(arrays, block)
+    return np.zeros(len(block), dtype=np.int64), _sent(arrays, numbers_of(arrays, own), block)
 
 
 def deal_to_blocks(
-    part: int, arrays: Arrays, own: Ints, blocks: Blocks, bucket: Ints, firsts: Ints
+    part: int, arrays: Arrays, own: Own, blocks: Blocks, bucket: Ints, firsts: Ints
 ) -> tuple[Ints, Arrays]:
     """Send the records of a part to the buckets of their blocks; a bucket counts its blocks from 0."""
     from shoal.blocks.blocking import assign
 
-    block = assign(part, arrays["X"], number_of_cells(arrays, own), blocks)
+    X = numbers_of(arrays, own)
+    block = assign(part, X, number_of_cells(arrays, own), blocks)
     target = bucket[block]
-    return target, _sent(arrays, block - firsts[target])
+    return target, _sent(arrays, X, block - firsts[target])
 
 
-def _sent(arrays: Arrays, block: Ints) -> Arrays:
-    return {"block": block, **{name: arrays[name] for name in ("X", "weights") if name in arrays}}
+def _sent(arrays: Arrays, X: Floats, block: Ints) -> Arrays:
+    weights = {"weights": arrays["weights"]} if "weights" in arrays else {}
+    return {"block": block, "X": X, **weights}
 
 
 def mask_bucket(
@@ -214,6 +291,7 @@ def mask_bucket(
     state: State,
     request: MaskRequest,
     kinds: Sequence[Kind],
+    embedding: Embedding,
     scale: Scaling | None,
     records: int,
     parallel: int,
@@ -230,10 +308,10 @@ def mask_bucket(
     X = arrays["X"] if whole else np.take(arrays["X"], order, axis=0)
     weights = arrays["weights"].reshape(-1)[order] if "weights" in arrays else None
     scale = scaling(X) if scale is None else scale
-    Z = scale.apply(X)
+    Z = embedding.apply(X, scale)
     method = request.entry, request.k, request.options
     if whole:
-        outcome = group_cells(Z, cells_of(X, block), *method, request.seed, state)
+        outcome = group_cells(Z, cells_of(Z, block), *method, request.seed, state)
     else:
         labels = group_blocks(
             Z, block[order], *method, records=records, seed=request.seed, state=state, workers=threads,
@@ -241,18 +319,27 @@ def mask_bucket(
         )  # fmt: skip
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
     labels = outcome.labels
-    values = _values(X, Z, labels, request, weights)
+    values = _values(X, Z, labels, request, weights, embedding.codings)
     rounded = values.copy()
     for j, kind in enumerate(kinds):
         if request.whole and kind.whole:
             rounded[:, j] = np.rint(values[:, j])
         elif kind.type == "float32":
             rounded[:, j] = values[:, j].astype(np.float32)
-    errors, totals = squared_errors(Z, scale.apply(rounded))
-    plain = squared_errors(Z, scale.apply(values))[0] if request.whole or _has_float32(kinds) else errors
+    errors, totals = squared_errors(Z, embedding.apply(rounded, scale))
+    plain = squared_errors(Z, embedding.apply(values, scale))[0] if request.whole or _has_float32(kinds) else errors
+    grouped = plain
+    if labels.ndim == 1 and (request.aggregate != "mean" or weights is not None or not embedding.plain):
+        grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
+    lost, total, rounding, own = map(embedding.by_column, (errors, totals, errors - plain, grouped))
     known = Bucket(
-        errors, totals, errors - plain, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0])
+        lost,
+        total,
+        rounding,
+        own,
+        np.bincount(np.concatenate(sizes)),
+        replace(outcome, labels=labels[:0]),
     )
     if whole:
         return {"released": rounded, "group": labels}, known
@@ -273,23 +360,36 @@ def _has_float32(kinds: Sequence[Kind]) -> bool:
     return any(kind.type == "float32" for kind in kinds)
 
 
-def _values(X: Floats, Z: Floats, labels: Ints, request: MaskRequest, weights: Floats | None) -> Floats:
+def _values(
+    X: Floats,
+    Z: Floats,
+    labels: Ints,
+    request: MaskRequest,
+    weights: Floats | None,
+    codings: Sequence[Coding | None],
+) -> Floats:
     """Return the released values of every record; a missing cell stays missing."""
     if labels.ndim == 2:
         columns = [
-            _values(X[:, [j]], Z[:, [j]], np.ascontiguousarray(labels[:, j]), request, weights)
+            _values(X[:, [j]], Z[:, [j]], np.ascontiguousarray(labels[:, j]), request, weights, codings[j : j + 1])
             for j in range(labels.shape[1])
         ]
         return np.column_stack(columns)
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
-    return np.take(group_values(X, Z, labels, request.aggregate, weights), labels, axis=0)
+    values = group_values(X, Z, labels, request.aggregate, weights)
+    if request.aggregate != "medoid":
+        for j, coding in enumerate(codings):
+            if coding is not None:
+                values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
+    return np.take(values, labels, axis=0)
 
 
 def release_part(
     table: Table,
     answers: Arrays,
-    columns: Sequence[Name],
+    columns: Columns,
     kinds: Sequence[Kind],
+    codings: Sequence[Coding | None],
     spellings: Spellings,
     rounded: bool,
 ) -> Table:
@@ -297,17 +397,24 @@ def release_part(
     if KEPT in answers:
         table = table.take(answers[KEPT])
     new = {
-        name: NewColumn(np.ascontiguousarray(answers["released"][:, j]), kind, rounded, spellings.missing[name])
-        for j, (name, kind) in enumerate(zip(columns, kinds, strict=True))
+        name: NewColumn(
+            np.ascontiguousarray(answers["released"][:, j]),
+            kind,
+            rounded,
+            spellings.missing[name],
+            None if coding is None else coding.values,
+        )
+        for j, (name, kind, coding) in enumerate(zip(columns.masked, kinds, codings, strict=True))
     }
-    return table.released(new, spellings.strata)
+    dropped = [name for name in table.names if name not in columns.released]
+    return table.released(new, spellings.strata).without(dropped)
 
 
 def count_part(
-    table: Table, first: int, columns: Sequence[Name], by: Sequence[Name], others: bool
+    table: Table, first: int, columns: Sequence[Name], categories: Collection[Name], by: Sequence[Name], others: bool
 ) -> tuple[Arrays, Counted]:
     """Read the cells of a released part as they are written: words of the masked columns, strata, whole records."""
-    words = np.column_stack([table.words(name) for name in columns])
+    words = np.column_stack([table.words(name, category=name in categories) for name in columns])
     arrays: dict[str, Any] = {"words": words}
     strata: list[tuple[object, ...]] = [()]
     if by:
@@ -317,10 +424,18 @@ def count_part(
     # Integers may look like NaN: then the column is looked at in vain.
     missing: Bools = np.asarray(np.isnan(words.view(np.float64)).any(axis=0))
     spellings = tuple(
-        table.spellings(name, np.isnan(table.column(name).values)) if missing[j] else frozenset[Spelling]()
+        table.spellings(name, _missing(table, name, name in categories)) if missing[j] else frozenset[Spelling]()
         for j, name in enumerate(columns)
     )
-    return arrays, Counted(table.rows, strata, spellings)
+    left = [name for name in table.names if name not in {*columns, *by}] if others else []
+    looks = {name: reason for name in left if (reason := looks_like_identifier(name, table.keys([name])["0"]))}
+    return arrays, Counted(table.rows, strata, spellings, looks)
+
+
+def _missing(table: Table, name: Name, category: bool) -> Bools:
+    if category:
+        return table.categories(name, given=True).is_null().to_numpy()
+    return np.isnan(table.column(name).values)
 
 
 def deal_for_counting(part: int, arrays: Arrays, own: Ints, targets: int) -> tuple[Ints, Arrays]:
@@ -366,7 +481,8 @@ def rehearse(request: MaskRequest, d: int) -> bool:
             if request.weights is not None:
                 arrays["weights"] = np.ones(rows)
             kinds = [Kind("float64", whole=False)] * d
-            answers, _ = mask_bucket(arrays, fresh_state(), request, kinds, blocks.scale, rows, 1, 1)
+            plain = Embedding((None,) * d)
+            answers, _ = mask_bucket(arrays, fresh_state(), request, kinds, plain, blocks.scale, rows, 1, 1)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
         words = words_of(X)

@@ -96,7 +96,7 @@ def release_page(
 ) -> Page:
     """Make the page of a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) else None
-    measured = original is not None and release.labels.size
+    measured = original is not None and release.labels.size and not release.kinds
     figures = _measured(release, original, comparison) if measured else _unmeasured(release)
     return Page(
         title="Masking report",
@@ -153,8 +153,12 @@ def _unmeasured(release: Release) -> _Figures:
     safe = (
         f"Counted again in what is released: {release.verified}. "
         + ("" if whole else "A record's combination of values may be unique: the table is NOT k-anonymous. ")
-        + "How many records an intruder who holds the original values could link has not been measured, because the "
-        "original was not at hand when this page was written; shoal assess tells it."
+        + "How many records an intruder who holds the original values could link has not been measured, because "
+        + (
+            "some columns hold categories."
+            if release.kinds
+            else "the original was not at hand when this page was written; shoal assess tells it."
+        )
     )
     useful = (
         f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {release.loss:.3g} % "
@@ -305,7 +309,7 @@ def _details(release: Release, source: Any, output: Any) -> Section:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
     # What no command can hold: weights without a column, a function.
     told = release.parameters["weights"] != "given as a vector" and release.parameters["method"] in METHODS
-    if told and source is not None and output is not None:
+    if told and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
         commands.append(("On the command line", as_command(release.parameters, Path(source).name, Path(output).name)))
     if told:
         commands.append(("In Python", as_call(release.parameters, Path(source).name if source is not None else None)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.core.types import Floats
 
-__all__ = ["FLOAT", "Column", "Kind", "Name", "NewColumn", "Spelling", "is_whole", "round_to"]
+__all__ = ["CATEGORY", "FLOAT", "Column", "Kind", "Name", "NewColumn", "Spelling", "is_whole", "round_to"]
 
 Name = Any  # a string in most frames, a number in arrays, anything hashable in pandas
 Spelling = str | None  # how a missing cell reads: its text, "NaN", or None for null and for an empty cell
@@ -28,6 +28,7 @@ class Kind(NamedTuple):
 
 
 FLOAT = Kind("float64", whole=False)
+CATEGORY = Kind("category", whole=False)
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Column:
         """What the column holds; None if all its cells are missing."""
         if np.isnan(self.values).all():
             return None
+        if self.type == CATEGORY.type:
+            return CATEGORY
         return Kind(self.type, whole="int" in self.type or is_whole(self.values))
 
 
@@ -60,17 +63,25 @@ class NewColumn:
         Whether the values have been rounded, to be stored as integers if the column did.
     missing
         How missing cells are spelled.
+    categories
+        Of a column of categories: what the values, which are codes, stand for.
     """
 
     values: Floats
     kind: Kind = FLOAT
     rounded: bool = False
     missing: Spelling = None
+    categories: tuple[Any, ...] | None = None
 
     @property
     def integers(self) -> bool:
         """Whether integers are released."""
         return self.rounded and self.kind.integer
+
+    def cells(self) -> list[Any]:
+        """Return the cells of a column of categories; None where they are missing."""
+        names = self.categories or ()
+        return [None if np.isnan(code) else names[int(code)] for code in self.values]
 
 
 def is_whole(values: Floats) -> bool:

@@ -21,7 +21,7 @@ from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
-from shoal.tables.frames import as_floats, cell_words, check_unique, kind_of, not_numeric
+from shoal.tables.frames import as_floats, cell_words, check_category, check_unique, kind_of, not_numeric
 
 __all__ = [
     "CsvTable",
@@ -98,6 +98,16 @@ class CsvTable:
     def scale(self, name: Name) -> str | None:
         """Return None: text says nothing of categories."""
 
+    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+        """Return the cells as text; a column of which most values are numbers is no column of categories by itself."""
+        text: pl.Series = self.text[name].set(self.text[name].str.strip_chars().is_in(MISSING), None)
+        if not given:
+            check_category(name, text, first, self.dialect.decimal)
+        return text
+
+    def levels(self, name: Name) -> None:
+        """Return nothing: text has no order."""
+
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what the cells mean."""
         return pl.DataFrame([self._parsed(name).alias(str(i)) for i, name in enumerate(names)])
@@ -110,8 +120,10 @@ class CsvTable:
         """Return the different texts of missing cells."""
         return frozenset(self.text[name].filter(pl.Series(missing)).unique())
 
-    def words(self, name: Name) -> Words:
-        """Return a word for each number, once it is sure that none is spelled in two ways."""
+    def words(self, name: Name, *, category: bool = False) -> Words:
+        """Return a word for each text or number, once it is sure that no number is spelled in two ways."""
+        if category:
+            return cell_words(self.text[name], category=True)
         cells, numbers = self.text[name], self._numbers_of(name)
         if not numbers.dtype.is_numeric() or not (_spelled(numbers, self.dialect) == cells).drop_nulls().all():
             raise VerificationError(f"Column {name!r} has numbers spelled in several ways. Nothing was released.")
@@ -120,6 +132,10 @@ class CsvTable:
     def take(self, rows: Ints) -> CsvTable:
         """Return some of the records."""
         return CsvTable(self.text[rows], self.dialect, self._numbers)
+
+    def without(self, names: Sequence[Name]) -> CsvTable:
+        """Return the table without some of the columns."""
+        return CsvTable(self.text.drop(list(names)), self.dialect, self._numbers)
 
     def only(self, names: Sequence[Name]) -> CsvTable:
         """Return some of the columns."""
@@ -131,12 +147,15 @@ class CsvTable:
         """Return the table with new cells in some columns, and one spelling for each value of the strata."""
         columns = []
         for name, column in new.items():
-            series = pl.Series(column.values).fill_nan(None)
-            series = series.cast(pl.Int64) if column.integers else series
-            cells = _spelled(series, self.dialect).fill_null(pl.lit(column.missing, dtype=pl.String))
-            columns.append(cells.alias(name))
+            if column.categories is not None:
+                cells = pl.Series(column.cells(), dtype=pl.String)
+            else:
+                series = pl.Series(column.values).fill_nan(None)
+                cells = _spelled(series.cast(pl.Int64) if column.integers else series, self.dialect)
+            columns.append(cells.fill_null(pl.lit(column.missing, dtype=pl.String)).alias(name))
         columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
-        return CsvTable(self.text.with_columns(columns), self.dialect, [*self._numbers, *new])
+        numbers = [name for name, column in new.items() if column.categories is None]
+        return CsvTable(self.text.with_columns(columns), self.dialect, [*self._numbers, *numbers])
 
     def with_numbers(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return the cells, those of some columns as numbers."""

@@ -7,7 +7,7 @@ itself with some columns replaced. Everything else about its cells stays as it w
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ import polars as pl
 from shoal.core.errors import InputError, closest
 from shoal.core.types import Bools, Floats, Ints
 from shoal.kernels.words import ABSENT, Words, words_of
-from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
+from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, round_to
 from shoal.tables.metadata import without_metadata
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = [
     "as_floats",
     "as_polars",
     "cell_words",
+    "check_category",
     "check_name",
     "check_unique",
     "codes_of",
@@ -92,6 +93,12 @@ class Table(Protocol):
     def scale(self, name: Name) -> str | None:
         """Return "nominal" or "ordinal" if the table says that a column holds categories."""
 
+    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+        """Return a column as categories, or refuse one that holds none; `given` says that the user calls it so."""
+
+    def levels(self, name: Name) -> tuple[Any, ...] | None:
+        """Return the values of a column in their order, if its type knows one."""
+
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, to group records by; they are named by their place."""
 
@@ -101,11 +108,14 @@ class Table(Protocol):
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return the ways in which missing cells of a column are spelled."""
 
-    def words(self, name: Name) -> Words:
-        """Return a word for each cell of a numeric column: the same for cells that are written alike, and only then."""
+    def words(self, name: Name, *, category: bool = False) -> Words:
+        """Return a word for each cell: the same for cells that are written alike, and only then."""
 
     def take(self, rows: Ints) -> Table:
         """Return the table of some of the records."""
+
+    def without(self, names: Sequence[Name]) -> Table:
+        """Return the table without some of the columns."""
 
     def only(self, names: Sequence[Name]) -> Table:
         """Return the table of some of the columns and of nothing else, not even an index of its rows."""
@@ -215,10 +225,12 @@ def as_polars(frame: Any) -> pl.DataFrame:
     return converted
 
 
-def cell_words(series: pl.Series) -> Words:
-    """Return the bits of a numeric column, with a word of its own for null."""
-    if series.dtype.is_integer():
-        words: Words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
+def cell_words(series: pl.Series, *, category: bool = False) -> Words:
+    """Return the bits of a numeric column, hashes of the cells of another, with a word of its own for null."""
+    if category:
+        words: Words = series.cast(pl.String).hash(seed=0).to_numpy().copy()
+    elif series.dtype.is_integer():
+        words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
     else:
         words = words_of(as_floats(series))
     if series.null_count():
@@ -262,11 +274,32 @@ class FrameTable:
 
     def scale(self, name: Name) -> str | None:
         """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
+        import narwhals as nw
+
         series = self._frame.get_column(name)
         ordered = getattr(getattr(series.to_native(), "type", None), "ordered", False)  # of pyarrow
         if series.dtype == nw.Enum or ordered:
             return "ordinal"
         return "nominal" if series.dtype == nw.Categorical else None
+
+    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+        """Return a column of text, of Booleans, of categories or, if they are codes, of integers."""
+        series: pl.Series = _series(self._frame.get_column(name))
+        if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
+            series = series.cast(pl.String)
+        if series.dtype not in (pl.String, pl.Boolean) and not (given and series.dtype.is_integer()):
+            raise not_numeric(name, [], str(series.dtype), first)
+        if series.dtype == pl.String and not given:
+            check_category(name, series, first)
+        return series
+
+    def levels(self, name: Name) -> tuple[Any, ...] | None:
+        """Return the values of an Enum of polars or an ordered category of pandas."""
+        kind: Any = self._frame.schema[name]
+        if str(kind).startswith("Enum"):
+            return tuple(kind.categories)
+        ordered = getattr(getattr(self.native[name], "dtype", None), "ordered", False)
+        return tuple(self.native[name].dtype.categories) if ordered else None
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
@@ -283,13 +316,17 @@ class FrameTable:
             spelling for spelling, found in ((None, missing & absent), ("NaN", missing & ~absent)) if found.any()
         )
 
-    def words(self, name: Name) -> Words:
+    def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column; null is another cell than NaN."""
-        return cell_words(self._frame.get_column(name).to_polars())
+        return cell_words(_series(self._frame.get_column(name)), category=category)
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
         return FrameTable(self._frame[rows.tolist()])
+
+    def without(self, names: Sequence[Name]) -> FrameTable:
+        """Return the frame without some of the columns."""
+        return FrameTable(self._frame.drop([str(name) for name in names]))
 
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
@@ -307,6 +344,8 @@ class FrameTable:
         return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
 
     def _new(self, name: Name, new: NewColumn) -> nw.Series[Any]:
+        if new.categories is not None:
+            return self._new_category(name, new)
         import narwhals as nw
 
         missing, backend = np.isnan(new.values), self._frame.implementation
@@ -324,6 +363,24 @@ class FrameTable:
         mixed = new.missing is None and (missing & ~series.is_null().to_numpy()).any()
         given = series.fill_nan(None) if mixed else series
         return given.cast(released.dtype).zip_with(absent, released)
+
+    def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
+        """Return a column of categories in its own type; of text, if an ancestor is none of its values."""
+        import narwhals as nw
+
+        cells, backend = new.cells(), self._frame.implementation
+        if name not in self._frame.columns:
+            types = {bool: nw.Boolean(), int: nw.Int64()}
+            kind = types.get(type(next(iter(new.categories or ()), None)), nw.String())
+            return nw.new_series(name, cells, kind, backend=backend)
+        series = self._frame.get_column(name)
+        known = {cell: record for record, cell in enumerate(self.categories(name, given=True))}
+        if set(cells) <= known.keys():
+            return series[[known[cell] for cell in cells]].alias(name)
+        if series.dtype.is_integer() and not any(isinstance(cell, str) for cell in cells):
+            return nw.new_series(name, cells, series.dtype, backend=backend)
+        text = nw.new_series(name, cells, nw.String(), backend=backend)
+        return text.cast(series.dtype) if isinstance(series.dtype, (nw.Categorical, nw.Boolean)) else text
 
 
 def _without(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[Any]:
@@ -355,13 +412,23 @@ def _series(series: nw.Series[Any]) -> pl.Series:
 
 def not_numeric(name: Name, cells: Sequence[object], kind: str, first: int = 0) -> InputError:
     """Say which cell of a column is no number."""
-    way_out = "Leave the column out, name it in 'by', or turn it into numbers."
+    way_out = (
+        f"Leave the column out, turn it into numbers, or call it a category: kinds={{{name!r}: shoal.Nominal()}} "
+        f"(--nominal {name})."
+    )
     for record, value in enumerate(cells):
         if isinstance(value, str) and not _is_number(value):
             return InputError(
                 f"Column {name!r} must be numeric, but record {first + record + 1} holds {value!r}. {way_out}"
             )
     return InputError(f"Column {name!r} must be numeric, but its type is {kind}. {way_out}")
+
+
+def check_category(name: Name, text: pl.Series, first: int = 0, decimal: str = ".") -> None:
+    """Refuse text of which most values are numbers: by itself it is no column of categories, but one with a slip."""
+    values = text.drop_nulls().unique().str.replace(decimal, ".", literal=True)
+    if 2 * values.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().sum() > len(values):
+        raise not_numeric(name, text.to_list(), "text", first)
 
 
 def _is_number(text: str) -> bool:
@@ -374,6 +441,14 @@ def _is_number(text: str) -> bool:
 
 def _float(kind: np.dtype[Any]) -> str:
     return "float32" if kind == np.float32 else "float64"
+
+
+def _codes_as_numbers(column: NewColumn) -> NewColumn:
+    """Return a column of categories that are numbers as one of numbers."""
+    if column.categories is None:
+        return column
+    values = np.array([np.nan if cell is None else cell for cell in column.cells()], dtype=np.float64)
+    return replace(column, values=values, kind=Kind("int64", whole=True), rounded=True, categories=None)
 
 
 class ArrayTable:
@@ -418,6 +493,21 @@ class ArrayTable:
     def scale(self, name: Name) -> str | None:
         """Return None: numbers say nothing of categories."""
 
+    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+        """Return a column of codes."""
+        column = self._columns[:, name]
+        if column.dtype.kind == "f":
+            whole = np.isnan(column) | (np.rint(column) == column)
+            if not whole.all():
+                raise InputError(
+                    f"Column {name!r} must hold whole numbers to be codes, but record {int(np.argmin(whole)) + 1} "
+                    f"holds {column[np.argmin(whole)]}. Leave it out of 'kinds'."
+                )
+        return pl.Series(column.astype(np.float64)).fill_nan(None).cast(pl.Int64)
+
+    def levels(self, name: Name) -> None:
+        """Return nothing: numbers are no levels."""
+
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
         return pl.DataFrame({str(i): np.ascontiguousarray(self._columns[:, name]) for i, name in enumerate(names)})
@@ -430,13 +520,17 @@ class ArrayTable:
         """Return "NaN" if anything is missing."""
         return frozenset(["NaN"] if missing.any() else [])
 
-    def words(self, name: Name) -> Words:
+    def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column."""
         return cell_words(pl.Series(np.ascontiguousarray(self._columns[:, name])))
 
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
         return ArrayTable(self._array[rows])
+
+    def without(self, names: Sequence[Name]) -> ArrayTable:
+        """Return the array without some of the columns; the others are numbered anew."""
+        return ArrayTable(np.delete(self._columns, list(names), axis=1)) if names else self
 
     def only(self, names: Sequence[Name]) -> ArrayTable:
         """Return some of the columns, numbered anew."""
@@ -447,6 +541,7 @@ class ArrayTable:
     ) -> ArrayTable:
         """Return the array with new values in some columns; integers become floats unless they were rounded."""
         kind = self._array.dtype
+        new = {name: _codes_as_numbers(column) for name, column in new.items()}
         floats = kind.kind in "iu" and not all(column.integers for column in new.values())
         if floats:
             self._check_others(new)

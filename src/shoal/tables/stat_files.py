@@ -89,6 +89,12 @@ class StatTable(FrameTable):
         file = replace(self.file, raw=self.file.raw[rows], tagged=tagged)
         return StatTable(self._frame.to_native()[rows], file, self.changed, self.strata)
 
+    def without(self, names: Sequence[Name]) -> StatTable:
+        """Return the table without some of the columns."""
+        tagged = {name: series for name, series in self.file.tagged.items() if name not in names}
+        file = replace(self.file, raw=self.file.raw.drop(list(names)), tagged=tagged)
+        return StatTable(self._frame.to_native().drop(list(names)), file, self.changed - set(names), self.strata)
+
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
     ) -> StatTable:
@@ -137,15 +143,17 @@ def write_stat(table: Table, path: Path) -> None:
         known = table.file.metadata
 
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: value for name, value in described.items() if name not in table.changed}
+            return {n: value for n, value in described.items() if n in frame.columns and n not in table.changed}
 
-        keywords["column_labels"] = known.column_names_to_labels
+        keywords["column_labels"] = {
+            n: label for n, label in known.column_names_to_labels.items() if n in frame.columns
+        }
         keywords["file_label"] = known.file_label or ""
         if suffix != ".xpt":
             keywords["variable_value_labels"] = kept(known.variable_value_labels)
         if suffix in SPSS and table.file.suffix in SPSS:
             keywords["missing_ranges"] = kept(known.missing_ranges)
-            keywords["variable_measure"] = known.variable_measure
+            keywords["variable_measure"] = {n: m for n, m in known.variable_measure.items() if n in frame.columns}
             keywords["variable_format"] = kept(known.original_variable_types)
         if suffix == table.file.suffix == ".dta":
             keywords["missing_user_values"] = kept(known.missing_user_values)

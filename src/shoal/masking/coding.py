@@ -1,0 +1,171 @@
+"""Where records lie when they are compared: numbers standardised, categories by coordinates of their values.
+
+A nominal column is one coordinate a value, scaled so that the column has unit variance: two unequal values are at
+squared distance 2/Gini, and the sum of squares of a group of s records with value counts h is (s − Σh²/s)/Gini. An
+ordinal column is its standardised mid-ranks. A hierarchy is one nominal column a level. So all methods for numbers work
+on categories (the embedding of Domingo-Ferrer and Torra 2005 made Euclidean).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from shoal.core.errors import InputError, closest
+from shoal.core.measures import Scaling
+from shoal.core.types import Floats, Ints
+from shoal.tables.columns import Name
+from shoal.tables.kinds import Category, Hierarchy, Nominal, Ordinal
+
+__all__ = ["MOST_VALUES", "Coding", "Embedding", "make_coding", "order_values"]
+
+MOST_VALUES = 1000  # of a nominal column: each is a coordinate
+
+
+@dataclass(frozen=True)
+class Coding:
+    """The values of a column of categories.
+
+    Parameters
+    ----------
+    values
+        By code; the values of a hierarchy are followed by its inner nodes.
+    coordinates
+        ``(values, width)``: where each lies.
+    release
+        What stands for a group: ``"mode"``, ``"median"`` or ``"ancestor"``.
+    ancestors
+        Of a hierarchy, ``(values, depth)``: the code of each value's ancestor on each level, itself first.
+    """
+
+    values: tuple[Any, ...]
+    coordinates: Floats
+    release: str
+    ancestors: Ints | None = None
+
+
+def order_values(name: Name, kind: Category, values: Collection[Any]) -> list[Any]:
+    """Return the values that occur in the order of their kind; refuse one that it does not know.
+
+    Examples
+    --------
+    >>> order_values("size", Ordinal(["small", "large"]), ["large", "small"])
+    ['small', 'large']
+    """
+    if isinstance(kind, Nominal):
+        return sorted(values)
+    given: Any = kind.levels if isinstance(kind, Ordinal) else kind.ways
+    known = [str(value) for value in given]  # cells of a CSV file are text, levels may be numbers
+    for value in values:
+        if str(value) not in known:
+            raise InputError(
+                f"Column {name!r} holds {value!r}, which its kind {kind.word} does not name.{closest(value, known)} "
+                "Name all values in 'kinds'."
+            )
+    order = {value: place for place, value in enumerate(known)}
+    return sorted(values, key=lambda value: order[str(value)])
+
+
+def make_coding(name: Name, kind: Category, values: Sequence[Any], counts: Ints) -> Coding:
+    """Lay out the values of a column that occur, with the number of their records.
+
+    Parameters
+    ----------
+    name
+        The column, for messages.
+    kind
+        What the values are.
+    values, counts
+        In the order of `order_values`.
+
+    Examples
+    --------
+    >>> from shoal.tables.kinds import Nominal
+    >>> coding = make_coding("sex", Nominal(), ["f", "m"], np.array([2, 2]))
+    >>> round(float(np.square(coding.coordinates[0] - coding.coordinates[1]).sum()), 6)
+    4.0
+    """
+    shares = counts / max(1, counts.sum())
+    if isinstance(kind, Ordinal):
+        middles = np.cumsum(shares) - shares / 2
+        middles -= shares @ middles
+        spread = np.sqrt(shares @ np.square(middles))
+        return Coding(tuple(values), (middles / (spread if spread > 0 else 1.0))[:, None], "median")
+    if len(values) > MOST_VALUES:
+        raise InputError(
+            f"Column {name!r} has {len(values):,} different values, more than the {MOST_VALUES:,} that a column of "
+            "categories may have. Leave it out, drop it (identifiers), or group its values first."
+        )
+    if not isinstance(kind, Hierarchy):
+        return Coding(tuple(values), _nominal(np.eye(len(values)), shares), "mode")
+    given: Any = kind.ways
+    ways = {str(value): above for value, above in given.items()}
+    levels = [[(value, *ways[str(value)])[level] for value in values] for level in range(kind.depth)]
+    nodes = {(0, value): code for code, value in enumerate(values)}
+    for level in range(1, kind.depth):
+        for node in levels[level]:
+            nodes.setdefault((level, node), len(nodes))
+    ancestors = np.array([[nodes[level, node] for level, node in enumerate(way)] for way in zip(*levels, strict=True)])
+    first = len(values) if kind.release == "mode" else len(nodes)
+    parts = []
+    for level in range(kind.depth):
+        codes = np.unique(ancestors[:, level])
+        belongs = np.zeros((first, len(codes)))
+        belongs[np.arange(len(values)), np.searchsorted(codes, ancestors[:, level])] = 1.0
+        for below in range(level + 1):
+            inner = ancestors[:, below] < first
+            belongs[ancestors[inner, below]] = belongs[np.flatnonzero(inner)]
+        above = np.unique(ancestors[:, level + 1 :])
+        above = above[~np.isin(above, ancestors[:, : level + 1])]
+        belongs[above[above < first]] = 0.0  # a node above this level says nothing of it
+        parts.append(_nominal(belongs, shares @ belongs[: len(values)]))
+    labels = [node for _, node in nodes][:first]
+    return Coding(tuple(labels), np.ascontiguousarray(np.hstack(parts)), kind.release, ancestors)
+
+
+def _nominal(belongs: Floats, shares: Floats) -> Floats:
+    """Return centred coordinates of unit variance, one a value."""
+    gini = 1.0 - float(np.square(shares).sum())
+    return (belongs - shares) / np.sqrt(gini) if gini > 1e-12 else np.zeros_like(belongs)
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """How records are compared: the coding of each column, None for one of numbers."""
+
+    codings: tuple[Coding | None, ...]
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether all columns hold numbers."""
+        return all(coding is None for coding in self.codings)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first coordinate of each column."""
+        widths = [1 if coding is None else coding.coordinates.shape[1] for coding in self.codings]
+        return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int64)
+
+    def apply(self, X: Floats, scale: Scaling) -> Floats:
+        """Return the coordinates of records; those of a missing cell are missing."""
+        Z = scale.apply(X)
+        if self.plain:
+            return Z
+        parts = []
+        for j, coding in enumerate(self.codings):
+            if coding is None:
+                parts.append(Z[:, [j]])
+                continue
+            missing = np.isnan(X[:, j])
+            place = np.take(coding.coordinates, np.where(missing, 0, X[:, j]).astype(np.int64), axis=0)
+            place[missing] = np.nan
+            parts.append(place)
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def by_column(self, sums: Floats) -> Floats:
+        """Add up what is known of coordinates, by column."""
+        return sums if self.plain else np.add.reduceat(sums, self.starts)

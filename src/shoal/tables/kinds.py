@@ -1,0 +1,142 @@
+"""Kinds of columns that hold no numbers: nominal, ordinal and hierarchical values."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shoal.core.errors import FileError, InputError
+
+__all__ = ["Category", "Hierarchy", "Nominal", "Ordinal", "as_plain", "read_kind"]
+
+
+@dataclass(frozen=True)
+class Nominal:
+    """Values without an order, such as an occupation, or numbers that are codes. The mode of a group is released.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import shoal
+    >>> table = pl.DataFrame({"sex": ["f", "f", "m", "m", "m", "f"]})
+    >>> shoal.mask(table, 3, columns=["sex"], kinds={"sex": Nominal()}).data["sex"].to_list()
+    ['f', 'f', 'm', 'm', 'm', 'f']
+    """
+
+    word = "nominal"
+
+
+@dataclass(frozen=True)
+class Ordinal:
+    """Values in an order, from the lowest to the highest. The median of a group is released.
+
+    Examples
+    --------
+    >>> Ordinal(["none", "primary", "secondary"]).levels
+    ('none', 'primary', 'secondary')
+    """
+
+    levels: Sequence[Any]
+    word = "ordinal"
+
+    def __post_init__(self) -> None:
+        levels = tuple(self.levels)
+        twice = [level for level in levels if levels.count(level) > 1]
+        if len(levels) < 2 or twice:
+            got = f"{twice[0]!r} twice" if twice else f"{len(levels)}"
+            raise InputError(f"Kind Ordinal must have at least 2 different levels, from low to high; got {got}.")
+        object.__setattr__(self, "levels", levels)
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Values in a tree, such as postal codes in regions.
+
+    Parameters
+    ----------
+    ways
+        Of each value, its ancestors from the nearest to the root; or the path of a CSV file without a header that has
+        a line a value, from the value to the root.
+    release
+        ``"ancestor"`` releases the nearest common ancestor of a group, ``"mode"`` its most frequent value.
+
+    Examples
+    --------
+    >>> towns = Hierarchy({"Bath": ["South", "England"], "Bristol": ["South", "England"], "York": ["North", "England"]})
+    >>> towns.depth
+    3
+    """
+
+    ways: Mapping[Any, Sequence[Any]] | str | os.PathLike[str]
+    release: str = "ancestor"
+    word = "hierarchy"
+    depth: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        if self.release not in ("ancestor", "mode"):
+            raise InputError(f"Kind Hierarchy must release 'ancestor' or 'mode', got {self.release!r}.")
+        ways = self.ways if isinstance(self.ways, Mapping) else _read_ways(Path(self.ways))
+        ways = {value: tuple(above) for value, above in ways.items()}
+        depths = {len(above) for above in ways.values()}
+        if len(depths) != 1 or depths == {0}:
+            raise InputError(
+                "Kind Hierarchy must give every value as many ancestors, at least one; got "
+                f"{', '.join(map(str, sorted(depths))) or 'none'}. Repeat a value on the way up where a level has none."
+            )
+        if len({above[-1] for above in ways.values()}) != 1:
+            raise InputError("Kind Hierarchy must end in one root for all values. Add a last level such as 'all'.")
+        parents: dict[tuple[int, Any], Any] = {}
+        for value, above in ways.items():
+            for level, (low, high) in enumerate(zip((value, *above), above, strict=False)):
+                if parents.setdefault((level, low), high) != high:
+                    raise InputError(f"Kind Hierarchy has {low!r} below {parents[level, low]!r} and below {high!r}.")
+        object.__setattr__(self, "ways", ways)
+        object.__setattr__(self, "depth", depths.pop() + 1)
+
+
+Category = Nominal | Ordinal | Hierarchy
+
+
+def _read_ways(path: Path) -> dict[str, list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileError(f"Hierarchy {path} cannot be read: {error.strerror}.") from None
+    delimiter = ";" if text.split("\n", 1)[0].count(";") else ","
+    return {row[0]: row[1:] for row in csv.reader(text.splitlines(), delimiter=delimiter) if row}
+
+
+def read_kind(name: object, given: object) -> Category:
+    """Return a kind that was given as one, or as plain values: "nominal", a list of levels, a mapping of ways.
+
+    Examples
+    --------
+    >>> read_kind("education", ["none", "primary"])
+    Ordinal(levels=('none', 'primary'))
+    """
+    if isinstance(given, (Nominal, Ordinal, Hierarchy)):
+        return given
+    if given in ("nominal", Nominal):
+        return Nominal()
+    if isinstance(given, Mapping):
+        return Hierarchy(given["ways"], given["release"]) if set(given) == {"ways", "release"} else Hierarchy(given)
+    if isinstance(given, (list, tuple)):
+        return Ordinal(given)
+    raise InputError(
+        f"Parameter 'kinds' must say shoal.Nominal(), shoal.Ordinal([…]) or shoal.Hierarchy(…) of column {name!r}, got "
+        f"{given!r}."
+    )
+
+
+def as_plain(kind: Category) -> Any:
+    """Return a kind as plain values, as `read_kind` takes it."""
+    if isinstance(kind, Ordinal):
+        return list(kind.levels)
+    if isinstance(kind, Hierarchy):
+        ways: Any = kind.ways
+        return {"ways": {value: list(above) for value, above in ways.items()}, "release": kind.release}
+    return "nominal"

@@ -1,0 +1,385 @@
+"""Columns that hold no numbers: hand-worked groups and losses, all methods, all engines, what stays as it was."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import command, reference_path
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.algorithms.registry import METHODS
+from shoal.core.errors import InputError
+from shoal.core.measures import sse
+from shoal.masking.aggregation import group_category
+from shoal.masking.coding import Embedding, make_coding
+from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
+
+KEYS = ["age", "hours-per-week", "education-num", "marital-status", "occupation", "race", "sex", "native-country"]
+TOWNS = {
+    "Bath": ["South", "all"],
+    "Bristol": ["South", "all"],
+    "York": ["North", "all"],
+    "Leeds": ["North", "all"],
+}
+
+
+def smallest(table, names):
+    """Count the records of each released combination."""
+    return pl.DataFrame(table).group_by(names).len()["len"].min()
+
+
+# --- by hand -------------------------------------------------------------------------------------------------------
+
+
+def test_two_values_lie_at_twice_the_weight():
+    counts = np.array([5, 3, 2])
+    gini = 1 - (0.25 + 0.09 + 0.04)
+    places = make_coding("x", Nominal(), ["a", "b", "c"], counts).coordinates
+    for i in range(3):
+        for j in range(i):
+            assert np.isclose(np.square(places[i] - places[j]).sum(), 2 / gini)
+    records = np.repeat(places, counts, axis=0)
+    assert np.allclose(records.mean(axis=0), 0)
+    assert np.isclose(np.square(records).sum() / 10, 1)
+
+
+def test_the_sum_of_squares_of_a_group_is_that_of_its_counts():
+    """w·(s − Σh²/s) for a group of s records with value counts h."""
+    counts = np.array([4, 4, 2])
+    coding = make_coding("x", Nominal(), ["a", "b", "c"], counts)
+    group = np.array([0, 0, 0, 1, 2])
+    weight = 1 / (1 - np.square(counts / 10).sum())
+    found = sse(coding.coordinates[group], np.zeros(5, dtype=np.int64))
+    assert np.isclose(found, weight * (5 - (9 + 1 + 1) / 5))
+
+
+def test_ordinal_values_are_standardised_mid_ranks():
+    coding = make_coding("x", Ordinal(["low", "mid", "high"]), ["low", "mid", "high"], np.array([2, 4, 2]))
+    ranks = np.array([1.5, 4.5, 7.5])
+    all_ranks = np.repeat(ranks, [2, 4, 2])
+    assert np.allclose(coding.coordinates[:, 0], (ranks - all_ranks.mean()) / all_ranks.std())
+
+
+def test_a_hierarchy_brings_siblings_nearer():
+    coding = make_coding("town", Hierarchy(TOWNS), list(TOWNS), np.ones(4, dtype=np.int64))
+    places = coding.coordinates
+
+    def distance(a, b):
+        return np.square(places[a] - places[b]).sum()
+
+    assert np.isclose(distance(0, 1), 2 / 0.75)
+    assert np.isclose(distance(0, 2), 2 / 0.75 + 2 / 0.5)
+    (south,) = (code for code, value in enumerate(coding.values) if value == "South")
+    assert np.isclose(distance(0, south), 1 / 0.75)  # the level of towns says nothing any more
+    assert np.isclose(distance(2, south), 1 / 0.75 + 2 / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [("mode", [1, 0, 0, np.nan]), ("median", [1, 0, 2, np.nan])],
+)
+def test_what_stands_for_a_group(how, expected):
+    codes = np.array([1.0, 2, 1, 0, 3, 2, 0, np.nan, np.nan])
+    labels = np.array([0, 0, 0, 1, 2, 2, 2, 3, 3])
+    # Of the third group (3, 2, 0) all are as frequent: the lowest; its median is 2.
+    np.testing.assert_array_equal(group_category(codes, labels, how), expected)
+
+
+def test_the_nearest_common_ancestor():
+    table = pl.DataFrame({"town": ["Bath", "Bristol", "York", "Leeds", "York", "York"], "x": [0.0, 0, 9, 9, 5, 5]})
+    release = shoal.mask(table, 2, columns=["town", "x"], kinds={"town": Hierarchy(TOWNS)})
+    assert release.data["town"].to_list() == ["South", "South", "North", "North", "York", "York"]
+    mode = shoal.mask(table, 2, columns=["town", "x"], kinds={"town": Hierarchy(TOWNS, "mode")})
+    assert set(mode.data["town"]) <= set(TOWNS)
+
+
+def test_the_loss_is_that_of_what_is_released():
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"sex": rng.choice(["f", "m"], 60), "job": rng.choice(list("abcde"), 60)})
+    release = shoal.mask(table, 4, columns=["sex", "job"])
+    for name in ("sex", "job"):
+        counts = table[name].value_counts()["count"].to_numpy() / 60
+        changed = (table[name] != release.data[name]).mean()
+        assert np.isclose(release.column_loss[name], 100 * changed * 2 / (1 - np.square(counts).sum()))
+    assert np.isclose(release.loss, np.mean(list(release.column_loss.values())))
+    assert release.partition_loss < release.loss
+    assert release.kinds == {"sex": "nominal", "job": "nominal"}
+    assert "sex (nominal)" in str(release)
+
+
+# --- kinds stay ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow"])
+def test_types_stay(library):
+    rng = np.random.default_rng(1)
+    levels = ["none", "some", "much"]
+    plain = {
+        "text": rng.choice(["a", "b", "c"], 50).tolist(),
+        "flag": rng.choice([True, False], 50).tolist(),
+        "code": rng.integers(1, 4, 50).tolist(),
+        "level": rng.choice(levels, 50).tolist(),
+        "x": rng.normal(size=50).tolist(),
+        "left": list(range(50)),
+    }
+    if library == "polars":
+        table = pl.DataFrame(plain).with_columns(pl.col("level").cast(pl.Enum(levels)))
+    elif library == "pandas":
+        table = pd.DataFrame(plain, index=range(100, 150))
+        table["level"] = pd.Categorical(table["level"], categories=levels, ordered=True)
+    else:
+        table = pa.table(plain)
+    kinds = {"code": Nominal()} | ({"level": Ordinal(levels)} if library == "pyarrow" else {})
+    release = shoal.mask(table, 3, columns=["text", "flag", "code", "level", "x"], kinds=kinds)
+    assert release.kinds == {"text": "nominal", "flag": "nominal", "code": "nominal", "level": "ordinal"}
+    before, after = (pl.DataFrame(t.to_pandas() if library == "pyarrow" else t) for t in (table, release.data))
+    assert {n: str(d).split("(")[0] for n, d in after.schema.items()} == {
+        n: str(d).split("(")[0] for n, d in before.schema.items()
+    }
+    assert after["left"].to_list() == plain["left"]
+    for name in ("text", "flag", "code", "level"):
+        assert set(after[name].to_list()) <= set(plain[name])
+    if library == "pandas":
+        assert release.data["level"].dtype.ordered
+        assert list(release.data.index) == list(table.index)
+    assert smallest(after.drop("left"), ["text", "flag", "code", "level", "x"]) >= 3
+
+
+def test_codes_in_an_array():
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.integers(1, 5, 40), rng.normal(size=40).round(2)])
+    release = shoal.mask(X, 4, columns=[0, 1], kinds={0: Nominal()})
+    assert set(release.data[:, 0]) <= {1.0, 2.0, 3.0, 4.0}
+    assert np.unique(release.data, axis=0, return_counts=True)[1].min() >= 4
+
+
+def test_missing_categories_keep_to_themselves(tmp_path):
+    table = pl.DataFrame({"job": ["a", "NA", "b", "", "a", "b", "NA", "a"] * 3, "x": np.arange(24.0)})
+    table.write_csv(tmp_path / "in.csv")
+    release = shoal.mask(tmp_path / "in.csv", 3, columns=["job", "x"], missing="group", output=tmp_path / "out.csv")
+    written = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
+    assert set(written["job"].filter(table["job"].is_in(["NA", ""]))) == {None}
+    assert release.kinds == {"job": "nominal"}
+    assert smallest(written, ["job", "x"]) >= 3
+
+
+# --- every method, every engine ------------------------------------------------------------------------------------
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "id": np.arange(n),
+            "name": [f"person {i}" for i in range(n)],
+            "age": rng.integers(18, 90, n),
+            "sex": rng.choice(["f", "m"], n),
+            "job": rng.choice(["clerk", "nurse", "smith", "cook", None], n, p=[0.4, 0.3, 0.15, 0.1, 0.05]),
+            "school": rng.choice(["none", "primary", "secondary"], n),
+            "region": rng.choice(["north", "south"], n),
+        }
+    )
+
+
+ASKED = {
+    "columns": ["age", "sex", "job", "school"],
+    "kinds": {"school": Ordinal(["none", "primary", "secondary"])},
+    "missing": "group",
+    "identifiers": ["name"],
+}
+
+
+@pytest.mark.parametrize("method", [m.name for m in METHODS.values() if m.whole_records and not m.univariate])
+def test_every_method_groups_categories(method):
+    table = people(120)
+    options = {"search": {"steps": 200}, "decomposition": {"time_limit": 1.0}}.get(method, {})
+    release = shoal.mask(table, 5, method=method, **ASKED, **options)
+    assert smallest(release.data, ASKED["columns"]) >= 5
+    assert release.data.columns == ["id", "age", "sex", "job", "school", "region"]
+    assert release.left == ("id", "region")
+    assert release.data["id"].to_list() == table["id"].to_list()
+    assert release.data["job"].is_null().to_list() == table["job"].is_null().to_list()
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's own call of pandas
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("by", [None, "region"])
+def test_every_engine_releases_the_same(tmp_path, ending, by, one_template):
+    table = people(900)
+    source = tmp_path / f"in.{ending}"
+    table.write_csv(source) if ending == "csv" else table.write_parquet(source, row_group_size=200)
+    releases = {}
+    for engine in ("memory", "local", "dask"):
+        output = tmp_path / f"{engine}.{'parquet' if engine == 'dask' else ending}"
+        releases[engine] = shoal.mask(source, 4, **ASKED, by=by, block=150, engine=engine, output=output)
+        found = pl.read_csv(output) if output.suffix == ".csv" else pl.read_parquet(output)
+        assert smallest(found, [*ASKED["columns"], *([by] if by else [])]) >= 4
+        assert "name" not in found.columns
+        releases[engine, "table"] = found
+    for engine in ("local", "dask"):
+        assert np.isclose(releases[engine].loss, releases["memory"].loss, rtol=1e-12)
+        assert np.isclose(releases[engine].partition_loss, releases["memory"].partition_loss, rtol=1e-12)
+        assert releases[engine].uniques == releases["memory"].uniques
+        for name in releases["memory", "table"].columns:
+            texts = [releases[e, "table"][name].cast(pl.String).to_list() for e in ("memory", engine)]
+            if name == "age":
+                texts = [[float(text) for text in column] for column in texts]
+            assert texts[0] == texts[1], name
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_table_of_mixed_kinds(data):
+    n = data.draw(st.integers(6, 40))
+    k = data.draw(st.integers(2, 6))
+    values = {
+        "x": st.floats(-1e6, 1e6),
+        "n": st.sampled_from(["a", "b", "ccc", "Ä", "1"]),
+        "o": st.sampled_from(["low", "mid", "high"]),
+        "t": st.sampled_from(["Bath", "York", "Leeds"]),
+        "b": st.booleans(),
+    }
+    names = data.draw(st.lists(st.sampled_from(sorted(values)), min_size=1, max_size=4, unique=True))
+    table = pl.DataFrame({name: data.draw(st.lists(values[name], min_size=n, max_size=n)) for name in [*names]})
+    table = table.with_columns(left=pl.int_range(n))
+    known = {"o": Ordinal(["low", "mid", "high"]), "t": Hierarchy(TOWNS)}
+    method = data.draw(st.sampled_from(["auto", "mdav", "path", "mst-d", "v-mdav"]))
+    kinds = {name: kind for name, kind in known.items() if name in names}
+    release = shoal.mask(table, k, columns=names, kinds=kinds, method=method)
+    assert smallest(release.data, names) >= k
+    assert release.data["left"].to_list() == list(range(n))
+    assert release.partition_loss <= release.loss + 1e-9
+    assert release.loss >= 0
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"columns": ["sex"], "method": "univariate"}, "have no order"),
+        ({"columns": ["sex", "age"], "method": "individual-ranking"}, "have no order"),
+        ({"columns": ["school"], "kinds": {"school": Ordinal(["none", "primary"])}}, "'secondary', which its kind"),
+        ({"columns": ["age"], "kinds": {"sex": Nominal()}}, "which is not masked"),
+        ({"columns": ["age"], "kinds": {"sexx": Nominal()}}, "Did you mean 'sex'"),
+        ({"columns": ["age"], "kinds": {"age": 7}}, "must say shoal.Nominal"),
+        ({"columns": ["name"]}, "has 1,200 different values"),
+        ({"columns": ["age"], "identifiers": ["nam"]}, "Did you mean 'name'"),
+        ({"columns": ["age"], "identifiers": ["age"]}, "Name it once"),
+        ({"columns": ["age"], "identifiers": ["name"], "keep": ["name"]}, "in one of them"),
+    ],
+)
+def test_refusals(asked, words):
+    with pytest.raises(InputError, match=words):
+        shoal.mask(people(1200), 3, **asked)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Ordinal(["a"]), "at least 2 different levels"),
+        (lambda: Ordinal(["a", "b", "a"]), "'a' twice"),
+        (lambda: Hierarchy({"a": ["x"], "b": ["x", "y"]}), "as many ancestors"),
+        (lambda: Hierarchy({"a": ["x"], "b": ["y"]}), "one root"),
+        (lambda: Hierarchy({"a": ["x", "all"], "b": ["x", "none"]}), "one root|below"),
+        (lambda: Hierarchy({"a": ["x"]}, release="median"), "'ancestor' or 'mode'"),
+    ],
+)
+def test_kinds_are_checked_when_they_are_made(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+def test_a_number_among_text_is_no_category(tmp_path):
+    """A typing error in a column of numbers must not make a category of each number."""
+    (tmp_path / "in.csv").write_text("x\n" + "\n".join(map(str, range(20))) + "\n1O\n")
+    with pytest.raises(InputError, match="record 21 holds '1O'"):
+        shoal.mask(tmp_path / "in.csv", 3, columns=["x"], output=tmp_path / "out.csv")
+    release = shoal.mask(tmp_path / "in.csv", 3, columns=["x"], kinds={"x": Nominal()}, output=tmp_path / "out.csv")
+    assert release.kinds == {"x": "nominal"}
+
+
+# --- the command line ----------------------------------------------------------------------------------------------
+
+
+def test_kinds_on_the_command_line(tmp_path):
+    people(200).write_csv(tmp_path / "in.csv")
+    (tmp_path / "regions.csv").write_text("north;land\nsouth;land\n")
+    done = command(
+        "mask", "in.csv", "-k", 4, "-c", "age", "-c", "sex", "-c", "school", "-c", "region", "--nominal", "age",
+        "--ordinal", "school=none,primary,secondary", "--hierarchy", "region=regions.csv", "--drop", "name",
+        "-o", "out.csv", "--manifest", "run.json", "--report", "r.html", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "age (nominal), sex (nominal), school (ordinal), region (hierarchy)" in done.stdout
+    first = (tmp_path / "out.csv").read_bytes()
+    assert b"person" not in first
+    assert json.loads((tmp_path / "run.json").read_text())["parameters"]["kinds"]["school"][0] == "none"
+    again = command("mask", "--from-manifest", "run.json", cwd=tmp_path)
+    assert "same bytes" in again.stdout, again.stderr
+    page = (tmp_path / "r.html").read_text()
+    assert "has not been measured, because some columns hold categories" in page
+    wrong = command("mask", "in.csv", "-k", 4, "-c", "sex", "--ordinal", "sex", "-o", "o.csv", cwd=tmp_path)
+    assert "--ordinal must read COLUMN=" in wrong.stderr
+
+
+def test_adult(tmp_path):
+    """No record is unique over the eight keys that an outsider knows, and the loss is that of the reference."""
+    table = pl.read_csv(reference_path("adult"))
+    kinds = {"education-num": Ordinal(sorted(table["education-num"].unique()))}
+    release = shoal.mask(table, 5, columns=KEYS, kinds=kinds, method="path")
+    assert smallest(release.data, KEYS) >= 5
+    assert release.partition_loss < 4.6
+    assert release.loss < 5.9
+
+
+def test_coordinates_of_numbers_are_those_of_before():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    from shoal.core.measures import scaling
+
+    np.testing.assert_array_equal(Embedding((None,) * 3).apply(X, scaling(X)), scaling(X).apply(X))
+
+
+# --- identifiers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_an_identifier_that_stays_is_told(tmp_path, engine, one_template):
+    table = people(300).rename({"name": "last_name"})
+    table.write_parquet(tmp_path / "in.parquet")
+    asked = {"columns": ["age"], "engine": engine, "output": tmp_path / "out.parquet", "block": 100}
+    with pytest.warns(shoal.IdentifierWarning, match="'last_name' looks like an identifier"):
+        release = shoal.mask(tmp_path / "in.parquet", 3, **asked)
+    assert "column last_name looks like an identifier and is in the release" in str(release)
+    with pytest.warns(shoal.IdentifierWarning) as told:  # the other identifier is told all the same
+        shoal.mask(tmp_path / "in.parquet", 3, **asked, keep="last_name")
+    assert all("'id'" in str(warning.message) for warning in told)
+    dropped = shoal.mask(tmp_path / "in.parquet", 3, **asked, identifiers=["last_name", "id"])
+    assert not any("identifier" in note for note in dropped.notes)
+    assert pl.read_parquet(tmp_path / "out.parquet").columns == ["age", "sex", "job", "school", "region"]
+
+
+def test_from_inspection_to_a_release(tmp_path):
+    """As a steward goes: look, take the command that is proposed, and count over the keys in the file."""
+    source = reference_path("covid_testing")
+    (tmp_path / "covid.csv").write_bytes(source.read_bytes())
+    done = command("inspect", "covid.csv", cwd=tmp_path)
+    proposed = next(line for line in done.stdout.splitlines() if line.startswith("shoal mask"))
+    words = proposed.split()
+    assert words[words.index("--drop") : words.index("--drop") + 2] == ["--drop", "subject_id"]
+    assert command(*words[1:], "--report", "r.html", cwd=tmp_path).returncode == 0
+    released = pl.read_csv(tmp_path / "covid-masked.csv")
+    keys = [words[i + 1] for i, word in enumerate(words) if word == "-c"]
+    assert {"age", "gender", "payor_group"} <= set(keys)
+    assert not {"subject_id", "fake_first_name", "fake_last_name"} & set(released.columns)
+    assert smallest(released, keys) >= 5
+    assert (
+        "result, ct_result" in (tmp_path / "r.html").read_text()
+        or "result and ct_result" in (tmp_path / "r.html").read_text()
+    )
