@@ -383,3 +383,75 @@ def test_from_inspection_to_a_release(tmp_path):
         "result, ct_result" in (tmp_path / "r.html").read_text()
         or "result and ct_result" in (tmp_path / "r.html").read_text()
     )
+
+
+# --- who is alike, and in which order ------------------------------------------------------------------------------
+
+
+def test_distance_decides_who_is_alike():
+    rng = np.random.default_rng(3)
+    table = pl.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60), "sex": rng.choice(["f", "m"], 60)})
+    release = shoal.mask(table, 4, columns=["a", "b", "sex"], distance="a")
+    assert release.parameters["method"] == "univariate"  # one column decides: the optimum is known
+    np.testing.assert_array_equal(release.labels, shoal.mask(table, 4, columns=["a"]).labels)
+    assert smallest(release.data, ["a", "b", "sex"]) >= 4
+    several = shoal.mask(table, 4, columns=["a", "b", "sex"], distance=["b", "a"])
+    np.testing.assert_array_equal(several.labels, shoal.mask(table, 4, columns=["a", "b"]).labels)
+
+
+def test_importance_is_a_scale():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 2))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    release = shoal.mask(X, 4, importance={0: 9.0})
+    np.testing.assert_array_equal(release.labels, shoal.partition(X * [3.0, 1.0], 4))
+    assert release.column_loss[0] < shoal.mask(X, 4).column_loss[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"distance": ["c"]}, "'distance' names column 'c'"),
+        ({"distance": []}, "at least one masked column"),
+        ({"importance": {"c": 1.0}}, "'importance' names column 'c'"),
+        ({"importance": {"a": 0}}, "of column 'a' must be a positive number, got 0"),
+        ({"importance": {"a": 2.0}, "method": "individual-ranking"}, "do not go with it"),
+        ({"importance": {"a": 2.0}, "method": "search", "bound": True}, "'bound' does not go with"),
+    ],
+)
+def test_comparisons_that_are_refused(asked, words):
+    table = pl.DataFrame({"a": np.arange(9.0), "b": np.arange(9.0)[::-1]})
+    with pytest.raises(InputError, match=words):
+        shoal.mask(table, 3, columns=["a", "b"], **asked)
+
+
+def test_shuffled_records_are_the_same_in_another_order(tmp_path):
+    table = people(100)
+    plain = shoal.mask(table, 4, columns=["age", "sex"])
+    release = shoal.mask(table, 4, columns=["age", "sex"], shuffle=7, output=tmp_path / "out.csv")
+    assert release.kept.tolist() != list(range(100))
+    assert release.data["id"].to_list() == release.kept.tolist()
+    assert release.data.sort("id").equals(plain.data)
+    np.testing.assert_array_equal(release.labels, plain.labels[release.kept])
+    assert pl.read_csv(tmp_path / "out.csv")["id"].to_list() == release.kept.tolist()
+    again = shoal.mask(table, 4, columns=["age", "sex"], shuffle=7)
+    assert again.data.equals(release.data)
+    orders = [shoal.mask(table, 4, columns=["age"], shuffle=True).kept.tolist() for _ in range(2)]
+    assert orders[0] != orders[1]
+    assert "the records are in random order" in str(release)
+    pages = [r.report(tmp_path / "r.html").read_text() for r in (plain, release)]
+    assert ["in the order of the original" in page for page in pages] == [True, False]
+
+
+def test_shuffling_on_the_command_line_is_not_repeated(tmp_path):
+    people(60).write_csv(tmp_path / "in.csv")
+    done = command(
+        "mask", "in.csv", "-k", 3, "-c", "age", "-c", "sex", "--importance", "age=2", "--distance", "age", "--shuffle",
+        "-o", "out.csv", "--manifest", "run.json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "random order" in command("mask", "--from-manifest", "run.json", cwd=tmp_path).stderr
+    local = command(
+        "mask", "in.csv", "-k", 3, "-c", "age", "--shuffle", "--engine", "local", "-o", "o.csv", cwd=tmp_path
+    )
+    assert "Option --shuffle needs the whole table in memory" in local.stderr

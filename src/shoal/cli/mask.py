@@ -45,6 +45,10 @@ def mask(
         list[str] | None,
         typer.Option(metavar="COLUMN=FILE", help="Column and the CSV file with a line a value, to the root; repeat."),
     ] = None,
+    importance: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=NUMBER", help="How much a column counts when records are compared; repeat."),
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
     ] = None,
@@ -79,6 +83,7 @@ def mask(
     else:
         source = _check_given(source, asked)
         asked["kinds"] = _kinds(nominal or [], ordinal or [], hierarchy or [])
+        asked["importance"] = _importance(importance or [])
         if no_block:
             asked["block"] = 0
         request = MaskRequest(**asked, options=_options(option or [], seconds, bound=bound), progress=True)
@@ -156,6 +161,13 @@ def _kinds(nominal: list[str], ordinal: list[str], hierarchy: list[str]) -> dict
                 raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
             kinds[name] = make(text)
     return kinds or None
+
+
+def _importance(pairs: list[str]) -> dict[str, float] | None:
+    try:
+        return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)} or None
+    except ValueError:
+        raise InputError(f"Option --importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
 
 
 def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[str, object]:

@@ -45,14 +45,16 @@ def with_parameters(command: Command) -> Command:
 
 def _type(item: Field[Any]) -> Any:
     """Return the type of an option."""
-    if item.metadata["stored"] == (list,):
+    if item.metadata["stored"][:1] == (list,):
         return list[str] | None
+    if item.metadata["stored"][:1] == (bool,):
+        return bool
     written = str(item.type)
     return (Path if "PathLike" in written else int if written.startswith("int") else str) | None
 
 
 def _help(item: Field[Any]) -> str:
     """Return the help in the words of the command line."""
-    text = item.metadata["help"] + (" Repeat for several." if item.metadata["stored"] == (list,) else "")
+    text = item.metadata["help"] + (" Repeat for several." if item.metadata["stored"][:1] == (list,) else "")
     text = text.replace("``", "").replace("`shoal.methods`", "shoal methods")
     return re.sub(r"`(\w+)`", lambda found: ITEMS[found[1]].metadata["flags"][-1], text)

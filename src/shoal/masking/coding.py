@@ -135,9 +135,10 @@ def _nominal(belongs: Floats, shares: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Embedding:
-    """How records are compared: the coding of each column, None for one of numbers."""
+    """Where records lie: the coding of each column, None for one of numbers; and how much each counts."""
 
     codings: tuple[Coding | None, ...]
+    importance: tuple[float, ...] | None = None  # of each column, 0 if it does not decide who is alike
 
     @cached_property
     def plain(self) -> bool:
@@ -165,6 +166,13 @@ class Embedding:
             place[missing] = np.nan
             parts.append(place)
         return np.ascontiguousarray(np.hstack(parts))
+
+    def compared(self, Z: Floats) -> Floats:
+        """Return the coordinates by which records are grouped."""
+        if self.importance is None:
+            return Z
+        factors = np.sqrt(np.repeat(self.importance, np.diff(np.append(self.starts, Z.shape[1]))))
+        return np.ascontiguousarray(Z[:, factors > 0] * factors[factors > 0])
 
     def by_column(self, sums: Floats) -> Floats:
         """Add up what is known of coordinates, by column."""

@@ -30,6 +30,12 @@ def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
             for name, kind in (value or {}).items():
                 words += ["--nominal", str(name)] if kind == "nominal" else _ordinal(name, kind)
         elif item.metadata["stored"] and value != item.default:
+            if value is True:
+                words.append(item.metadata["flags"][0])
+                continue
+            if isinstance(value, dict):  # importance
+                words += [word for name, part in value.items() for word in ("--importance", f"{name}={part}")]
+                continue
             for part in value if isinstance(value, list) else [value]:
                 words += [item.metadata["flags"][0], str(part)]
     return shlex.join([*words, "-o", output])

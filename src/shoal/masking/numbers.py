@@ -60,7 +60,7 @@ def read_original(release: Release, original: Any) -> Floats:
     """Return the numbers of the released records as they were before masking; refuse another table."""
     asked = release.parameters
     table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV})
-    there = set(release.columns) <= set(table.names) and release.kept[-1] < table.rows
+    there = set(release.columns) <= set(table.names) and release.kept.max() < table.rows
     if there:
         before, after = table.take(release.kept), open_table(release.data)
         X, Y = (np.column_stack([t.column(name).values for name in release.columns]) for t in (before, after))

@@ -52,7 +52,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     """Mask the records of an engine."""
     seconds = _Seconds()
     columns = choose_masked(request, records.schema)
-    request = request.settled(columns.masked, columns.nominal)
+    request = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
     check_engine(request, records)
     with seconds("prepare"):
         records.prepare(rehearse, request, len(columns.masked))
@@ -66,8 +66,9 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         buckets = _group(records, request, plan, blocks)
     with seconds("write"), moved_together():
         output = None if request.output is None else Path(request.output)
+        shuffled = _shuffled(request.shuffle, plan.rows)
         released = records.release(
-            release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole,
+            release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
             layout=columns.layout(), output=output,
         )  # fmt: skip
         with seconds("verify"):
@@ -78,7 +79,16 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     release = _summarise(records, request, plan, blocks, buckets)
     left = tuple(name for name in columns.released if name not in {*columns.masked, *columns.by})
     notes = (*release.notes, *_identifier_notes(request, named), *released.notes)
+    if shuffled is not None:
+        release = replace(release, labels=release.labels[shuffled], kept=release.kept[shuffled])
     return replace(release, data=released.native, left=left, uniques=uniques, notes=notes, timings=seconds.steps)
+
+
+def _shuffled(shuffle: bool | int, rows: int) -> Ints | None:
+    """Return a random order of the records, if one is asked for; by the randomness of the system without a seed."""
+    if shuffle is False:
+        return None
+    return np.random.default_rng(None if shuffle is True else shuffle).permutation(rows)
 
 
 @dataclass
@@ -262,6 +272,8 @@ def _summarise(
 
 def _notes(request: MaskRequest, plan: Plan, rounding: float) -> tuple[str, ...]:
     notes = [*plan.notes, *request.notes()]
+    if request.shuffle is not False:
+        notes.append("the records are in random order")
     if plan.whole_columns:
         listed = ", ".join(map(str, plan.whole_columns))
         notes.append(

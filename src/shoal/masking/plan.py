@@ -79,7 +79,24 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         tuple(_kind_of(name, kinds, schema) for name in chosen),
         frozenset(kinds),
         tuple(name for name in names if name not in dropped),
+        _importance(request, chosen),
     )
+
+
+def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:
+    """Return how much each masked column counts; None if all do alike."""
+    if request.distance is None and request.importance is None:
+        return None
+    given, decide = (
+        dict(request.importance or {}),
+        as_names(request.distance) if request.distance is not None else masked,
+    )
+    for parameter, listed in (("distance", decide), ("importance", list(given))):
+        for name in listed:
+            check_name(name, masked, parameter)
+    if not decide:
+        raise InputError("Parameter 'distance' must name at least one masked column, got none.")
+    return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
 
 
 def _check_roles(request: MaskRequest, names: list[Name], masked: list[Name], apart: list[Name]) -> None:
@@ -146,7 +163,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         Spellings(spellings, strata),
         limits,
         np.full(len(missing), kept) if dropped else kept - missing,
-        Embedding(codings),
+        Embedding(codings, columns.importance),
         _notes(request, incomplete),
     )
 
@@ -251,6 +268,8 @@ def check_engine(request: MaskRequest, records: Records) -> None:
             f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. "
             "Take engine='memory', or a method that groups whole records."
         )
+    if request.shuffle is not False:
+        raise InputError("Parameter 'shuffle' needs the whole table in memory. Take engine='memory', or leave it out.")
     check_sendable(request.entry, request.options)
     if request.weights is not None and not isinstance(request.weights, str):
         raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")

@@ -21,7 +21,14 @@ from shoal.tables.outputs import written_path
 __all__ = ["PARAMETERS", "Recorded", "read_manifest"]
 
 # What a manifest that is repeated must hold, with the types that JSON may give; one that may be null may be missing.
-WORDS = {int: "a whole number", str: "text", list: "a list of names", dict: "an object", NoneType: "null"}
+WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "text",
+    list: "a list of names",
+    dict: "an object",
+    NoneType: "null",
+}
 CONTENT: dict[str, tuple[type, ...]] = {
     "shoal": (str,),
     "versions": (dict,),
@@ -81,6 +88,11 @@ class Recorded:
         if recorded["weights"] == "given as a vector":
             raise InputError(
                 f"Manifest {self.path} cannot be repeated: the weights were a vector that is not in a file."
+            )
+        if recorded.get("shuffle") is True:
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte: the records were put in random order. Shuffle by "
+                "a number in Python to make a run repeatable."
             )
         entry = find(recorded["method"])
         if not entry.repeatable(recorded["options"]):

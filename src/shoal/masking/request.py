@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,17 @@ class MaskRequest:
         """What columns hold that are no numbers, or numbers that are codes: ``shoal.Nominal()``,
         ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``. If not given, text and Booleans are nominal, ordered
         categories ordinal.""",
+        stored=(dict, NoneType),
+    )
+    distance: Sequence[Name] | Name | None = _ask(
+        None,
+        "The columns that decide which records are alike; all that are masked if not given. All of them are replaced.",
+        "--distance",
+        stored=(list, NoneType),
+    )
+    importance: Mapping[Name, float] | None = _ask(
+        None,
+        'How much columns count when records are compared, such as ``{"age": 2.0}``; 1 where not given.',
         stored=(dict, NoneType),
     )
     by: Sequence[Name] | Name | None = _ask(
@@ -160,6 +172,13 @@ class MaskRequest:
         "--scheduler",
         stored=(),
     )
+    shuffle: bool | int = _ask(
+        False,
+        """Release the records in random order, by the randomness of the operating system; in Python a number makes the
+        order repeatable.""",
+        "--shuffle",
+        stored=(bool, int),
+    )
     seed: int | None = _ask(0, "Decides the result of a random method.", "--seed", stored=(int, NoneType))
     output: str | os.PathLike[str] | None = _ask(
         None, "Write the masked table to this file, as a whole or not at all.", "-o", "--output", stored=()
@@ -197,9 +216,22 @@ class MaskRequest:
             raise InputError(f"Parameter 'processes' must be a whole number of at least 1, got {self.processes!r}.")
         if self.memory is not None:
             read_memory(self.memory)
+        self._check_comparison()
         for name, engines in OF_ENGINES.items():
             if getattr(self, name) is not None and self.engine not in engines:
                 raise self._misplaced(name, f"engine={self.engine!r}")
+
+    def _check_comparison(self) -> None:
+        for name, value in (self.importance or {}).items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
+                raise InputError(
+                    f"Parameter 'importance' must be a positive number for column {name!r}, got {value!r}."
+                )
+        if (self.importance or self.distance) and self.options.get("bound"):
+            raise InputError(
+                "Option 'bound' does not go with 'importance' or 'distance': a bound holds for the loss, in which all "
+                "masked columns count alike. Leave it out."
+            )
 
     def _misplaced(self, name: str, got: str) -> InputError:
         return InputError(
@@ -244,11 +276,16 @@ class MaskRequest:
             )
 
     def settled(self, columns: Sequence[Name], nominal: Sequence[Name] = ()) -> MaskRequest:
-        """Return the request with the method that masks these columns, and all its options.
+        """Return the request with the method that compares these columns, and all its options.
 
         `nominal` are those whose values have no order: each value is a column to a method.
         """
         entry = choose(self.method, len(columns) + len(nominal))
+        if not entry.whole_records and (self.distance or self.importance):
+            raise InputError(
+                f"Method {entry.name!r} groups every column on its own: 'distance' and 'importance' do not go with it. "
+                "Leave them out."
+            )
         if entry.univariate and len(columns) != 1:
             raise InputError(
                 f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
@@ -319,6 +356,8 @@ class MaskRequest:
             "options": {name: self._plain(value) for name, value in self.options.items()},
             "kinds": self._plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep")},
+            "distance": None if self.distance is None else as_names(self.distance),
+            "importance": None if self.importance is None else dict(self.importance),
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
             "block": None if self.block is None else int(self.block),
             **engine,

@@ -69,6 +69,12 @@ class Columns(NamedTuple):
     kinds: tuple[Category | None, ...]  # of each masked column; None for numbers
     given: frozenset[Name]  # columns whose kind was named by the user
     released: tuple[Name, ...]  # all columns of the release, in order
+    importance: tuple[float, ...] | None  # of each masked column, if not all count alike
+
+    def compared(self, names: Sequence[Name]) -> list[Name]:
+        """Return those of some masked columns that decide which records are alike."""
+        counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
+        return [name for name in names if counts[name] > 0]
 
     def layout(self) -> Layout:
         """Return the columns of the released table."""
@@ -310,11 +316,12 @@ def mask_bucket(
     scale = scaling(X) if scale is None else scale
     Z = embedding.apply(X, scale)
     method = request.entry, request.k, request.options
+    compared = embedding.compared(Z)
     if whole:
-        outcome = group_cells(Z, cells_of(Z, block), *method, request.seed, state)
+        outcome = group_cells(compared, cells_of(compared, block), *method, request.seed, state)
     else:
         labels = group_blocks(
-            Z, block[order], *method, records=records, seed=request.seed, state=state, workers=threads,
+            compared, block[order], *method, records=records, seed=request.seed, state=state, workers=threads,
             parallel=parallel,
         )  # fmt: skip
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
@@ -392,6 +399,7 @@ def release_part(
     codings: Sequence[Coding | None],
     spellings: Spellings,
     rounded: bool,
+    shuffled: Ints | None,
 ) -> Table:
     """Return a part with the released values in their place."""
     if KEPT in answers:
@@ -407,7 +415,8 @@ def release_part(
         for j, (name, kind, coding) in enumerate(zip(columns.masked, kinds, codings, strict=True))
     }
     dropped = [name for name in table.names if name not in columns.released]
-    return table.released(new, spellings.strata).without(dropped)
+    released = table.released(new, spellings.strata).without(dropped)
+    return released if shuffled is None else released.take(shuffled)
 
 
 def count_part(
