@@ -414,7 +414,7 @@ def test_importance_is_a_scale():
         ({"distance": ["c"]}, "'distance' names column 'c'"),
         ({"distance": []}, "at least one masked column"),
         ({"importance": {"c": 1.0}}, "'importance' names column 'c'"),
-        ({"importance": {"a": 0}}, "of column 'a' must be a positive number, got 0"),
+        ({"importance": {"a": 0}}, "positive number for column 'a', got 0"),
         ({"importance": {"a": 2.0}, "method": "individual-ranking"}, "do not go with it"),
         ({"importance": {"a": 2.0}, "method": "search", "bound": True}, "'bound' does not go with"),
     ],

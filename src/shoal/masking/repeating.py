@@ -91,8 +91,8 @@ class Recorded:
             )
         if recorded.get("shuffle") is True:
             raise InputError(
-                f"Manifest {self.path} cannot be repeated to the byte: the records were put in random order. Shuffle by "
-                "a number in Python to make a run repeatable."
+                f"Manifest {self.path} cannot be repeated to the byte: the records are in random order. Shuffle by a "
+                "number in Python to make a run repeatable."
             )
         entry = find(recorded["method"])
         if not entry.repeatable(recorded["options"]):
