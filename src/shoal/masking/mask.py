@@ -75,8 +75,8 @@ def mask(
     Parameters
     ----------
     data
-        A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, SPSS, Stata,
-        SAS); or a Dask DataFrame, which is masked where it lies.
+        A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, Excel, SPSS,
+        Stata, SAS); or a Dask DataFrame, which is masked where it lies.
     *parameters*
 
     Returns
