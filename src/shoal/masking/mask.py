@@ -76,7 +76,8 @@ def mask(
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, Excel, SPSS,
-        Stata, SAS); or a Dask DataFrame, which is masked where it lies.
+        Stata, SAS); a polars LazyFrame or a DuckDB relation, which is computed first and comes back as a polars
+        DataFrame; or a Dask DataFrame, which is masked where it lies.
     *parameters*
 
     Returns

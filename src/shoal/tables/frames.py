@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import narwhals as nw
 import numpy as np
 import polars as pl
+from narwhals.dependencies import is_duckdb_relation
 
 from shoal.core.errors import InputError, closest
 from shoal.core.types import Bools, Floats, Ints
@@ -114,7 +115,7 @@ class Table(Protocol):
 
 
 def open_table(data: Any) -> Table:
-    """Wrap a frame or an array.
+    """Wrap a frame or an array; one that is yet to be computed (polars, DuckDB) is collected as a polars frame.
 
     Examples
     --------
@@ -123,13 +124,17 @@ def open_table(data: Any) -> Table:
     """
     if isinstance(data, np.ndarray):
         return ArrayTable(data)
+    if isinstance(data, pl.LazyFrame):
+        data = data.collect()
+    elif is_duckdb_relation(data):
+        data = data.pl()
     try:
         frame = nw.from_native(data, eager_only=True)
         names = list(frame.columns)
     except TypeError:
         raise InputError(
-            "Parameter 'data' must be a pandas, polars or pyarrow table, a NumPy array or the path of a file, got "
-            f"{type(data).__module__}.{type(data).__qualname__}. Collect a lazy frame first."
+            "Parameter 'data' must be a pandas, polars or pyarrow table, a DuckDB relation, a NumPy array or the path "
+            f"of a file, got {type(data).__module__}.{type(data).__qualname__}."
         ) from None
     except nw.exceptions.DuplicateError:
         names = [str(name) for name in getattr(data, "column_names", getattr(data, "columns", []))]
