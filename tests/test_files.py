@@ -70,6 +70,60 @@ def test_a_wrong_dialect_is_refused(tmp_path, keywords, error, words):
         read_table(tmp_path / "in.csv", **keywords)
 
 
+SALES = {
+    ".": ["90.000,50", "950,50", "1.234.567", "-1.000"],
+    ",": ["90,000.50", "950.50", "1,234,567", "-1,000"],
+    " ": ["90 000,50", "950,50", "1\u00a0234\u202f567", "-1 000"],
+    "'": ["90'000.50", "950.50", "1'234’567", "-1000"],
+}
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.parametrize("sign", SALES)
+@pytest.mark.usefixtures("one_template")
+def test_a_thousands_sign_is_read_once_it_is_named(tmp_path, engine, sign):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    lines = [f"{i};{cell};{cell}" for i, cell in enumerate(SALES[sign] * 2)]
+    source.write_text("\n".join(["id;sales;same", *lines]) + "\n", encoding="utf-8")
+    asked = {"columns": "sales", "engine": engine, "output": target}
+    with pytest.raises(InputError, match=f"'sales' must be numeric, but record 1 holds .*thousands={sign!r}"):
+        shoal.mask(source, 2, **asked)
+    assert shoal.mask(source, 2, thousands=sign, **asked).loss == 0
+    decimal = "," if sign in ". " else "."
+    plain = [cell.replace(".", decimal) for cell in ("90000.5", "950.5", "1234567.0", "-1000.0")]
+    expected = [f"{i};{new};{old}" for i, (new, old) in enumerate(zip(plain * 2, SALES[sign] * 2, strict=True))]
+    assert target.read_text(encoding="utf-8").splitlines() == ["id;sales;same", *expected]
+
+
+@pytest.mark.parametrize(
+    ("cells", "keywords", "words"),
+    [
+        (["1.000,5", "1.5"], {"thousands": "."}, r"record 2 holds '1\.5'"),
+        (["1.000,5", "0.123"], {"thousands": "."}, r"record 2 holds '0\.123'"),
+        (["1 000", "1 00"], {"thousands": " "}, "record 2 holds '1 00'"),
+        (["$28,000", "$1,500"], {}, r"record 1 holds '\$28,000'. Take the currency out"),
+        (["28.000 €", "1.500 €"], {"thousands": "."}, "record 1 holds '28.000 €'. Take the currency out"),
+        (["EUR 28", "EUR 15"], {}, "Take the currency out"),
+        (["1,5", "2,5"], {"thousands": "x"}, r"'thousands' must be '\.' or ',' or ' ' or .*, got 'x'"),
+        (
+            ["1,5", "2,5"],
+            {"thousands": ",", "decimal": ","},
+            "'thousands' must be .* not the decimal sign, got ','",
+        ),
+    ],
+)
+def test_what_is_no_number_with_a_thousands_sign_is_refused(tmp_path, cells, keywords, words):
+    with pytest.raises(InputError, match=words):
+        masked_lines(tmp_path, "\n".join(["id;v", *(f"{i};{cell}" for i, cell in enumerate(cells)), ""]), columns="v",
+                     **keywords)  # fmt: skip
+
+
+def test_strata_with_and_without_a_thousands_sign_are_one(tmp_path):
+    content = "size;v\n1.000;1\n1000;2\n20;5\n20;6\n"
+    lines, _ = masked_lines(tmp_path, content, columns="v", by="size", thousands=".")
+    assert lines == ["size;v", "1000;1,5", "1000;1,5", "20;5,5", "20;5,5"]
+
+
 def test_missing_cells_keep_their_word(tmp_path):
     content = "v,w\n1,NA\n2,NA\n3,5\n5,7\n"
     lines, _ = masked_lines(tmp_path, content, missing="group")

@@ -131,6 +131,7 @@ def assess(
     model: str | None = None,
     kept: Sequence[int] | Ints | None = None,
     seed: int = 0,
+    thousands: str | None = None,
 ) -> Assessment:
     """Measure how useful and how safe a masked table is, beside its original.
 
@@ -152,6 +153,8 @@ def assess(
         The row numbers of the original that the masked table holds (`Release.kept`), if records were left out.
     seed
         Decides the samples that large tables are measured by.
+    thousands
+        The sign between thousands in CSV files; none if not given.
 
     Returns
     -------
@@ -167,7 +170,8 @@ def assess(
     >>> found.utility.loss, found.risk.anonymity.k
     (10.0, 2)
     """
-    before, after = (open_data(data, numbers=as_names(columns)) for data in (original, masked))
+    csv = {"thousands": thousands}
+    before, after = (open_data(data, numbers=as_names(columns), **csv) for data in (original, masked))
     if kept is not None:
         before = before.take(np.asarray(kept, dtype=np.int64))
     if before.rows != after.rows:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.options import option
+
 __all__ = ["assess"]
 
 
@@ -29,6 +31,7 @@ def assess(
         Path | None, typer.Option(help="The labels file of the masking, if it left out records of the original.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides the samples that large tables are measured by.")] = 0,
+    thousands: Annotated[str | None, option("thousands")] = None,
 ) -> None:
     """Measure what masking lost and what is still at risk. For the data steward: it prints statistics of the original.
 
@@ -53,6 +56,7 @@ def assess(
         model=model,
         kept=kept,
         seed=seed,
+        thousands=thousands,
     )
     typer.echo(str(found))
     counted = found.risk.anonymity

@@ -67,6 +67,7 @@ def mask(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
     progress: bool = False,
     **options: object,
 ) -> Release:

@@ -17,18 +17,11 @@ from shoal.tables.frames import Table, check_name, open_table
 __all__ = ["check_output", "choose_columns", "open_data"]
 
 
-def open_data(
-    data: Any,
-    *,
-    numbers: Sequence[Name] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-) -> Table:
-    """Return the table that was given, or that a path names."""
+def open_data(data: Any, *, numbers: Sequence[Name] = (), **csv: str | None) -> Table:
+    """Return the table that was given, or that a path names; `csv` says how a CSV file is written."""
     if not isinstance(data, (str, os.PathLike)):
         return open_table(data)
-    return read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
+    return read_table(data, numbers=numbers, **csv)
 
 
 def choose_columns(

@@ -42,10 +42,8 @@ ENDINGS = {"manifest": (".json",), "ledger": (".json",), "report": (".html",)}
 def read_table(
     path: str | os.PathLike[str],
     *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
     numbers: Sequence[str] = (),
+    **csv: str | None,
 ) -> Table:
     """Read a table; CSV options are taken from the file itself where not given."""
     source = Path(path)
@@ -56,7 +54,7 @@ def read_table(
         raise FileError(f"File {source} is not there{' (it is a folder)' if source.is_dir() else ''}. Check the path.")
     try:
         if suffix in CSV:
-            return read_csv(source, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
+            return read_csv(source, numbers=numbers, **csv)
         return read_stat(source) if suffix in READERS else open_table(_read_frame(source))
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None

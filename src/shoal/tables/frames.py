@@ -243,7 +243,9 @@ class FrameTable:
         """Return a column as numbers."""
         series = self._frame.get_column(name)
         if not series.dtype.is_numeric():
-            raise not_numeric(name, series.to_list(), str(series.dtype), first)
+            texts = ((i, cell) for i, cell in enumerate(series.to_list(), first + 1) if isinstance(cell, str))
+            wrong = (f"record {i} holds {cell!r}" for i, cell in texts if not _is_number(cell))
+            raise not_numeric(name, next(wrong, f"its type is {series.dtype}"))
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
         return Column(name, as_floats(series.to_polars()), kind_of(series.dtype))
 
@@ -322,15 +324,10 @@ def _as_polars(series: nw.Series[Any]) -> pl.Series:
         return pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
 
 
-def not_numeric(name: Name, cells: Sequence[object], kind: str, first: int = 0) -> InputError:
-    """Say which cell of a column is no number."""
-    way_out = "Leave the column out, name it in 'by', or turn it into numbers."
-    for record, value in enumerate(cells):
-        if isinstance(value, str) and not _is_number(value):
-            return InputError(
-                f"Column {name!r} must be numeric, but record {first + record + 1} holds {value!r}. {way_out}"
-            )
-    return InputError(f"Column {name!r} must be numeric, but its type is {kind}. {way_out}")
+def not_numeric(name: Name, found: str, way_out: str = "") -> InputError:
+    """Say what a column holds that is no number."""
+    way_out = way_out or "Leave the column out, name it in 'by', or turn it into numbers."
+    return InputError(f"Column {name!r} must be numeric, but {found}. {way_out}")
 
 
 def _is_number(text: str) -> bool:
