@@ -124,6 +124,16 @@ def test_strata_with_and_without_a_thousands_sign_are_one(tmp_path):
     assert lines == ["size;v", "1000;1,5", "1000;1,5", "20;5,5", "20;5,5"]
 
 
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.parametrize("aggregate", ["mean", "median"])
+@pytest.mark.usefixtures("one_template")
+def test_means_have_no_digits_that_are_noise(tmp_path, engine, aggregate):
+    content = "id;v\n1;0,1\n2;0,2\n3;7,1\n4;7,3\n"
+    lines, release = masked_lines(tmp_path, content, columns="v", engine=engine, aggregate=aggregate)
+    assert lines == ["id;v", "1;0,15", "2;0,15", "3;7,2", "4;7,2"]
+    assert engine == "local" or release.data["v"].to_list() == [0.15, 0.15, 7.2, 7.2]
+
+
 def test_missing_cells_keep_their_word(tmp_path):
     content = "v,w\n1,NA\n2,NA\n3,5\n5,7\n"
     lines, _ = masked_lines(tmp_path, content, missing="group")

@@ -329,3 +329,17 @@ def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatc
     monkeypatch.setattr(module, "mdav", lambda X, *_, **__: np.arange(len(X)))
     with pytest.raises(shoal.VerificationError, match="Nothing was released"):
         shoal.mask(table, 3, columns=MONEY)
+
+
+@given(st.lists(st.floats(allow_infinity=False, allow_nan=True), min_size=1))
+def test_released_values_are_rounded_as_text_is(values):
+    """The fast way agrees with the obvious one, but for ties, and where numbers are nearly whole nothing changes."""
+    from shoal.masking.aggregation import to_15_digits
+
+    found = to_15_digits(np.array(values)).tolist()
+    for value, rounded in zip(values, found, strict=True):
+        if not abs(value) < 1e15:
+            assert rounded == value or np.isnan(value)
+            continue
+        assert rounded == float(f"{rounded:.15g}")
+        assert abs(rounded - value) <= abs(float(f"{value:.15g}") - value) * (1 + 1e-2) + 1e-323
