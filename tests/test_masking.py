@@ -282,6 +282,7 @@ def test_a_release_prints_itself(table):
         ({"aggregate": "mode"}, "'aggregate' must be one of"),
         ({"method": "univariate"}, "masks one column, got 3"),
         ({"method": "mdavv"}, "Did you mean 'mdav'"),
+        ({"columns": ["SALES"]}, "Did you mean 'sales'"),
         ({"method": "mdav", "gamma": 3}, "Method 'mdav' has no option 'gamma'"),
         ({"gamma": 3}, "Method 'auto' has no option 'gamma'"),
     ],
