@@ -332,6 +332,17 @@ def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatc
         shoal.mask(table, 3, columns=MONEY)
 
 
+@pytest.mark.parametrize(
+    ("keywords", "told"), [({"aggregate": "medoid"}, False), ({"aggregate": "median"}, False), ({}, True)]
+)
+def test_decimals_are_told_where_there_are_some(keywords, told):
+    table = pl.DataFrame({"n": [1, 2, 5, 10, 11, 14], "m": [3, 6, 9, 12, 15, 18], "x": [0.5] * 6})
+    release = shoal.mask(table, 3, **keywords)
+    notes = [note for note in release.notes if "integer columns hold decimals now" in note]
+    assert [bool((release.data[name] % 1 > 0).any()) for name in "nm"] == [told, False]
+    assert notes == (["integer columns hold decimals now (n); integers='round' keeps them whole"] if told else [])
+
+
 @given(st.lists(st.floats(allow_infinity=False, allow_nan=True), min_size=1))
 def test_released_values_are_rounded_as_text_is(values):
     """The fast way agrees with the obvious one, but for ties, and where numbers are nearly whole nothing changes."""

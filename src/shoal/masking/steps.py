@@ -89,6 +89,7 @@ class Bucket(NamedTuple):
     rounding: Floats  # what rounding to integers added to the errors
     sizes: Ints  # how many groups there are of each size
     outcome: Outcome  # what the method said, without its labels
+    decimals: Bools  # whether values of a column are not whole
 
 
 class Counted(NamedTuple):
@@ -249,8 +250,9 @@ def mask_bucket(
     plain = squared_errors(Z, scale.apply(values))[0] if request.whole or _has_float32(kinds) else errors
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
     known = Bucket(
-        errors, totals, errors - plain, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0])
-    )
+        errors, totals, errors - plain, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0]),
+        np.abs(np.rint(rounded) - rounded).max(axis=0, initial=0, where=~np.isnan(rounded)) > 0,
+    )  # fmt: skip
     if whole:
         return {"released": rounded, "group": labels}, known
     back = np.empty_like(order)
