@@ -291,6 +291,16 @@ def test_targets_are_checked_before_work(tmp_path):
         release.report(tmp_path / "nowhere" / "page.html")
 
 
+def test_numbers_are_written_for_people(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"turnover": 79_216.4 + 20_000 * rng.random(300), "share": rng.random(300) / 1000})
+    text = shoal.mask(table, 5).report(tmp_path / "page.html", original=table).read_text(encoding="utf-8")
+    shown = re.sub(r"<(style|svg|pre)\b.*?</\1>", "", text, flags=re.DOTALL)
+    mean = round(table["turnover"].mean() / 10) * 10
+    assert f"{mean:,}" in shown
+    assert not re.findall(r"\d[eE][+-−]?\d", shown)
+
+
 def test_ticks_are_short():
     assert [short(v) for v in (0, 1500, 2e6, -4e9, 0.25)] == ["0", "1.5k", "2M", "−4G", "0.25"]
 

@@ -12,7 +12,7 @@ import polars as pl
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
 from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
 from shoal.core.checks import as_names
-from shoal.core.display import aligned, html_table
+from shoal.core.display import aligned, for_people, html_table
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
@@ -68,9 +68,9 @@ class Assessment:
             [
                 str(c.name),
                 f"{c.loss:.3f}",
-                f"{c.mean.before:.5g}",
+                for_people(c.mean.before, 5),
                 percent(c.mean.change),
-                f"{c.sd.before:.5g}",
+                for_people(c.sd.before, 5),
                 percent(c.sd.change),
                 f"{c.wasserstein:.4f}",
                 f"{c.kolmogorov_smirnov:.4f}",
@@ -89,9 +89,9 @@ class Assessment:
             model = [
                 [
                     c.name,
-                    f"{c.value.before:.5g}",
-                    f"{c.error:.3g}",
-                    f"{c.value.after:.5g}",
+                    for_people(c.value.before, 5),
+                    for_people(c.error, 3),
+                    for_people(c.value.after, 5),
                     "yes" if c.inside else "no",
                 ]
                 for c in found.model

@@ -20,6 +20,7 @@ import numpy as np
 from shoal.algorithms.registry import METHODS
 from shoal.assessment.assess import Assessment, assess_arrays
 from shoal.comparison import Comparison, Trial
+from shoal.core.display import for_people
 from shoal.core.measures import scaling
 from shoal.core.version import __version__
 from shoal.masking.commands import as_call, as_command, can_be_written
@@ -156,10 +157,11 @@ def _unmeasured(release: Release) -> _Figures:
         + "How many records an intruder who holds the original values could link has not been measured, because the "
         "original was not at hand when this page was written; shoal assess tells it."
     )
+    lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
     useful = (
-        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {release.loss:.3g} % "
-        f"is lost. The column {worst} loses most ({release.column_loss[worst]:.3g} %). Averages over many records stay "
-        "close to the originals; single records do not."
+        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {lost} % is lost. The "
+        f"column {worst} loses most ({most} %). Averages over many records stay close to the originals; single records "
+        "do not."
     )
     tiles = [
         (f"≥ {release.k}", ALIKE) if whole else NOT_ALIKE,
@@ -180,7 +182,7 @@ def comparison_page(comparison: Comparison) -> Page:
     least: dict[int, Trial] = {}
     for trial in comparison.front:
         least.setdefault(trial.k, trial)
-    best = "; ".join(f"{t.method} at k = {k} ({t.loss:.3g} % lost)" for k, t in sorted(least.items()))
+    best = "; ".join(f"{t.method} at k = {k} ({for_people(t.loss, 3)} % lost)" for k, t in sorted(least.items()))
     summary = [
         (
             f"{methods} method{'s' * (methods != 1)} of masking were tried on {comparison.records:,} records and "
@@ -193,8 +195,8 @@ def comparison_page(comparison: Comparison) -> Page:
         else "Nothing that was tried is k-anonymous for whole records.",
         (
             f"Between them, {chosen.method} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
-            f"risk, both measured by their range here. It loses {chosen.loss:.3g} % of the information, and an "
-            "intruder who links by the original values, or guesses within the right group, is right for "
+            f"risk, both measured by their range here. It loses {for_people(chosen.loss, 3)} % of the information, and "
+            "an intruder who links by the original values, or guesses within the right group, is right for "
             f"{_share(chosen.risk)} of the records. Which k is right remains a decision of people: it depends on who "
             "gets the data and what they may know."
         ),

@@ -11,6 +11,7 @@ from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Pair, Utility
 from shoal.comparison import Comparison, Trial
+from shoal.core.display import for_people
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.report.figures import Figure, bars, correlations, distribution, group_sizes_chart, risk_utility_map
@@ -102,9 +103,9 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
         rows.append(
             [
                 str(column.name),
-                f"{column.mean.before:,.4g}" if enough else "–",
+                for_people(column.mean.before) if enough else "–",
                 percent(column.mean.change) if enough else "–",
-                f"{column.sd.before:,.4g}" if enough else "–",
+                for_people(column.sd.before) if enough else "–",
                 percent(column.sd.change) if enough else "–",
                 plain(column.rank_correlation, 3),
                 f"{column.kolmogorov_smirnov:.3f}",
@@ -142,14 +143,14 @@ def losses(utility: Utility) -> Section:
     names = [str(column.name) for column in ordered]
     values = [column.loss for column in ordered]
     alternative = "Information loss of each column in percent: " + ", ".join(
-        f"{name} {value:.3g}" for name, value in zip(names, values, strict=True)
+        f"{name} {for_people(value, 3)}" for name, value in zip(names, values, strict=True)
     )
     return Section("Loss per column", [text], [bars(names, values, "information lost, %", alternative)])
 
 
 def losses_table(losses: Mapping[Name, float]) -> Section:
     """Tell what every column loses, in numbers."""
-    rows = [[str(name), f"{loss:.3g} %"] for name, loss in losses.items()]
+    rows = [[str(name), f"{for_people(loss, 3)} %"] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
     return Section("Loss of each column", [text], tables=[Table(["column", "lost"], rows)])
 
@@ -237,7 +238,7 @@ def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
         [
             f"{int(group)}",
             f"{int(sizes[group])}",
-            f"about {coarse(float(np.sqrt(sums[group] / sizes[group]))):g}",
+            f"about {for_people(coarse(float(np.sqrt(sums[group] / sizes[group]))))}",
             _part(float(sums[group]) / total if total > 0 else 0.0),
         ]
         for group in order
