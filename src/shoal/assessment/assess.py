@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import polars as pl
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
 from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
 from shoal.core.checks import as_names
-from shoal.core.display import aligned, for_people, html_table
+from shoal.core.display import aligned, for_people, html_table, write_report
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
@@ -99,6 +101,13 @@ class Assessment:
             tables.append(("Regression", ["coefficient", "before", "std. error", "after", "within 95 %"], model))
         tables.append(("Risk", ["measure", "result"], [[finding.name, finding.figure] for finding in self.risk]))
         return tables
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the assessment as one self-contained HTML page that holds no value of a single record.
+
+        Quantiles and the regression of the original, which come close to that, are printed only.
+        """
+        return write_report("pages:assessment_page", path, self)
 
     def __str__(self) -> str:
         parts = [f"{self.records:,} records"]

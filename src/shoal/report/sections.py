@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
-from shoal.assessment.utility import Pair, Utility
+from shoal.assessment.utility import Coefficient, Pair, Utility
 from shoal.comparison import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.measures import group_sizes
@@ -23,11 +23,13 @@ __all__ = [
     "Section",
     "Table",
     "columns",
+    "columns_table",
     "details",
     "groups",
     "losses",
     "losses_table",
     "moved",
+    "regression",
     "relations",
     "risk_utility",
     "risks",
@@ -96,10 +98,26 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
     for j in sorted(order):
         bins = protected_bins(X[:, j], Y[:, j], k)
         if bins is not None:
-            figures.append(distribution(str(utility.columns[j].name), bins, int((~np.isnan(X[:, j])).sum())))
+            figures.append(distribution(str(utility.columns[j].name), bins, utility.columns[j].values))
+    text = [
+        (
+            "The pale area is the column before masking, the dark line after. The closer they are, the better the "
+            "column was kept. Skewed columns are drawn on a scale that is compressed for large values; the outer bars "
+            f"reach to the ends, and every bar stands for at least {k} records."
+        )
+    ]
+    if len(utility.columns) > len(order):
+        text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
+    if len(figures) < len(order):
+        text.append("Columns with one value only, or too few to be shown safely, are not drawn.")
+    return Section("Columns before and after", text, figures, [columns_table(utility)])
+
+
+def columns_table(utility: Utility) -> Table:
+    """Tell what became of every column, in numbers."""
     rows = []
-    for j, column in enumerate(utility.columns):
-        enough = int((~np.isnan(X[:, j])).sum()) >= FEWEST
+    for column in utility.columns:
+        enough = column.values >= FEWEST
         rows.append(
             [
                 str(column.name),
@@ -112,17 +130,6 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
                 f"{column.wasserstein:.3f}",
             ]
         )
-    text = [
-        (
-            "The pale area is the column before masking, the dark line after. The closer they are, the better the "
-            "column was kept. Skewed columns are drawn on a scale that is compressed for large values; the outer bars "
-            f"reach to the ends, and every bar stands for at least {k} records."
-        )
-    ]
-    if len(utility.columns) > len(order):
-        text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
-    if len(figures) < len(order):
-        text.append("Columns with one value only, or too few to be shown safely, are not drawn.")
     head = ["column", "mean", "change", "sd", "change", "rank corr.", "KS", "Wasserstein"]
     note = (
         "Mean and standard deviation (sd) before masking, each with its relative change; the rank correlation of "
@@ -130,7 +137,14 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
         "(KS, 0 is best); and how far values moved on average as a distribution, in standard deviations (Wasserstein, "
         "0 is best)."
     )
-    return Section("Columns before and after", text, figures, [Table(head, rows, note=note)])
+    return Table(head, rows, note=note)
+
+
+def regression(model: Sequence[Coefficient]) -> Section:
+    """Tell the coefficients that the masked table gives, and whether they could be those of the original."""
+    rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no"] for c in model]
+    text = "Fitted to the masked table, and whether that lies in the 95 % interval of the fit to the original."
+    return Section("Regression", [text], tables=[Table(["coefficient", "masked", "within 95 %"], rows)])
 
 
 def losses(utility: Utility) -> Section:
