@@ -343,6 +343,33 @@ def test_decimals_are_told_where_there_are_some(keywords, told):
     assert notes == (["integer columns hold decimals now (n); integers='round' keeps them whole"] if told else [])
 
 
+@pytest.mark.parametrize("work", ["mask", "compare"])
+def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
+    from importlib import import_module
+    from threading import Event
+
+    from shoal.core import progress
+
+    module = import_module({"mask": "shoal.masking.running", "compare": "shoal.comparison"}[work])
+    read, seen, shown = module.open_data, [], Event()
+
+    def follow(ended, state, total, title):
+        seen.append((title, total))
+        shown.set()
+        ended.wait()
+
+    def slow(*arguments, **keywords):
+        assert shown.wait(60)
+        return read(*arguments, **keywords)
+
+    monkeypatch.setattr(module, "open_data", slow)
+    monkeypatch.setattr(progress, "_follow", follow)
+    table.write_csv(tmp_path / "in.csv")
+    asked = {"methods": "mdav"} if work == "compare" else {}
+    getattr(shoal, work)(tmp_path / "in.csv", 5, columns=MONEY, progress=True, **asked)
+    assert seen[0] == ("read", None)
+
+
 @given(st.lists(st.floats(allow_infinity=False, allow_nan=True), min_size=1))
 def test_released_values_are_rounded_as_text_is(values):
     """The fast way agrees with the obvious one, but for ties, and where numbers are nearly whole nothing changes."""

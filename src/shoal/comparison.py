@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -215,7 +216,8 @@ def compare(
     wanted = METHODS if methods == "all" else [methods] if isinstance(methods, str) or callable(methods) else methods
     entries = [find(method) for method in wanted]
     by_names = as_names(by)
-    opened = open_data(data, numbers=as_names(columns), thousands=thousands)
+    read = partial(open_data, data, numbers=as_names(columns), thousands=thousands)
+    opened = watch(lambda _: read(), None, title="read", show=progress)
     for size in sizes:
         check_k(size, opened.rows)
     table, numbers = read_numbers(opened, k=sizes[-1], columns=columns, by=by, weights=weights, missing=missing)
