@@ -117,11 +117,18 @@ def test_files_on_a_cluster_by_its_address(client, table, tmp_path):
         shoal.mask(table, 3, columns=COLUMNS, engine="dask")
 
 
-def test_csv_files_on_dask(client, tmp_path):
-    (tmp_path / "in.csv").write_text("a;id\n" + "".join(f"{i % 50},5;{i:04d}\n" for i in range(2000)))
+@pytest.mark.parametrize(("thousands", "before"), [(None, ""), (".", "1.0")])
+def test_csv_files_on_dask(client, tmp_path, thousands, before):
+    (tmp_path / "in.csv").write_text("a;id\n" + "".join(f"{before}{10 + i % 50},5;{i:04d}\n" for i in range(2000)))
     for engine in ("local", "dask"):
         shoal.mask(
-            tmp_path / "in.csv", 3, columns=["a"], block=100, engine=engine, output=tmp_path / f"{engine}.parquet"
+            tmp_path / "in.csv",
+            3,
+            columns=["a"],
+            block=100,
+            engine=engine,
+            output=tmp_path / f"{engine}.parquet",
+            thousands=thousands,
         )
     local, found = (pd.read_parquet(tmp_path / f"{engine}.parquet") for engine in ("local", "dask"))
     pd.testing.assert_frame_equal(found, local, check_exact=True, check_dtype=False)

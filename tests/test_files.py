@@ -1,5 +1,8 @@
 """Files in and out: dialects, formats, and that nothing is lost, changed or half written."""
 
+import time
+from datetime import date, datetime
+from datetime import time as clock
 from itertools import pairwise
 
 import numpy as np
@@ -67,6 +70,70 @@ def test_a_wrong_dialect_is_refused(tmp_path, keywords, error, words):
         read_table(tmp_path / "in.csv", **keywords)
 
 
+SALES = {
+    ".": ["90.000,50", "950,50", "1.234.567", "-1.000"],
+    ",": ["90,000.50", "950.50", "1,234,567", "-1,000"],
+    " ": ["90 000,50", "950,50", "1\u00a0234\u202f567", "-1 000"],
+    "'": ["90'000.50", "950.50", "1'234’567", "-1000"],
+}
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.parametrize("sign", SALES)
+@pytest.mark.usefixtures("one_template")
+def test_a_thousands_sign_is_read_once_it_is_named(tmp_path, engine, sign):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    lines = [f"{i};{cell};{cell}" for i, cell in enumerate(SALES[sign] * 2)]
+    source.write_text("\n".join(["id;sales;same", *lines]) + "\n", encoding="utf-8")
+    asked = {"columns": "sales", "engine": engine, "output": target}
+    with pytest.raises(InputError, match=f"'sales' must be numeric, but record 1 holds .*thousands={sign!r}"):
+        shoal.mask(source, 2, **asked)
+    assert shoal.mask(source, 2, thousands=sign, **asked).loss == 0
+    decimal = "," if sign in ". " else "."
+    plain = [cell.replace(".", decimal) for cell in ("90000.5", "950.5", "1234567.0", "-1000.0")]
+    expected = [f"{i};{new};{old}" for i, (new, old) in enumerate(zip(plain * 2, SALES[sign] * 2, strict=True))]
+    assert target.read_text(encoding="utf-8").splitlines() == ["id;sales;same", *expected]
+
+
+@pytest.mark.parametrize(
+    ("cells", "keywords", "words"),
+    [
+        (["1.000,5", "1.5"], {"thousands": "."}, r"record 2 holds '1\.5'"),
+        (["1.000,5", "0.123"], {"thousands": "."}, r"record 2 holds '0\.123'"),
+        (["1 000", "1 00"], {"thousands": " "}, "record 2 holds '1 00'"),
+        (["$28,000", "$1,500"], {}, r"record 1 holds '\$28,000'. Take the currency out"),
+        (["28.000 €", "1.500 €"], {"thousands": "."}, "record 1 holds '28.000 €'. Take the currency out"),
+        (["EUR 28", "EUR 15"], {}, "Take the currency out"),
+        (["1,5", "2,5"], {"thousands": "x"}, r"'thousands' must be '\.' or ',' or ' ' or .*, got 'x'"),
+        (
+            ["1,5", "2,5"],
+            {"thousands": ",", "decimal": ","},
+            "'thousands' must be .* not the decimal sign, got ','",
+        ),
+    ],
+)
+def test_what_is_no_number_with_a_thousands_sign_is_refused(tmp_path, cells, keywords, words):
+    with pytest.raises(InputError, match=words):
+        masked_lines(tmp_path, "\n".join(["id;v", *(f"{i};{cell}" for i, cell in enumerate(cells)), ""]), columns="v",
+                     **keywords)  # fmt: skip
+
+
+def test_strata_with_and_without_a_thousands_sign_are_one(tmp_path):
+    content = "size;v\n1.000;1\n1000;2\n20;5\n20;6\n"
+    lines, _ = masked_lines(tmp_path, content, columns="v", by="size", thousands=".")
+    assert lines == ["size;v", "1000;1,5", "1000;1,5", "20;5,5", "20;5,5"]
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.parametrize("aggregate", ["mean", "median"])
+@pytest.mark.usefixtures("one_template")
+def test_means_have_no_digits_that_are_noise(tmp_path, engine, aggregate):
+    content = "id;v\n1;0,1\n2;0,2\n3;7,1\n4;7,3\n"
+    lines, release = masked_lines(tmp_path, content, columns="v", engine=engine, aggregate=aggregate)
+    assert lines == ["id;v", "1;0,15", "2;0,15", "3;7,2", "4;7,2"]
+    assert engine == "local" or release.data["v"].to_list() == [0.15, 0.15, 7.2, 7.2]
+
+
 def test_missing_cells_keep_their_word(tmp_path):
     content = "v,w\n1,NA\n2,NA\n3,5\n5,7\n"
     lines, _ = masked_lines(tmp_path, content, missing="group")
@@ -116,10 +183,10 @@ def test_arrow_files_keep_types_and_metadata(tmp_path, suffix):
 def test_any_format_to_any_other(tmp_path):
     table = firms(60).drop("research")
     write_file(table, tmp_path / "0.csv")
-    names = ["0.csv", "1.parquet", "2.feather", "3.dta", "4.sav", "5.xpt", "6.tsv", "7.csv"]
+    names = ["0.csv", "1.parquet", "2.feather", "3.dta", "4.sav", "5.xpt", "6.tsv", "7.xlsx", "8.csv"]
     for here, there in pairwise(names):
         write_file(read_table(tmp_path / here).native, tmp_path / there)
-    back = read_table(tmp_path / "7.csv").native
+    back = read_table(tmp_path / "8.csv").native
     assert back.columns == table.columns
     assert np.allclose(back["sales"].to_numpy(), table["sales"].to_numpy())
     assert back["sector"].to_list() == table["sector"].to_list()
@@ -146,7 +213,7 @@ def test_statistical_files_keep_their_labels(tmp_path, suffix):
     ("source", "target", "error", "words"),
     [
         ("gone.csv", "out.csv", FileError, "is not there"),
-        ("in.xlsx", "out.csv", InputError, "must end in one of .csv"),
+        ("in.doc", "out.csv", InputError, "must end in one of .csv"),
         ("in.csv", "out.doc", InputError, "must end in .csv"),
         ("in.csv", "no/such/out.csv", FileError, "folder .*such does not exist"),
         ("in.csv", "folder.csv", FileError, "it is a folder"),
@@ -154,12 +221,14 @@ def test_statistical_files_keep_their_labels(tmp_path, suffix):
         ("in.csv", "in.csv", InputError, "must not be the input"),
         ("bad.parquet", "out.csv", FileError, "cannot be read as .parquet"),
         ("bad.sav", "out.csv", FileError, "cannot be read as .sav"),
+        ("bad.xlsx", "out.csv", FileError, "cannot be read as .xlsx"),
     ],
 )
 def test_paths_that_cannot_be_used(tmp_path, source, target, error, words):
     (tmp_path / "in.csv").write_text(ROWS)
     (tmp_path / "bad.parquet").write_text("no")
     (tmp_path / "bad.sav").write_text("no")
+    (tmp_path / "bad.xlsx").write_text("no")
     (tmp_path / "folder.csv").mkdir()
     before = sorted(tmp_path.iterdir())
     with pytest.raises(error, match=words):
@@ -210,13 +279,103 @@ def test_an_encoding_that_cannot_hold_the_text_is_refused(tmp_path):
         write_csv(pl.DataFrame({"a": ["→"]}), tmp_path / "x.csv", Dialect(encoding="cp1252"))
 
 
-def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "extra"), [("in.sav", "stat"), ("in.xlsx", "excel")])
+def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch, name, extra):
     import sys
 
-    (tmp_path / "in.sav").write_bytes(b"$FL2")
-    monkeypatch.setitem(sys.modules, "pyreadstat", None)
-    with pytest.raises(FileError, match=r"pip install 'shoal\[stat\]'"):
-        read_table(tmp_path / "in.sav")
+    (tmp_path / name).write_bytes(b"$FL2")
+    for library in ("pyreadstat", "fastexcel", "xlsxwriter"):
+        monkeypatch.setitem(sys.modules, library, None)
+    for work in (read_table, lambda path: write_file(firms(9), path)):
+        with pytest.raises(FileError, match=rf"pip install 'shoal\[{extra}\]'"):
+            work(tmp_path / name)
+
+
+# Excel: the first sheet comes back cell by cell but for what is masked
+
+
+@pytest.fixture
+def sheet():
+    days = [date(2020, 2, day) for day in range(1, 9)]
+    return pl.DataFrame(
+        {
+            "code": [f"00{i}" for i in range(8)],
+            "income": [1200, 1300, 1500, 1600, 9000, 9200, 9400, 9500],
+            "rate": [0.1, 0.25, None, 0.2, 0.9, 0.95, 0.8, 0.85],
+            "day": days,
+            "when": [datetime.combine(day, clock(12, 30)) for day in days],
+            "note": ["=1+1", "http://example.org", None, "ä", "e", "f", "g", "h"],
+            "year": [2000 + i for i in range(8)],
+            "flag": [i % 2 == 0 for i in range(8)],
+        },
+        schema_overrides={"when": pl.Datetime("ms")},
+    )
+
+
+def test_excel_files_keep_dates_integers_and_text(tmp_path, sheet):
+    write_file(sheet, tmp_path / "in.xlsx")
+    assert read_table(tmp_path / "in.xlsx").native.equals(sheet)
+    release = shoal.mask(tmp_path / "in.xlsx", 4, columns="income", output=tmp_path / "out.xlsx")
+    back = read_table(tmp_path / "out.xlsx").native
+    assert back.drop("income").equals(sheet.drop("income"))
+    assert back["income"].to_list() == release.data["income"].to_list() == [1400] * 4 + [9275] * 4
+    shoal.mask(tmp_path / "in.xlsx", 4, columns="rate", missing="drop", output=tmp_path / "again.xlsx")
+    back = read_table(tmp_path / "again.xlsx").native
+    assert back["rate"].n_unique() == 1
+    assert back["code"].to_list() == [f"00{i}" for i in range(8) if i != 2]
+
+
+def test_the_same_table_makes_the_same_excel_file(tmp_path, sheet):
+    for name in ("a.xlsx", "b.xlsx"):
+        write_file(sheet, tmp_path / name)
+        time.sleep(1.1)  # a file that told when it was made would tell the second
+    assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
+
+
+def test_text_far_below_numbers_is_not_lost(tmp_path):
+    write_file(pl.DataFrame({"v": [*map(str, range(1500)), "x"]}), tmp_path / "in.xlsx")
+    with pytest.raises(InputError, match="'v' must be numeric, but record 1501 holds 'x'"):
+        shoal.mask(tmp_path / "in.xlsx", 2, columns="v")
+
+
+@pytest.mark.parametrize(
+    ("first", "names", "error", "words"),
+    [
+        ([], ["Cover", "Data"], FileError, "no records in its first sheet, 'Cover', and only that is read, not 'Data'"),
+        ([], ["Data"], FileError, r"no records in its first sheet, 'Data'\.$"),
+        ([["v", "v"], [1, 2]], ["Data"], InputError, "names must be unique, but 'v' stands more than once"),
+        ([["Incomes of 2020"], ["v", "w"], [1, 2]], ["Data"], FileError, "name all columns .* number 2 has no name"),
+    ],
+)
+def test_excel_files_that_are_no_tables(tmp_path, first, names, error, words):
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(tmp_path / "in.xlsx") as book:
+        sheets = [book.add_worksheet(name) for name in names]
+        for i, row in enumerate(first):
+            sheets[0].write_row(i, 0, row)
+    with pytest.raises(error, match=words):
+        read_table(tmp_path / "in.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (pl.DataFrame({"v": np.zeros(1_048_576)}), "at most 1,048,575 records in a sheet, got 1,048,576"),
+        (pl.DataFrame({"v": ["x" * 32_768]}), "at most 32,767 characters in a cell; column 'v' has more"),
+    ],
+)
+def test_what_excel_cannot_hold_is_refused(tmp_path, frame, words):
+    with pytest.raises(FileError, match=words):
+        write_file(frame, tmp_path / "out.xlsx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_excel_files_are_masked_in_memory(tmp_path, sheet):
+    write_file(sheet, tmp_path / "in.xlsx")
+    for source, target in (("in.xlsx", "out.csv"), ("in.csv", "out.xlsx")):
+        with pytest.raises(InputError, match=rf"\.xlsx|{target} must end in"):
+            shoal.mask(tmp_path / source, 2, engine="local", output=tmp_path / target)
 
 
 # Statistical packages: whatever is not masked comes back cell by cell

@@ -91,6 +91,14 @@ def test_the_same_kind_of_table_comes_back(table):
     assert np.array_equal(masked, expected.select(MONEY).to_numpy())
 
 
+@pytest.mark.parametrize("kind", ["polars", "duckdb"])
+def test_a_table_that_is_yet_to_be_computed_comes_back_as_a_polars_frame(table, kind):
+    days = table.with_columns(day=pl.date(2020, 1, 1))
+    data = days.lazy() if kind == "polars" else pytest.importorskip("duckdb").from_arrow(days.to_arrow())
+    release = shoal.mask(data, 3, columns=MONEY)
+    assert_frame_equal(release.data, shoal.mask(days, 3, columns=MONEY).data)
+
+
 def test_the_given_table_is_not_changed(table):
     frame, array = table.to_pandas(), table.select(MONEY).to_numpy().copy()
     before, copy = frame.copy(), array.copy()
@@ -274,6 +282,7 @@ def test_a_release_prints_itself(table):
         ({"aggregate": "mode"}, "'aggregate' must be one of"),
         ({"method": "univariate"}, "masks one column, got 3"),
         ({"method": "mdavv"}, "Did you mean 'mdav'"),
+        ({"columns": ["SALES"]}, "Did you mean 'sales'"),
         ({"method": "mdav", "gamma": 3}, "Method 'mdav' has no option 'gamma'"),
         ({"gamma": 3}, "Method 'auto' has no option 'gamma'"),
     ],
@@ -291,7 +300,6 @@ def test_refusals_name_what_is_wrong(table, change, words):
         (pl.DataFrame({"a": [1.0, float("inf"), 2.0]}), "Column 'a' must be finite, but record 2 holds inf"),
         (pl.DataFrame({"a": ["x", "y", "z"]}), "no numeric column"),
         (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), "the table has 0 records"),
-        (pl.LazyFrame({"a": [1.0]}), "Collect a lazy frame first"),
         ([[1.0, 2.0]], "must be a pandas, polars or pyarrow table"),
         (np.array([["a"]]), "must be an array of numbers"),
         (np.zeros((2, 2, 2)), "records in rows"),
@@ -322,3 +330,55 @@ def test_a_partition_that_breaks_its_promise_is_never_released(table, monkeypatc
     monkeypatch.setattr(module, "mdav", lambda X, *_, **__: np.arange(len(X)))
     with pytest.raises(shoal.VerificationError, match="Nothing was released"):
         shoal.mask(table, 3, columns=MONEY)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "told"), [({"aggregate": "medoid"}, False), ({"aggregate": "median"}, False), ({}, True)]
+)
+def test_decimals_are_told_where_there_are_some(keywords, told):
+    table = pl.DataFrame({"n": [1, 2, 5, 10, 11, 14], "m": [3, 6, 9, 12, 15, 18], "x": [0.5] * 6})
+    release = shoal.mask(table, 3, **keywords)
+    notes = [note for note in release.notes if "integer columns hold decimals now" in note]
+    assert [bool((release.data[name] % 1 > 0).any()) for name in "nm"] == [told, False]
+    assert notes == (["integer columns hold decimals now (n); integers='round' keeps them whole"] if told else [])
+
+
+@pytest.mark.parametrize("work", ["mask", "compare"])
+def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
+    from importlib import import_module
+    from threading import Event
+
+    from shoal.core import progress
+
+    module = import_module({"mask": "shoal.masking.running", "compare": "shoal.comparison"}[work])
+    read, seen, shown = module.open_data, [], Event()
+
+    def follow(ended, state, total, title):
+        seen.append((title, total))
+        shown.set()
+        ended.wait()
+
+    def slow(*arguments, **keywords):
+        assert shown.wait(60)
+        return read(*arguments, **keywords)
+
+    monkeypatch.setattr(module, "open_data", slow)
+    monkeypatch.setattr(progress, "_follow", follow)
+    table.write_csv(tmp_path / "in.csv")
+    asked = {"methods": "mdav"} if work == "compare" else {}
+    getattr(shoal, work)(tmp_path / "in.csv", 5, columns=MONEY, progress=True, **asked)
+    assert seen[0] == ("read", None)
+
+
+@given(st.lists(st.floats(allow_infinity=False, allow_nan=True), min_size=1))
+def test_released_values_are_rounded_as_text_is(values):
+    """The fast way agrees with the obvious one, but for ties, and where numbers are nearly whole nothing changes."""
+    from shoal.masking.aggregation import to_15_digits
+
+    found = to_15_digits(np.array(values)).tolist()
+    for value, rounded in zip(values, found, strict=True):
+        if not abs(value) < 1e15:
+            assert rounded == value or np.isnan(value)
+            continue
+        assert rounded == float(f"{rounded:.15g}")
+        assert abs(rounded - value) <= abs(float(f"{value:.15g}") - value) * (1 + 1e-2) + 1e-323

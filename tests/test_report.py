@@ -132,6 +132,7 @@ def test_no_original_value_is_in_the_page(tmp_path, k, columns):
     X = np.exp(rng.normal(9, 1.0, (400, columns))) + 2000 + rng.random((400, columns))
     release = shoal.mask(X, k)
     text = release.report(tmp_path / "page.html", original=X).read_text(encoding="utf-8")
+    text += shoal.assess(X, release.data).report(tmp_path / "assessment.html").read_text(encoding="utf-8")
     originals = X[~np.isin(X, release.data)]
     assert len(originals) == X.size
     assert leaks(text, originals).size == 0
@@ -238,6 +239,26 @@ def test_a_release_that_is_not_k_anonymous_says_so(tmp_path):
         assert "moved farthest" not in text
 
 
+def test_an_assessment_has_a_page(tmp_path):
+    table = firms(300)
+    masked = shoal.mask(table, 3, columns=["sales", "wages"]).data
+    table.write_csv(tmp_path / "in.csv")
+    masked.write_csv(tmp_path / "out.csv")
+    done = command("assess", "in.csv", "out.csv", "-k", 5, "--confidential", "sector", "--model", "profit ~ sales",
+                   "--report", "page.html", cwd=tmp_path)  # fmt: skip
+    assert (done.returncode, done.stdout.splitlines()[-1].split()) == (1, ["report", "page.html"])
+    page = Elements(text := (tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    for words in (
+        "≥ 3",
+        "attribute disclosure of sector",
+        "within 95\u00a0%",
+        "in groups of fewer than the promised 5",
+    ):
+        assert words in text
+    assert command("assess", "in.csv", "out.csv", "--report", "page.txt", cwd=tmp_path).returncode == 1
+
+
 def test_a_comparison_makes_the_map(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     compared = shoal.compare(X, [3, 6], methods=["mdav", "centroid", "individual-ranking"])
@@ -289,6 +310,16 @@ def test_targets_are_checked_before_work(tmp_path):
     release = shoal.mask(np.arange(9.0), 3)
     with pytest.raises(FileError, match="does not exist"):
         release.report(tmp_path / "nowhere" / "page.html")
+
+
+def test_numbers_are_written_for_people(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"turnover": 79_216.4 + 20_000 * rng.random(300), "share": rng.random(300) / 1000})
+    text = shoal.mask(table, 5).report(tmp_path / "page.html", original=table).read_text(encoding="utf-8")
+    shown = re.sub(r"<(style|svg|pre)\b.*?</\1>", "", text, flags=re.DOTALL)
+    mean = round(table["turnover"].mean() / 10) * 10
+    assert f"{mean:,}" in shown
+    assert not re.findall(r"\d[eE][+-−]?\d", shown)
 
 
 def test_ticks_are_short():

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,6 +173,7 @@ def compare(
     missing: str = "error",
     seed: int | None = 0,
     time_limit: float = 10.0,
+    thousands: str | None = None,
     progress: bool = False,
 ) -> Comparison:
     """Try methods at several k on one table, and say which combinations nothing beats.
@@ -184,7 +186,7 @@ def compare(
         One or more group sizes to try.
     methods
         Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
-    columns, by, weights, missing, seed
+    columns, by, weights, missing, seed, thousands
         As `shoal.mask` takes them.
     time_limit
         The seconds that one run may take, all strata together. A method that would take longer on this table and
@@ -214,7 +216,8 @@ def compare(
     wanted = METHODS if methods == "all" else [methods] if isinstance(methods, str) or callable(methods) else methods
     entries = [find(method) for method in wanted]
     by_names = as_names(by)
-    opened = open_data(data, numbers=as_names(columns))
+    read = partial(open_data, data, numbers=as_names(columns), thousands=thousands)
+    opened = watch(lambda _: read(), None, title="read", show=progress)
     for size in sizes:
         check_k(size, opened.rows)
     table, numbers = read_numbers(opened, k=sizes[-1], columns=columns, by=by, weights=weights, missing=missing)

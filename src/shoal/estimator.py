@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
-from shoal.core.measures import centroids, group_sizes, information_loss, scaling
+from shoal.core.measures import group_sizes, information_loss, scaling
 from shoal.core.types import Floats, Ints
+from shoal.masking.aggregation import group_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import verify
 
@@ -103,7 +104,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         outcome = find_groups(compared, self.k, self.method, seed=request.seed, **request.options)
         self.labels_ = outcome.labels
         self.sizes_ = group_sizes(self.labels_)
-        self.centroids_ = centroids(records, self.labels_)
+        self.centroids_ = group_values(records, compared, self.labels_)
         self.loss_ = information_loss(compared, self.labels_)
         verify(self.centroids_[self.labels_], self.k)
         # Of equal records that stand in several groups, transform() knows the first.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import polars as pl
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
 from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
 from shoal.core.checks import as_names
-from shoal.core.display import aligned, html_table
+from shoal.core.display import aligned, for_people, html_table, write_report
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
@@ -53,9 +55,9 @@ class Assessment:
             [
                 str(c.name),
                 f"{c.loss:.3f}",
-                f"{c.mean.before:.5g}",
+                for_people(c.mean.before, 5),
                 percent(c.mean.change),
-                f"{c.sd.before:.5g}",
+                for_people(c.sd.before, 5),
                 percent(c.sd.change),
                 f"{c.wasserstein:.4f}",
                 f"{c.kolmogorov_smirnov:.4f}",
@@ -72,12 +74,25 @@ class Assessment:
         ]
         if found.model:
             model = [
-                [c.name, f"{c.value.before:.5g}", f"{c.error:.3g}", f"{c.value.after:.5g}", "yes" if c.inside else "no"]
+                [
+                    c.name,
+                    for_people(c.value.before, 5),
+                    for_people(c.error, 3),
+                    for_people(c.value.after, 5),
+                    "yes" if c.inside else "no",
+                ]
                 for c in found.model
             ]
             tables.append(("Regression", ["coefficient", "before", "std. error", "after", "within 95 %"], model))
         tables.append(("Risk", ["measure", "result"], [[finding.name, finding.figure] for finding in self.risk]))
         return tables
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the assessment as one self-contained HTML page that holds no value of a single record.
+
+        Quantiles and the regression of the original, which come close to that, are printed only.
+        """
+        return write_report("pages:assessment_page", path, self)
 
     def __str__(self) -> str:
         parts = [f"{self.records:,} records"]
@@ -114,7 +129,7 @@ def _overall(found: Utility) -> list[list[str]]:
     return rows
 
 
-def assess(
+def assess(  # noqa: PLR0913  (what is known of two tables)
     original: Any,
     masked: Any,
     *,
@@ -125,6 +140,7 @@ def assess(
     model: str | None = None,
     kept: Sequence[int] | Ints | None = None,
     seed: int = 0,
+    thousands: str | None = None,
 ) -> Assessment:
     """Measure how useful and how safe a masked table is, beside its original.
 
@@ -146,6 +162,8 @@ def assess(
         The row numbers of the original that the masked table holds (`Release.kept`), if records were left out.
     seed
         Decides the samples that large tables are measured by.
+    thousands
+        The sign between thousands in CSV files; none if not given.
 
     Returns
     -------
@@ -161,7 +179,8 @@ def assess(
     >>> found.utility.loss, found.risk.anonymity.k
     (10.0, 2)
     """
-    before, after = (open_data(data, numbers=as_names(columns)) for data in (original, masked))
+    csv = {"thousands": thousands}
+    before, after = (open_data(data, numbers=as_names(columns), **csv) for data in (original, masked))
     if kept is not None:
         before = before.take(np.asarray(kept, dtype=np.int64))
     if before.rows != after.rows:

@@ -79,6 +79,8 @@ class ColumnChange:
         The largest difference of the two cumulative distributions, 0 to 1.
     rank_correlation
         Spearman's correlation of the values before and after; NaN for a constant column.
+    values
+        How many cells are not missing.
     """
 
     name: Name
@@ -89,6 +91,7 @@ class ColumnChange:
     wasserstein: float
     kolmogorov_smirnov: float
     rank_correlation: float
+    values: int = 0
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,7 @@ def column_change(name: Name, x: Floats, y: Floats, loss: float) -> ColumnChange
         wasserstein=wasserstein(x, y) / (sd.before or 1.0),
         kolmogorov_smirnov=kolmogorov_smirnov(x, y),
         rank_correlation=rank_correlation(x, y),
+        values=len(x),
     )
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.options import option
+
 __all__ = ["assess"]
 
 
@@ -29,17 +31,20 @@ def assess(
         Path | None, typer.Option(help="The labels file of the masking, if it left out records of the original.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides the samples that large tables are measured by.")] = 0,
+    report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
+    thousands: Annotated[str | None, option("thousands")] = None,
 ) -> None:
     """Measure what masking lost and what is still at risk. For the data steward: it prints statistics of the original.
 
-    With -k, the exit code is 1 if a group has fewer records.
+    The page of --report holds no value of a single record. With -k, the exit code is 1 if a group has fewer records.
 
     Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
     """
     from shoal.assessment.assess import assess as assess_tables
     from shoal.core.errors import VerificationError
-    from shoal.tables.files import read_table
+    from shoal.tables.files import check_targets, read_table
 
+    check_targets(original, report=report)
     kept = None
     if labels is not None:
         kept = read_table(labels).column("record").values.astype(int) - 1
@@ -53,8 +58,12 @@ def assess(
         model=model,
         kept=kept,
         seed=seed,
+        thousands=thousands,
     )
     typer.echo(str(found))
+    if report is not None:
+        found.report(report)
+        typer.echo(f"\n{'report':<17} {report}")
     counted = found.risk.anonymity
     if counted.below:
         few = f"{counted.below:,} of {found.records:,} records"

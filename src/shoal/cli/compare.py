@@ -25,6 +25,7 @@ def compare(
     missing: Annotated[str, option("missing")] = "error",
     seed: Annotated[int, option("seed")] = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds a run may take; slower methods are left out.")] = 10.0,
+    thousands: Annotated[str | None, option("thousands")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the table here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
 ) -> None:
@@ -46,6 +47,7 @@ def compare(
         missing=missing,
         seed=seed,
         time_limit=time_limit,
+        thousands=thousands,
         progress=True,
     )
     typer.echo(str(found))

@@ -30,7 +30,8 @@ def mask(
     source: Annotated[
         Path | None,
         typer.Argument(
-            metavar="IN", help="Table to mask: CSV, Parquet, Arrow, SPSS, Stata or SAS; a folder or glob of files."
+            metavar="IN",
+            help="Table to mask: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS; a folder or glob of files.",
         ),
     ] = None,
     nominal: Annotated[

@@ -76,6 +76,7 @@ def publish(
     delimiter: Annotated[str | None, option("delimiter")] = None,
     encoding: Annotated[str | None, option("encoding")] = None,
     decimal: Annotated[str | None, option("decimal")] = None,
+    thousands: Annotated[str | None, option("thousands")] = None,
 ) -> None:
     """Publish a table with differential privacy: means of groups with Laplace noise.
 
@@ -96,6 +97,7 @@ def publish(
         "delimiter": delimiter,
         "encoding": encoding,
         "decimal": decimal,
+        "thousands": thousands,
     }
     if explore:
         _explore(source, epsilon, k, method, output, common)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from decimal import Decimal
 from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["aligned", "html_table", "write_report"]
+__all__ = ["aligned", "for_people", "html_table", "write_report"]
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
@@ -27,6 +28,22 @@ def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
         return cell.rjust(widths[i]) if numeric and i else cell.ljust(widths[i])
 
     return "\n".join("  ".join(placed(i, cell) for i, cell in enumerate(row)).rstrip() for row in rows)
+
+
+def for_people(value: float, digits: int = 4) -> str:
+    """Write a number to so many significant digits as people write it; a dash where there is none.
+
+    Examples
+    --------
+    >>> for_people(79216.43), for_people(-0.000123456), for_people(2.5e-9), for_people(float("nan"))
+    ('79,220', '−0.0001235', '2.5e-09', '–')
+    """
+    if value != value:  # noqa: PLR0124  (NaN)
+        return "–"
+    size = abs(value)
+    text = f"{size:.{digits}g}"
+    plain = text if 0 < size < 1e-4 or size >= 1e15 else f"{Decimal(text):,f}"
+    return f"−{plain}" if value < 0 else plain
 
 
 def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), caption: str = "") -> str:

@@ -94,7 +94,7 @@ def observe(state: State) -> Observation:
 
 def watch(
     work: Callable[[State], T],
-    total: int,
+    total: int | None,
     *,
     title: Title = "",
     show: bool = False,
@@ -107,7 +107,7 @@ def watch(
     work
         What to run. It gets the shared state and returns early once ``state[STOP]`` is set.
     total
-        The value of ``state[DONE]`` when all is done.
+        The value of ``state[DONE]`` when all is done; None for work that does not count.
     title
         What stands before the bar: a text, or what makes it from the state, again and again.
     show
@@ -198,17 +198,13 @@ def _wait(ended: threading.Event) -> None:
         check_interrupt()
 
 
-def _follow(ended: threading.Event, state: State, total: int, title: Title) -> None:
+def _follow(ended: threading.Event, state: State, total: int | None, title: Title) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        "{task.percentage:>3.0f} %",
-        TimeRemainingColumn(),
-    )
+    counted = () if total is None else ("{task.percentage:>3.0f} %", TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), *counted)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         while not ended.wait(0.2):

@@ -73,6 +73,7 @@ def mask(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
     progress: bool = False,
     **options: object,
 ) -> Release:
@@ -81,8 +82,9 @@ def mask(
     Parameters
     ----------
     data
-        A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, SPSS, Stata,
-        SAS); or a Dask DataFrame, which is masked where it lies.
+        A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, Excel, SPSS,
+        Stata, SAS); a polars LazyFrame or a DuckDB relation, which is computed first and comes back as a polars
+        DataFrame; or a Dask DataFrame, which is masked where it lies.
     *parameters*
 
     Returns

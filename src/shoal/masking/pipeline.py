@@ -264,23 +264,24 @@ def _summarise(
         kept=records.kept(),
         parameters=request.recorded(columns, **records.parameters),
         facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},
-        notes=_notes(request, plan, percent * float(np.sum([bucket.rounding for bucket in buckets]))),
+        notes=_notes(request, plan, percent, buckets),
         timings={},
         certificate=outcome.certificate,
     )
 
 
-def _notes(request: MaskRequest, plan: Plan, rounding: float) -> tuple[str, ...]:
+def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[Bucket]) -> tuple[str, ...]:
     notes = [*plan.notes, *request.notes()]
     if request.shuffle is not False:
         notes.append("the records are in random order")
-    if plan.whole_columns:
+    decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
+    changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
+    if request.whole and plan.whole_columns:
+        rounding = percent * float(np.sum([bucket.rounding for bucket in buckets]))
         listed = ", ".join(map(str, plan.whole_columns))
-        notes.append(
-            f"integer columns were rounded ({listed}), which adds {rounding:+.5f} % to the loss"
-            if request.whole
-            else f"integer columns hold decimals now ({listed}); integers='round' keeps them whole"
-        )
+        notes.append(f"integer columns were rounded ({listed}), which adds {rounding:+.5f} % to the loss")
+    elif listed := ", ".join(str(name) for name in plan.whole_columns if name in changed):
+        notes.append(f"integer columns hold decimals now ({listed}); integers='round' keeps them whole")
     if not request.entry.whole_records and len(plan.columns.masked) > 1:
         warning = (
             f"Method {request.entry.name!r} groups every column on its own: a record's combination of released values "

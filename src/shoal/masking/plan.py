@@ -230,7 +230,7 @@ def _spell_strata(
     for place in range(len(columns.by)):
         text = list(dict.fromkeys(stratum[place] for cells in parts for stratum, _ in cells))
         old = pl.Series(text, dtype=pl.String)
-        new = one_spelling(old, parse_numbers(old, dialect.decimal, codes=False))
+        new = one_spelling(old, parse_numbers(old, dialect, codes=False))
         changed.append({before: after for before, after in zip(old, new, strict=True) if before != after})
     spelled = [
         [

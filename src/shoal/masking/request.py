@@ -31,7 +31,7 @@ INTEGERS = ("float", "round")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
 ENGINES = ("memory", "local", "dask")
-CSV = ("delimiter", "encoding", "decimal")
+CSV = ("delimiter", "encoding", "decimal", "thousands")
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
 TEXT = (str, NoneType)
@@ -191,6 +191,9 @@ class MaskRequest:
     )
     encoding: str | None = _ask(None, "The encoding of a CSV file; found out if not given.", "--encoding")
     decimal: str | None = _ask(None, "The decimal sign of a CSV file; found out if not given.", "--decimal")
+    thousands: str | None = _ask(
+        None, "The sign between thousands in a CSV file, as the point in 90.000,50; none if not given.", "--thousands"
+    )
     progress: bool = _ask(False, "Show a progress bar on a terminal.", stored=())
     options: Mapping[str, Any] = field(
         default_factory=dict,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.checks import as_names
@@ -45,7 +46,8 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
                 "masked in memory. Leave it out, or take engine='local'."
             )
         numbers = [*wanted, *([request.weights] if isinstance(request.weights, str) else [])]
-        table = open_data(data, numbers=numbers, **request.csv)
+        read = partial(open_data, data, numbers=numbers, **request.csv)
+        table = watch(lambda _: read(), None, title="read", show=request.progress)
         return mask_records(MemoryRecords(table, progress=request.progress), request)
 
 

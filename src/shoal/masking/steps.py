@@ -131,6 +131,7 @@ class Bucket(NamedTuple):
     grouped: Floats  # errors of the partition itself, whatever is released for a group
     sizes: Ints  # how many groups there are of each size
     outcome: Outcome  # what the method said, without its labels
+    decimals: Bools  # whether values of a column are not whole
 
 
 class Counted(NamedTuple):
@@ -347,6 +348,7 @@ def mask_bucket(
         own,
         np.bincount(np.concatenate(sizes)),
         replace(outcome, labels=labels[:0]),
+        np.abs(np.rint(rounded) - rounded).max(axis=0, initial=0, where=~np.isnan(rounded)) > 0,
     )
     if whole:
         return {"released": rounded, "group": labels}, known

@@ -124,12 +124,13 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Exploration:
     """Compute the expected SSE of methods over k and ε.
 
     Parameters
     ----------
-    data, bounds, columns, budget, sets, delimiter, encoding, decimal
+    data, bounds, columns, budget, sets, delimiter, encoding, decimal, thousands
         As for `shoal.publish`; shares of a given budget count in proportion to their sum.
     epsilon
         The budgets to look at.
@@ -149,7 +150,7 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
     if not chosen or not epsilons:
         raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
-    ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal)
+    ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     n = len(ready.X)
     wanted = _some_sizes(n) if k is None else sorted(set(np.atleast_1d(np.asarray(k)).tolist()))
     points = []

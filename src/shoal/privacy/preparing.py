@@ -39,16 +39,13 @@ def prepare(
     data: Any,
     columns: Sequence[Name] | Name | None,
     bounds: BoundsGiven,
-    *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
+    **csv: str | None,
 ) -> Prepared:
     """Read and check everything; the columns are those that have bounds, if none are named."""
     wanted = None if columns is None else as_names(columns)
     if wanted is None and isinstance(bounds, Mapping):
         wanted = list(bounds)
-    table = open_data(data, numbers=wanted or (), delimiter=delimiter, encoding=encoding, decimal=decimal)
+    table = open_data(data, numbers=wanted or (), **csv)
     names = choose_columns(table.names, table.numeric_names(), wanted, to="publish")
     if not table.rows:
         raise InputError("Parameter 'data' has no records: there is nothing to publish.")

@@ -53,6 +53,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Publication:
     """Publish a table with differential privacy: groups' means with Laplace noise, shared by all records of a group.
 
@@ -92,6 +93,8 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         Write the released table to this file, as a whole or not at all.
     delimiter, encoding, decimal
         How a CSV file is written; taken from the file itself if not given.
+    thousands
+        The sign between thousands in a CSV file; none if not given.
 
     Returns
     -------
@@ -114,7 +117,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     if ledger is None and total_budget is not None:
         raise InputError("Parameter 'total_budget' goes with a ledger. Name the ledger's file in 'ledger'.")
 
-    ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal)
+    ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     kept = _kept(ready, as_names(keep), chosen.name)
     size = check_group_size(chosen, k, len(ready.X))
     numbers = column_sets(chosen, ready.names, sets)

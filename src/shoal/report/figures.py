@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.assessment.utility import Pair
+from shoal.core.display import for_people
 from shoal.core.types import Ints
 from shoal.report.protection import Bins
 
@@ -103,7 +104,12 @@ def bars(names: Sequence[str], values: Sequence[float], label: str, text: str) -
         axes.set_xlim(0, 1.15 * max([*values, 1e-9]))
         for place, value in zip(places, values, strict=True):
             axes.annotate(
-                f"{value:.3g} %", (value, place), va="center", fontsize=8.5, xytext=(4, 0), textcoords="offset points"
+                f"{for_people(value, 3)} %",
+                (value, place),
+                va="center",
+                fontsize=8.5,
+                xytext=(4, 0),
+                textcoords="offset points",
             )
 
     return Figure(_svg(draw, (6.6, 0.6 + 0.29 * len(names)), text))

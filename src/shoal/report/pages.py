@@ -19,7 +19,10 @@ import numpy as np
 
 from shoal.algorithms.registry import METHODS
 from shoal.assessment.assess import Assessment, assess_arrays
+from shoal.assessment.risk import Risk
+from shoal.assessment.utility import Utility
 from shoal.comparison import Comparison, Trial
+from shoal.core.display import for_people
 from shoal.core.measures import scaling
 from shoal.core.version import __version__
 from shoal.masking.commands import as_call, as_command, can_be_written
@@ -32,7 +35,7 @@ from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import codes_of, open_table, strata_of
 from shoal.tables.outputs import written_beside, written_path
 
-__all__ = ["Page", "comparison_page", "release_page", "write_page"]
+__all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_page"]
 
 ALIKE = "records share each combination of the masked columns"
 UNIQUE = "records are unique over all that is released"
@@ -141,7 +144,7 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
     return _Figures(
         _tiles(release, found),
         _how_safe(release, found),
-        _how_useful(release, found),
+        _how_useful(release.loss, found.utility),
         [part for part in parts if part is not None],
     )
 
@@ -160,10 +163,11 @@ def _unmeasured(release: Release) -> _Figures:
             else "the original was not at hand when this page was written; shoal assess tells it."
         )
     )
+    lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
     useful = (
-        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {release.loss:.3g} % "
-        f"is lost. The column {worst} loses most ({release.column_loss[worst]:.3g} %). Averages over many records stay "
-        "close to the originals; single records do not."
+        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {lost} % is lost. The "
+        f"column {worst} loses most ({most} %). Averages over many records stay close to the originals; single records "
+        "do not."
     )
     tiles = [
         (f"≥ {release.k}", ALIKE) if whole else NOT_ALIKE,
@@ -176,6 +180,37 @@ def _unmeasured(release: Release) -> _Figures:
     return _Figures(tiles, safe, useful, shown)
 
 
+def assessment_page(found: Assessment) -> Page:
+    """Make the page of an assessment: nothing on it is a value of a single record."""
+    risk, utility = found.risk, found.utility
+    names, counted = [column.name for column in utility.columns], risk.anonymity
+    shared = f"every combination of {_and(names)} is shared by at least {counted.k} record{'s' * (counted.k != 1)}"
+    broken = f"{counted.below:,} of {found.records:,} records are in groups of fewer than the promised {counted.asked}"
+    parts = [
+        Section("Columns before and after", [], tables=[sections.columns_table(utility)]),
+        sections.losses(utility),
+        sections.relations(utility),
+        sections.regression(utility.model) if utility.model else None,
+        sections.risks(risk),
+    ]
+    return Page(
+        title="Assessment of a masked table",
+        subtitle=f"{found.records:,} records, {_listed(names)}",
+        tiles=[
+            (f"≥ {counted.k}", ALIKE),
+            (f"{100 - utility.loss:.1f} %", "of the information kept"),
+            (_share(risk.linkage.share), "linked rightly by an intruder who has the originals"),
+        ],
+        summary=[
+            ("How safe is it?", f"Counted in the masked table: {shared}; {_found(risk)}"),
+            ("How useful is it?", _how_useful(utility.loss, utility)),
+            ("What does it not protect?", sections.APPROXIMATE),
+        ],
+        sections=[part for part in parts if part is not None],
+        notes=(*found.notes, broken) if counted.below else found.notes,
+    )
+
+
 def comparison_page(comparison: Comparison) -> Page:
     """Make the page of a comparison."""
     chosen = comparison.choice
@@ -184,7 +219,7 @@ def comparison_page(comparison: Comparison) -> Page:
     least: dict[int, Trial] = {}
     for trial in comparison.front:
         least.setdefault(trial.k, trial)
-    best = "; ".join(f"{t.method} at k = {k} ({t.loss:.3g} % lost)" for k, t in sorted(least.items()))
+    best = "; ".join(f"{t.method} at k = {k} ({for_people(t.loss, 3)} % lost)" for k, t in sorted(least.items()))
     summary = [
         (
             f"{methods} method{'s' * (methods != 1)} of masking were tried on {comparison.records:,} records and "
@@ -197,8 +232,8 @@ def comparison_page(comparison: Comparison) -> Page:
         else "Nothing that was tried is k-anonymous for whole records.",
         (
             f"Between them, {chosen.method} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
-            f"risk, both measured by their range here. It loses {chosen.loss:.3g} % of the information, and an "
-            "intruder who links by the original values, or guesses within the right group, is right for "
+            f"risk, both measured by their range here. It loses {for_people(chosen.loss, 3)} % of the information, and "
+            "an intruder who links by the original values, or guesses within the right group, is right for "
             f"{_share(chosen.risk)} of the records. Which k is right remains a decision of people: it depends on who "
             "gets the data and what they may know."
         ),
@@ -276,22 +311,21 @@ def _how_safe(release: Release, found: Assessment) -> str:
             "be unique: the table is NOT k-anonymous for whole records. An intruder who holds the original values "
             f"links {_share(risk.linkage.share)} of the records rightly."
         )
+    return f"Counted again on the released table: {release.verified}; {_found(risk)}"
+
+
+def _found(risk: Risk) -> str:
     return (
-        f"Counted again on the released table: {release.verified}; before, "
-        f"{_share(risk.uniqueness.before)} of the records were unique in these columns. An intruder who "
+        f"before, {_share(risk.uniqueness.before)} of the records were unique in these columns. An intruder who "
         "already holds the original values and links each released record to the nearest of them would be right for "
         f"{_share(risk.linkage.share)} of the records; a guess within the right group is right for "
         f"{_share(risk.linkage.chance)}."
     )
 
 
-def _how_useful(release: Release, found: Assessment) -> str:
-    utility = found.utility
+def _how_useful(loss: float, utility: Utility) -> str:
     worst = max(utility.columns, key=lambda column: column.loss)
-    text = (
-        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {release.loss:.1f} % "
-        "is lost. "
-    )
+    text = f"{100 - loss:.1f} % of the information (the variance between records) is kept, {loss:.1f} % is lost. "
     if len(utility.columns) > 1:
         text += f"The column {worst.name} loses most ({worst.loss:.1f} %). "
     change = utility.largest_correlation_change()

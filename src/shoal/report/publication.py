@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from shoal.core.display import for_people
 from shoal.core.version import __version__
 from shoal.masking.manifest import as_json, versions
 from shoal.privacy.publication import Publication
@@ -63,11 +64,16 @@ def _terms(publication: Publication) -> Section:
     secret = publication.parameters["bounds"] == "data"
 
     def row(name: Name) -> list[str]:
-        budget = f"{publication.budgets[name]:.4g}"
+        budget = for_people(publication.budgets[name])
         if secret:
             return [str(name), budget, "read from the data", "not told"]
         low, high = publication.bounds[name]
-        return [str(name), budget, f"{low:g} to {high:g}", f"{publication.scales[name]:.4g}"]
+        return [
+            str(name),
+            budget,
+            f"{for_people(low, 6)} to {for_people(high, 6)}",
+            for_people(publication.scales[name]),
+        ]
 
     head = ["column", "share of ε", "domain", "noise scale × group size"]
     text = [
@@ -85,7 +91,7 @@ def _released(publication: Publication) -> Section:
     for name in publication.columns:
         values = table.column(name).values
         figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
-        rows.append([str(name), *(f"{figure:,.5g}" for figure in figures)])
+        rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
     head = ["column", "mean", "standard deviation", "lower quartile", "median", "upper quartile"]
     text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."]
     return Section("The released values", text, tables=[Table(head, rows)])

@@ -9,8 +9,9 @@ import numpy as np
 
 from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
-from shoal.assessment.utility import Pair, Utility
+from shoal.assessment.utility import Coefficient, Pair, Utility
 from shoal.comparison import Comparison, Trial
+from shoal.core.display import for_people
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.report.figures import Figure, bars, correlations, distribution, group_sizes_chart, risk_utility_map
@@ -22,11 +23,13 @@ __all__ = [
     "Section",
     "Table",
     "columns",
+    "columns_table",
     "details",
     "groups",
     "losses",
     "losses_table",
     "moved",
+    "regression",
     "relations",
     "risk_utility",
     "risks",
@@ -95,22 +98,7 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
     for j in sorted(order):
         bins = protected_bins(X[:, j], Y[:, j], k)
         if bins is not None:
-            figures.append(distribution(str(utility.columns[j].name), bins, int((~np.isnan(X[:, j])).sum())))
-    rows = []
-    for j, column in enumerate(utility.columns):
-        enough = int((~np.isnan(X[:, j])).sum()) >= FEWEST
-        rows.append(
-            [
-                str(column.name),
-                f"{column.mean.before:,.4g}" if enough else "–",
-                percent(column.mean.change) if enough else "–",
-                f"{column.sd.before:,.4g}" if enough else "–",
-                percent(column.sd.change) if enough else "–",
-                plain(column.rank_correlation, 3),
-                f"{column.kolmogorov_smirnov:.3f}",
-                f"{column.wasserstein:.3f}",
-            ]
-        )
+            figures.append(distribution(str(utility.columns[j].name), bins, utility.columns[j].values))
     text = [
         (
             "The pale area is the column before masking, the dark line after. The closer they are, the better the "
@@ -122,6 +110,26 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
         text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
     if len(figures) < len(order):
         text.append("Columns with one value only, or too few to be shown safely, are not drawn.")
+    return Section("Columns before and after", text, figures, [columns_table(utility)])
+
+
+def columns_table(utility: Utility) -> Table:
+    """Tell what became of every column, in numbers."""
+    rows = []
+    for column in utility.columns:
+        enough = column.values >= FEWEST
+        rows.append(
+            [
+                str(column.name),
+                for_people(column.mean.before) if enough else "–",
+                percent(column.mean.change) if enough else "–",
+                for_people(column.sd.before) if enough else "–",
+                percent(column.sd.change) if enough else "–",
+                plain(column.rank_correlation, 3),
+                f"{column.kolmogorov_smirnov:.3f}",
+                f"{column.wasserstein:.3f}",
+            ]
+        )
     head = ["column", "mean", "change", "sd", "change", "rank corr.", "KS", "Wasserstein"]
     note = (
         "Mean and standard deviation (sd) before masking, each with its relative change; the rank correlation of "
@@ -129,7 +137,14 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
         "(KS, 0 is best); and how far values moved on average as a distribution, in standard deviations (Wasserstein, "
         "0 is best)."
     )
-    return Section("Columns before and after", text, figures, [Table(head, rows, note=note)])
+    return Table(head, rows, note=note)
+
+
+def regression(model: Sequence[Coefficient]) -> Section:
+    """Tell the coefficients that the masked table gives, and whether they could be those of the original."""
+    rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no"] for c in model]
+    text = "Fitted to the masked table, and whether that lies in the 95 % interval of the fit to the original."
+    return Section("Regression", [text], tables=[Table(["coefficient", "masked", "within 95 %"], rows)])
 
 
 def losses(utility: Utility) -> Section:
@@ -142,14 +157,14 @@ def losses(utility: Utility) -> Section:
     names = [str(column.name) for column in ordered]
     values = [column.loss for column in ordered]
     alternative = "Information loss of each column in percent: " + ", ".join(
-        f"{name} {value:.3g}" for name, value in zip(names, values, strict=True)
+        f"{name} {for_people(value, 3)}" for name, value in zip(names, values, strict=True)
     )
     return Section("Loss per column", [text], [bars(names, values, "information lost, %", alternative)])
 
 
 def losses_table(losses: Mapping[Name, float]) -> Section:
     """Tell what every column loses, in numbers."""
-    rows = [[str(name), f"{loss:.3g} %"] for name, loss in losses.items()]
+    rows = [[str(name), f"{for_people(loss, 3)} %"] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
     return Section("Loss of each column", [text], tables=[Table(["column", "lost"], rows)])
 
@@ -237,7 +252,7 @@ def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
         [
             f"{int(group)}",
             f"{int(sizes[group])}",
-            f"about {coarse(float(np.sqrt(sums[group] / sizes[group]))):g}",
+            f"about {for_people(coarse(float(np.sqrt(sums[group] / sizes[group]))))}",
             _part(float(sums[group]) / total if total > 0 else 0.0),
         ]
         for group in order

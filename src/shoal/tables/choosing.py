@@ -43,18 +43,11 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
     return file.is_dir() or any(sign in str(file) for sign in "*?[")
 
 
-def open_data(
-    data: Any,
-    *,
-    numbers: Sequence[Name] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-) -> Table:
-    """Return the table that was given, or that a path names."""
+def open_data(data: Any, *, numbers: Sequence[Name] = (), **csv: str | None) -> Table:
+    """Return the table that was given, or that a path names; `csv` says how a CSV file is written."""
     if not isinstance(data, (str, os.PathLike)):
         return open_table(data)
-    return read_table(data, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
+    return read_table(data, numbers=numbers, **csv)
 
 
 def choose_columns(

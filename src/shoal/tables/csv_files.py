@@ -21,7 +21,7 @@ from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
-from shoal.tables.frames import as_floats, cell_words, check_category, check_unique, kind_of, not_numeric
+from shoal.tables.frames import as_floats, cell_words, check_unique, kind_of, mostly_numbers, not_numeric
 
 __all__ = [
     "CsvTable",
@@ -35,6 +35,7 @@ __all__ = [
     "write_csv",
 ]
 
+SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # between thousands, as patterns
 DELIMITERS = (",", ";", "\t", "|")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 # 007 and 0123 are codes, not numbers.
@@ -50,6 +51,7 @@ class Dialect:
     encoding: str = "utf-8"
     decimal: str = "."
     newline: str = "\n"
+    thousands: str | None = None
 
 
 class CsvTable:
@@ -91,8 +93,7 @@ class CsvTable:
         """Return a column as numbers, codes such as 007 too."""
         numbers = self._numbers_of(name)
         if not numbers.dtype.is_numeric():
-            cells = [None if cell is None or cell.strip() in MISSING else cell for cell in self.text[name]]
-            raise not_numeric(name, cells, "text", first)
+            raise _not_numbers(self.text[name], self.dialect, first)
         return Column(name, as_floats(numbers), kind_of(numbers.dtype))
 
     def scale(self, name: Name) -> str | None:
@@ -101,8 +102,8 @@ class CsvTable:
     def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
         """Return the cells as text; a column of which most values are numbers is no column of categories by itself."""
         text: pl.Series = self.text[name].set(self.text[name].str.strip_chars().is_in(MISSING), None)
-        if not given:
-            check_category(name, text, first, self.dialect.decimal)
+        if not given and mostly_numbers(text):
+            raise _not_numbers(self.text[name], self.dialect, first)
         return text
 
     def levels(self, name: Name) -> None:
@@ -162,12 +163,12 @@ class CsvTable:
         return self.text.with_columns(self._numbers_of(name).alias(name) for name in names)
 
     def _numbers_of(self, name: Name) -> pl.Series:
-        numbers = parse_numbers(self.text[name], self.dialect.decimal, codes=True)
+        numbers = parse_numbers(self.text[name], self.dialect, codes=True)
         missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def _parsed(self, name: Name) -> pl.Series:
-        return parse_numbers(self.text[name], self.dialect.decimal, codes=name in self._numbers)
+        return parse_numbers(self.text[name], self.dialect, codes=name in self._numbers)
 
 
 def _spelled(numbers: pl.Series, dialect: Dialect) -> pl.Series:
@@ -210,6 +211,7 @@ def read_csv(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
     numbers: Sequence[str] = (),
 ) -> CsvTable:
     """Read a CSV file with a header line.
@@ -220,11 +222,16 @@ def read_csv(
         The file.
     delimiter, encoding, decimal
         Taken from the file itself where not given.
+    thousands
+        The sign between thousands; none if not given.
     numbers
         Columns to read as numbers even if they look like codes (007).
     """
     if decimal not in (None, ".", ","):
         raise InputError(f"Parameter 'decimal' must be '.' or ',', got {decimal!r}.")
+    if thousands is not None and (thousands not in SIGNS or thousands == decimal):
+        listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
+        raise InputError(f"Parameter 'thousands' must be {listed}, and not the decimal sign, got {thousands!r}.")
     content, encoding = _decode(path, encoding)
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
@@ -236,9 +243,9 @@ def read_csv(
         if name not in header:
             raise InputError(f"File {path} has no column {name!r}.{closest(name, header)}")
     text = read_text(path, content, header, delimiter)
-    dialect = Dialect(delimiter, encoding, decimal or ".", newline)
-    if decimal is None and delimiter != ",":
-        dialect = replace(dialect, decimal=_sniff_decimal(text))
+    dialect = Dialect(delimiter, encoding, decimal or ("," if thousands == "." else "."), newline, thousands)
+    if decimal is None and delimiter != "," and thousands not in (".", ","):
+        dialect = replace(dialect, decimal=_sniff_decimal(text, dialect))
     return CsvTable(text, dialect, numbers)
 
 
@@ -274,9 +281,7 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -
     return text
 
 
-def sniff_dialect(
-    path: Path, *, delimiter: str | None = None, encoding: str | None = None, decimal: str | None = None
-) -> Dialect:
+def sniff_dialect(path: Path, **csv: str | None) -> Dialect:
     """Find out how a CSV file is written from its first megabyte."""
     with path.open("rb") as file:
         head = file.read(1_000_000)
@@ -284,7 +289,7 @@ def sniff_dialect(
     with tempfile.TemporaryDirectory() as folder:
         sample = Path(folder) / path.name
         sample.write_bytes(whole)
-        return read_csv(sample, delimiter=delimiter, encoding=encoding, decimal=decimal).dialect
+        return read_csv(sample, numbers=(), **csv).dialect
 
 
 def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
@@ -336,27 +341,57 @@ def _sniff_delimiter(content: str) -> str:
     return best if fields(best) > 1 else ","
 
 
-def _sniff_decimal(text: pl.DataFrame) -> str:
+def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
     """Say whether the file writes 1,5 for one and a half."""
 
     def number(name: str, decimal: str) -> bool:
-        return parse_numbers(text[name], decimal, codes=False).dtype.is_numeric()
+        return parse_numbers(text[name], replace(dialect, decimal=decimal), codes=False).dtype.is_numeric()
 
     return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
 
 
-def parse_numbers(series: pl.Series, decimal: str, *, codes: bool) -> pl.Series:
+def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
     """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
     cells = series.str.strip_chars().replace(dict.fromkeys(MISSING))
     present = cells.len() - cells.null_count()
     if present == 0 or (not codes and cells.str.contains(CODE).any()):
         return series
-    if decimal == ",":
-        if cells.str.contains(".", literal=True).any():
-            return series
-        cells = cells.str.replace(",", ".", literal=True)
+    cells = _plain(cells, dialect)
     for kind in (pl.Int64, pl.Float64):
         parsed = cells.cast(kind, strict=False)
         if parsed.len() - parsed.null_count() == present:
             return parsed
     return series
+
+
+def _plain(cells: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return cells with a decimal point and no thousands signs; what is no number in the dialect stays none."""
+    if dialect.thousands is not None:
+        grouped = cells.str.contains(_grouped(dialect.thousands, dialect.decimal))
+        cells = cells.str.replace_all(SIGNS[dialect.thousands], "").zip_with(grouped, cells)
+    if dialect.decimal == ",":
+        cells = cells.str.replace_all(".", "no point", literal=True).str.replace(",", ".", literal=True)
+    return cells
+
+
+def _grouped(thousands: str, decimal: str) -> str:
+    """Return the pattern of numbers with a thousands sign: 1.5 is none, whatever sign the point is."""
+    return rf"^[+-]?[1-9]\d{{0,2}}(?:{SIGNS[thousands]}\d{{3}})+(?:{SIGNS[decimal]}\d*)?$"
+
+
+def _not_numbers(text: pl.Series, dialect: Dialect, first: int) -> InputError:
+    """Say which cell of a column is no number, and how it can be read as one."""
+    cells = text.str.strip_chars().replace(dict.fromkeys(MISSING))
+    wrong = cells.is_not_null() & _plain(cells, dialect).cast(pl.Float64, strict=False).is_null()
+    record, found = int(wrong.arg_max() or 0), cells.filter(wrong)
+    way_out = ""
+    if found.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
+        way_out = "Take the currency out of the cells: it is not part of a number."
+    else:
+        for thousands in SIGNS:
+            for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
+                if found.str.contains(_grouped(thousands, decimal)).any():
+                    way_out = f"If {thousands!r} stands between thousands, say so: thousands={thousands!r}"
+                    way_out += f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal) + "."
+                    break
+    return not_numeric(text.name, f"record {first + record + 1} holds {text[record]!r}", way_out)

@@ -10,6 +10,7 @@ from typing import Any
 
 from shoal.core.errors import FileError, InputError
 from shoal.tables.csv_files import CsvTable, Dialect, read_csv, write_csv
+from shoal.tables.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.frames import Table, as_polars, open_table
 from shoal.tables.metadata import without_metadata
 from shoal.tables.outputs import folder_beside, naming, written_beside
@@ -31,18 +32,16 @@ __all__ = [
 CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 ARROW = (".feather", ".arrow", ".ipc")
-READABLE = (*CSV, *PARQUET, *ARROW, *READERS)
-WRITABLE = (*CSV, *PARQUET, *ARROW, *WRITERS)
+READABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *READERS)
+WRITABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *WRITERS)
 ENDINGS = {"manifest": (".json",), "ledger": (".json",), "report": (".html",)}
 
 
 def read_table(
     path: str | os.PathLike[str],
     *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
     numbers: Sequence[str] = (),
+    **csv: str | None,
 ) -> Table:
     """Read a table; CSV options are taken from the file itself where not given."""
     source = Path(path)
@@ -53,8 +52,8 @@ def read_table(
         raise FileError(f"File {source} is not there{' (it is a folder)' if source.is_dir() else ''}. Check the path.")
     try:
         if suffix in CSV:
-            return read_csv(source, delimiter=delimiter, encoding=encoding, decimal=decimal, numbers=numbers)
-        return read_stat(source) if suffix in READERS else open_table(_read_arrow(source))
+            return read_csv(source, numbers=numbers, **csv)
+        return read_stat(source) if suffix in READERS else open_table(_read_frame(source))
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
 
@@ -80,6 +79,8 @@ def _write(table: Table, path: Path) -> None:
             write_csv(as_polars(table.native), path, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
     elif suffix in WRITERS:
         write_stat(table, path)
+    elif suffix in EXCEL:
+        write_excel(as_polars(table.native), path)
     else:
         _write_arrow(table.native, path)
 
@@ -90,7 +91,7 @@ def read_back(path: Path, table: Table) -> Table:
     if suffix in CSV:
         dialect = table.dialect if isinstance(table, CsvTable) else Dialect(delimiter="\t" if suffix == ".tsv" else ",")
         return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
-    return open_table(read_stat(path).file.raw if suffix in READERS else _read_arrow(path))
+    return open_table(read_stat(path).file.raw if suffix in READERS else _read_frame(path))
 
 
 def may_be_csv(data: object) -> bool:
@@ -135,7 +136,9 @@ def sha256(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_arrow(path: Path) -> Any:
+def _read_frame(path: Path) -> Any:
+    if path.suffix.lower() in EXCEL:
+        return read_excel(path)
     import pyarrow as pa
     from pyarrow import feather, parquet
 

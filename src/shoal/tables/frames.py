@@ -30,19 +30,21 @@ __all__ = [
     "as_floats",
     "as_polars",
     "cell_words",
-    "check_category",
     "check_name",
     "check_unique",
     "codes_of",
     "describe_stratum",
     "index_notes",
     "kind_of",
+    "mostly_numbers",
     "not_numeric",
     "open_table",
     "strata_of",
 ]
 
 EXACT = 2**53  # every integer up to here is a float
+# Also with a currency, a sign between thousands or a percent sign.
+NUMBER_LIKE = r"^[\s\p{Sc}+-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?\s?(?:[A-Z]{3})?[\s\p{Sc}%]*$"
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Table(Protocol):
 
 
 def open_table(data: Any) -> Table:
-    """Wrap a frame or an array.
+    """Wrap a frame or an array; one that is yet to be computed (polars, DuckDB) is collected as a polars frame.
 
     Examples
     --------
@@ -139,6 +141,10 @@ def open_table(data: Any) -> Table:
     """
     if isinstance(data, np.ndarray):
         return ArrayTable(data)
+    if isinstance(data, pl.LazyFrame):
+        data = data.collect()
+    elif type(data).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(data, "pl"):
+        data = data.pl()
     import narwhals as nw
 
     try:
@@ -146,8 +152,8 @@ def open_table(data: Any) -> Table:
         names = list(frame.columns)
     except TypeError:
         raise InputError(
-            "Parameter 'data' must be a pandas, polars or pyarrow table, a NumPy array or the path of a file, got "
-            f"{type(data).__module__}.{type(data).__qualname__}. Collect a lazy frame first."
+            "Parameter 'data' must be a pandas, polars or pyarrow table, a DuckDB relation, a NumPy array or the path "
+            f"of a file, got {type(data).__module__}.{type(data).__qualname__}."
         ) from None
     except nw.exceptions.DuplicateError:
         names = [str(name) for name in getattr(data, "column_names", getattr(data, "columns", []))]
@@ -268,7 +274,7 @@ class FrameTable:
         """Return a column as numbers."""
         series = self._frame.get_column(name)
         if not series.dtype.is_numeric():
-            raise not_numeric(name, series.to_list(), str(series.dtype), first)
+            raise _no_numbers(name, series.to_list(), str(series.dtype), first)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
         return Column(name, as_floats(series.to_polars()), kind_of(series.dtype))
 
@@ -288,9 +294,9 @@ class FrameTable:
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
         if series.dtype not in (pl.String, pl.Boolean) and not (given and series.dtype.is_integer()):
-            raise not_numeric(name, [], str(series.dtype), first)
-        if series.dtype == pl.String and not given:
-            check_category(name, series, first)
+            raise _no_numbers(name, [], str(series.dtype), first)
+        if series.dtype == pl.String and not given and mostly_numbers(series):
+            raise _no_numbers(name, series.to_list(), "text", first)
         return series
 
     def levels(self, name: Name) -> tuple[Any, ...] | None:
@@ -410,25 +416,26 @@ def _series(series: nw.Series[Any]) -> pl.Series:
         return pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
 
 
-def not_numeric(name: Name, cells: Sequence[object], kind: str, first: int = 0) -> InputError:
-    """Say which cell of a column is no number."""
-    way_out = (
+def not_numeric(name: Name, found: str, way_out: str = "") -> InputError:
+    """Say what a column holds that is no number."""
+    way_out = way_out or (
         f"Leave the column out, turn it into numbers, or call it a category: kinds={{{name!r}: shoal.Nominal()}} "
         f"(--nominal {name})."
     )
-    for record, value in enumerate(cells):
-        if isinstance(value, str) and not _is_number(value):
-            return InputError(
-                f"Column {name!r} must be numeric, but record {first + record + 1} holds {value!r}. {way_out}"
-            )
-    return InputError(f"Column {name!r} must be numeric, but its type is {kind}. {way_out}")
+    return InputError(f"Column {name!r} must be numeric, but {found}. {way_out}")
 
 
-def check_category(name: Name, text: pl.Series, first: int = 0, decimal: str = ".") -> None:
-    """Refuse text of which most values are numbers: by itself it is no column of categories, but one with a slip."""
-    values = text.drop_nulls().unique().str.replace(decimal, ".", literal=True)
-    if 2 * values.str.strip_chars().cast(pl.Float64, strict=False).is_not_null().sum() > len(values):
-        raise not_numeric(name, text.to_list(), "text", first)
+def _no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> InputError:
+    """Name the first cell of a column that is text and no number, or the type of all."""
+    texts = ((record, cell) for record, cell in enumerate(cells, first + 1) if isinstance(cell, str))
+    wrong = (f"record {record} holds {cell!r}" for record, cell in texts if not _is_number(cell))
+    return not_numeric(name, next(wrong, f"its type is {kind}"))
+
+
+def mostly_numbers(text: pl.Series) -> bool:
+    """Say whether most values of a text are written like numbers: such a column has a slip, and is no category."""
+    values = text.drop_nulls().unique()
+    return 2 * int(values.str.contains(NUMBER_LIKE).sum()) > len(values)
 
 
 def _is_number(text: str) -> bool:

@@ -130,18 +130,17 @@ def open_source(
     folder: Path,
     rows: int,
     *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
     wanted: Sequence[str] = (),
     run: Run = starmap,
+    **csv: str | None,
 ) -> Source:
     """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder.
 
-    `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own.
+    `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own;
+    `csv` says how CSV files are written.
     """
     if paths[0].suffix.lower() in CSV:
-        dialect = sniff_dialect(paths[0], delimiter=delimiter, encoding=encoding, decimal=decimal)
+        dialect = sniff_dialect(paths[0], **csv)
         header = _header(paths[0], dialect)
         for path in paths[1:]:
             if _header(path, dialect) != header:
@@ -150,9 +149,7 @@ def open_source(
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
         names = tuple(header)
         head = parts[0].head(10_000) if parts else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-        numeric = tuple(
-            n for n in names if parse_numbers(head[n], dialect.decimal, codes=n in wanted).dtype.is_numeric()
-        )
+        numeric = tuple(n for n in names if parse_numbers(head[n], dialect, codes=n in wanted).dtype.is_numeric())
         return Source(parts, names, numeric, dialect)
     schema = read_schema(paths[0])
     for path in paths[1:]:

@@ -1,0 +1,67 @@
+"""Excel files through polars, fastexcel and XlsxWriter (the ``excel`` extra): the values of the first sheet."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+
+from shoal.core.errors import FileError
+from shoal.tables.frames import check_unique
+
+__all__ = ["EXCEL", "read_excel", "write_excel"]
+
+EXCEL = (".xlsx",)
+ROWS, LENGTH = 1_048_575, 32_767  # records of a sheet and characters of a cell, at most
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise FileError("Excel files need the extra 'excel': pip install 'shoal[excel]'.") from None
+
+
+def read_excel(path: Path) -> pl.DataFrame:
+    """Read the first sheet; its first row that is not empty names the columns."""
+    library = _library("fastexcel")
+    # It tells of columns without any value, which are none of the user's worries.
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)
+    try:
+        sheets = library.read_excel(path)
+        # All rows say what a column holds: text below numbers would be lost.
+        frame = pl.read_excel(path, engine="calamine", infer_schema_length=None)
+        head = sheets.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
+    except pl.exceptions.NoDataError:
+        first, *others = sheets.sheet_names
+        more = f", and only that is read, not {', '.join(map(repr, others))}. Put the table first" if others else ""
+        raise FileError(f"File {path} has no records in its first sheet, {first!r}{more}.") from None
+    except library.FastExcelError as error:
+        raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}.") from None
+    check_unique([name for name in head.row(0) if name is not None])
+    for place, name in enumerate(frame.columns, 1):
+        if name.startswith("__UNNAMED__"):
+            raise FileError(
+                f"File {path} must name all columns in the first row of its first sheet, but number {place} has no "
+                "name. Name it, or remove what is above the table."
+            )
+    return frame
+
+
+def write_excel(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table as the only sheet of a file, numbers to 16 digits; the same table makes the same file."""
+    library = _library("xlsxwriter")
+    if len(frame) > ROWS:
+        raise FileError(f"Excel holds at most {ROWS:,} records in a sheet, got {len(frame):,}. Take CSV or Parquet.")
+    for text in frame.select(cs.string()):
+        if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]
+            raise FileError(f"Excel holds at most {LENGTH:,} characters in a cell; column {text.name!r} has more.")
+    with library.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
+        book.set_properties({"created": datetime(2000, 1, 1, tzinfo=UTC)})
+        cells = frame.with_columns(cs.float().fill_nan(None))
+        cells.write_excel(book, column_formats={cs.numeric(): "General"}, autofilter=False)
