@@ -66,7 +66,7 @@ def mask(
     memory: str | int | None = None,
     processes: int | None = None,
     scheduler: str | None = None,
-    shuffle: bool | int = False,
+    shuffle: bool | int | None = False,
     seed: int | None = 0,
     output: str | os.PathLike[str] | None = None,
     labels: str | os.PathLike[str] | None = None,

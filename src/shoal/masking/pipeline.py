@@ -66,7 +66,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         buckets = _group(records, request, plan, blocks)
     with seconds("write"), moved_together():
         output = None if request.output is None else Path(request.output)
-        shuffled = _shuffled(request.shuffle, plan.rows)
+        shuffled = _random_order(request, plan.rows) if request.shuffled else None
         released = records.release(
             release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
             layout=columns.layout(), output=output,
@@ -84,11 +84,9 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     return replace(release, data=released.native, left=left, uniques=uniques, notes=notes, timings=seconds.steps)
 
 
-def _shuffled(shuffle: bool | int, rows: int) -> Ints | None:
-    """Return a random order of the records, if one is asked for; by the randomness of the system without a seed."""
-    if shuffle is False:
-        return None
-    return np.random.default_rng(None if shuffle is True else shuffle).permutation(rows)
+def _random_order(request: MaskRequest, rows: int) -> Ints:
+    """Return a random order of the records, by the randomness of the system if there is no seed."""
+    return np.random.default_rng(None if request.shuffle is True else request.shuffle).permutation(rows)
 
 
 @dataclass
@@ -272,7 +270,7 @@ def _summarise(
 
 def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[Bucket]) -> tuple[str, ...]:
     notes = [*plan.notes, *request.notes()]
-    if request.shuffle is not False:
+    if request.shuffled:
         notes.append("the records are in random order")
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
     changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]

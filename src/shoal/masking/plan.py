@@ -268,7 +268,7 @@ def check_engine(request: MaskRequest, records: Records) -> None:
             f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. "
             "Take engine='memory', or a method that groups whole records."
         )
-    if request.shuffle is not False:
+    if request.shuffled:
         raise InputError("Parameter 'shuffle' needs the whole table in memory. Take engine='memory', or leave it out.")
     check_sendable(request.entry, request.options)
     if request.weights is not None and not isinstance(request.weights, str):

@@ -95,13 +95,13 @@ class MaskRequest:
         None, "Columns that split the table into strata: groups never cross them.", "--by", stored=(list,)
     )
     identifiers: Sequence[Name] | Name | None = _ask(
-        None, "Columns that name somebody: they are not in the release.", "--drop", stored=(list,)
+        None, "Columns that name somebody: they are not in the release.", "--drop", stored=(list, NoneType)
     )
     keep: Sequence[Name] | Name | None = _ask(
         None,
         "Columns that look like identifiers and stay in the release all the same: no warning is given of them.",
         "--keep",
-        stored=(list,),
+        stored=(list, NoneType),
     )
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = _ask(
         None,
@@ -172,12 +172,12 @@ class MaskRequest:
         "--scheduler",
         stored=(),
     )
-    shuffle: bool | int = _ask(
+    shuffle: bool | int | None = _ask(
         False,
         """Release the records in random order, by the randomness of the operating system; in Python a number makes the
         order repeatable.""",
         "--shuffle",
-        stored=(bool, int),
+        stored=(bool, int, NoneType),
     )
     seed: int | None = _ask(0, "Decides the result of a random method.", "--seed", stored=(int, NoneType))
     output: str | os.PathLike[str] | None = _ask(
@@ -330,6 +330,11 @@ class MaskRequest:
         from shoal.tables.kinds import as_plain
 
         return None if self.kinds is None else {name: as_plain(kind) for name, kind in self.kinds.items()}
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether the records are put in random order; 0 is a seed."""
+        return self.shuffle is not None and self.shuffle is not False
 
     @property
     def whole(self) -> bool:

@@ -282,7 +282,7 @@ def _unprotected(release: Release) -> tuple[str, str]:
     text = f"{left} released as before. " if release.left else f"{left} released. "
     text += f"Over all that is released, {release.uniques:,} of {release.records:,} records are unique"
     text += ": whoever knows all of that about somebody finds the record. " if release.uniques else ". "
-    if release.parameters.get("shuffle", False) is False:
+    if "the records are in random order" not in release.notes:
         text += "The records are in the order of the original: whoever knows a record's place there finds it. "
     return ("What does it not protect?", text + sections.APPROXIMATE)
 
