@@ -455,3 +455,46 @@ def test_shuffling_on_the_command_line_is_not_repeated(tmp_path):
         "mask", "in.csv", "-k", 3, "-c", "age", "--shuffle", "--engine", "local", "-o", "o.csv", cwd=tmp_path
     )
     assert "Option --shuffle needs the whole table in memory" in local.stderr
+
+
+# --- small strata --------------------------------------------------------------------------------------------------
+
+
+def towns():
+    sizes = {"big": 20, "mid": 9, "few": 3, "one": 1}
+    return pl.DataFrame(
+        {"town": [town for town, n in sizes.items() for _ in range(n)], "x": np.arange(33.0) ** 2, "n": np.arange(33)}
+    )
+
+
+def test_all_small_strata_are_listed():
+    with pytest.raises(InputError, match="town='few' has 3 records, the stratum town='one' has 1 record") as told:
+        shoal.mask(towns(), 4, columns=["x"], by="town")
+    assert "small='suppress'" in str(told.value)
+
+
+def test_small_strata_are_left_out():
+    release = shoal.mask(towns(), 4, columns=["x"], by="town", small="suppress")
+    assert release.data["town"].unique().sort().to_list() == ["big", "mid"]
+    assert release.kept.tolist() == list(range(29)) == release.data["n"].to_list()
+    assert "4 records of strata or patterns with fewer than k were left out" in str(release)
+    same = shoal.mask(towns()[:29], 4, columns=["x"], by="town")
+    assert release.data.equals(same.data)
+    assert release.loss == same.loss
+
+
+def test_rare_patterns_of_missing_values_are_left_out():
+    table = towns()[:32].with_columns(
+        pl.when(pl.col("n") % 11 == 0).then(None).otherwise("x").alias("x"), y=pl.col("n").cast(pl.Float64)
+    )
+    with pytest.raises(InputError, match="only 2 records of the stratum town='big' miss exactly: x"):
+        shoal.mask(table, 3, columns=["x", "y"], by="town", missing="group")
+    release = shoal.mask(table, 3, columns=["x", "y"], by="town", missing="group", small="suppress")
+    assert release.data["x"].null_count() == 0
+    assert smallest(release.data, ["town", "x", "y"]) >= 3
+
+
+def test_a_comparison_leaves_out_what_a_stratum_cannot_keep():
+    found = shoal.compare(towns()[:29], [3, 10], columns=["x"], by="town", methods=["mdav"])
+    assert [trial.k for trial in found.trials] == [3]
+    assert "k = 10: a stratum" in str(found)

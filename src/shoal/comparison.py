@@ -220,12 +220,18 @@ def compare(
     opened = watch(lambda _: read(), None, title="read", show=progress)
     for size in sizes:
         check_k(size, opened.rows)
-    table, numbers = read_numbers(opened, k=sizes[-1], columns=columns, by=by, weights=weights, missing=missing)
+    table, numbers = read_numbers(opened, k=sizes[0], columns=columns, by=by, weights=weights, missing=missing)
     names, cells = list(numbers.names), numbers.cells
     Z = scaling(numbers.X).apply(numbers.X)
     strata = codes_of(strata_of(table, by_names), len(Z))
 
+    fewest = min(len(rows) for rows, _ in cells)
+    too_large = [size for size in sizes if size > fewest]
+    sizes = [size for size in sizes if size <= fewest]
     chosen, left_out = _affordable(entries, Z, cells, sizes, seed, time_limit)
+
+    for size in too_large:
+        left_out[f"k = {size}"] = f"a stratum, or records of it that miss the same columns, has {fewest} records only"
 
     def work(state: State) -> list[Trial]:
         trials: list[Trial] = []

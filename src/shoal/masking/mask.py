@@ -58,6 +58,7 @@ def mask(
     keep: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
+    small: str = "error",
     integers: str = "float",
     aggregate: str = "mean",
     block: int | None = None,

@@ -21,12 +21,15 @@ from shoal.core.errors import FileError, IdentifierWarning, NotKAnonymousWarning
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
-from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells
+from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells, small_cells
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import (
     Bucket,
+    Cell,
+    Columns,
     Counted,
+    Part,
     count_bucket,
     count_part,
     deal_for_counting,
@@ -57,7 +60,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     with seconds("prepare"):
         records.prepare(rehearse, request, len(columns.masked))
     with seconds("read"):
-        parts = records.keep(read_part, columns, request.missing, request.weight_vector, columns=columns.read())
+        parts = _read(records, request, columns)
         plan = make_plan(request, columns, parts, records.dialect)
     with seconds("block"):
         rule = choose_rule(request, records, plan)
@@ -82,6 +85,17 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     if shuffled is not None:
         release = replace(release, labels=release.labels[shuffled], kept=release.kept[shuffled])
     return replace(release, data=released.native, left=left, uniques=uniques, notes=notes, timings=seconds.steps)
+
+
+def _read(records: Records, request: MaskRequest, columns: Columns) -> list[Part]:
+    """Read the numbers of all parts; once more without the records of small cells, if they are to be left out."""
+
+    def read(small: frozenset[Cell]) -> list[Part]:
+        return records.keep(read_part, columns, request.missing, small, request.weight_vector, columns=columns.read())
+
+    parts = read(frozenset())
+    small = small_cells(request, columns, parts, records.dialect) if request.small == "suppress" else frozenset[Cell]()
+    return read(small) if small else parts
 
 
 def _random_order(request: MaskRequest, rows: int) -> Ints:

@@ -26,7 +26,9 @@ from shoal.tables.kinds import Category, Nominal, Ordinal
 
 T = TypeVar("T", bound=Hashable)
 
-__all__ = ["Plan", "check_engine", "choose_masked", "choose_rule", "make_plan", "number_cells"]
+__all__ = ["Plan", "check_engine", "choose_masked", "choose_rule", "make_plan", "number_cells", "small_cells"]
+
+MOST_LISTED = 100  # strata that a message names
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     cells, strata = _spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
     codings, codes = _code(columns, parts)
-    sizes = np.zeros(len(numbered), dtype=np.int64)
-    for part, numbers in zip(parts, roots, strict=True):
-        np.add.at(sizes, numbers, part.counts)
+    sizes = _sizes(parts, roots, len(numbered))
     _check_cells(request, columns, numbered, sizes)
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
     spellings = {name: next(iter(s)) if len(s) == 1 else None for name, s in zip(columns.masked, spelled, strict=True)}
@@ -162,9 +162,9 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         _merge_kinds(parts),
         Spellings(spellings, strata),
         limits,
-        np.full(len(missing), kept) if dropped else kept - missing,
+        np.sum([part.present for part in parts], axis=0),
         Embedding(codings, columns.importance),
-        _notes(request, incomplete),
+        _notes(request, incomplete, sum(part.suppressed for part in parts)),
     )
 
 
@@ -190,8 +190,10 @@ def _code(columns: Columns, parts: Sequence[Part]) -> tuple[tuple[Coding | None,
     return tuple(codings), [tuple(own) for own in codes]
 
 
-def _notes(request: MaskRequest, incomplete: int) -> tuple[str, ...]:
+def _notes(request: MaskRequest, incomplete: int, suppressed: int) -> tuple[str, ...]:
     notes = []
+    if suppressed:
+        notes.append(f"{suppressed} records of strata or patterns with fewer than k were left out (small='suppress')")
     if request.columns is None:
         notes.append("all numeric columns were masked, as none were named")
     if incomplete and request.missing == "drop":
@@ -242,21 +244,60 @@ def _spell_strata(
     return spelled, dict(zip(columns.by, changed, strict=True))
 
 
+def small_cells(
+    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
+) -> frozenset[Cell]:
+    """Return the cells with fewer than k records, as the parts spell them."""
+    roots, numbered = number_cells(_spell_strata(columns, [part.cells for part in parts], dialect)[0])
+    sizes = _sizes(parts, roots, len(numbered))
+    return frozenset(
+        cell
+        for part, numbers in zip(parts, roots, strict=True)
+        for cell, number in zip(part.cells, numbers.tolist(), strict=True)
+        if sizes[number] < request.k
+    )
+
+
+def _sizes(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+    """Return the number of records of each cell."""
+    sizes = np.zeros(cells, dtype=np.int64)
+    for part, numbers in zip(parts, roots, strict=True):
+        np.add.at(sizes, numbers, part.counts)
+    return sizes
+
+
 def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
-    """Check k against every stratum, and against the records of it that miss the same columns."""
+    """Check k against every stratum, and against the records of it that miss the same columns; list all that fail."""
     strata: dict[tuple[object, ...], int] = {}
     for (stratum, _), size in zip(cells, sizes.tolist(), strict=True):
         strata[stratum] = strata.get(stratum, 0) + size
-    for stratum, size in strata.items():
-        check_k(request.k, size, describe_stratum(columns.by, stratum) if columns.by else "")
+    small = [
+        f"{describe_stratum(columns.by, stratum)} has {size} record{'' if size == 1 else 's'}"
+        for stratum, size in strata.items()
+        if size < request.k
+    ]
+    if small and columns.by:
+        raise InputError(
+            f"Parameter 'k' must not exceed the number of records of a stratum: k={request.k}, but {_listed(small)}. "
+            "Take a smaller k, join small strata before masking, or leave their records out: small='suppress'."
+        )
+    rare = []
     for (key, pattern), size in zip(cells, sizes.tolist(), strict=True):
         if size < request.k:
             lacking = ", ".join(str(name) for name, hole in zip(columns.masked, pattern, strict=True) if hole)
-            raise InputError(
-                f"Parameter 'missing' is 'group', but only {size} records of {describe_stratum(columns.by, key)} "
-                f"miss {f'exactly: {lacking}' if lacking else 'nothing'}; k={request.k} are needed. Take "
-                "missing='drop', a smaller k, or mask fewer columns."
-            )
+            what = f"exactly: {lacking}" if lacking else "nothing"
+            rare.append(f"only {size} records of {describe_stratum(columns.by, key)} miss {what}")
+    if rare:
+        raise InputError(
+            f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
+            "smaller k, fewer columns, or leave these records out: small='suppress'."
+        )
+
+
+def _listed(found: Sequence[str]) -> str:
+    """List what was found, the first hundred of very many."""
+    more = f", and {len(found) - MOST_LISTED:,} more" if len(found) > MOST_LISTED else ""
+    return ", ".join(found[:MOST_LISTED]) + more
 
 
 def check_engine(request: MaskRequest, records: Records) -> None:

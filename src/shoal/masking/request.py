@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["AGGREGATES", "CSV", "ENGINES", "INTEGERS", "MISSING", "SPLITS", "MaskRequest", "parameters"]
 
 MISSING = ("error", "group", "drop")
+SMALL = ("error", "suppress")
 INTEGERS = ("float", "round")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
@@ -116,6 +117,14 @@ class MaskRequest:
         "--missing",
         stored=(str,),
         choices=MISSING,
+    )
+    small: str = _ask(
+        "error",
+        """What to do with strata, and within them with records that miss the same columns, if they are fewer than k:
+        ``error`` refuses and lists them, ``suppress`` leaves their records out of the release.""",
+        "--small",
+        stored=(str, NoneType),
+        choices=SMALL,
     )
     integers: str = _ask(
         "float",

@@ -106,7 +106,9 @@ class Part(NamedTuple):
     rows: int
     kept: int  # records that are released
     incomplete: int  # records that miss a value
+    suppressed: int  # records of small cells that are left out
     missing: Ints  # missing cells of each column
+    present: Ints  # cells of each column that are released and not missing
     cells: list[Cell]  # by code
     counts: Ints  # records of each cell
     kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
@@ -151,8 +153,13 @@ class Spellings:
     strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
 
 
-def read_part(table: Table, first: int, columns: Columns, missing: str, weights: Floats | None) -> tuple[Arrays, Part]:
-    """Read the numbers of a part: X, the cell of each record, its weight and the records that are released."""
+def read_part(
+    table: Table, first: int, columns: Columns, missing: str, small: Collection[Cell], weights: Floats | None
+) -> tuple[Arrays, Part]:
+    """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
+
+    Records that miss a value are left out if the policy is to drop them, and so are those of small cells.
+    """
     read, values = _read_columns(table, first, columns)
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
@@ -173,8 +180,10 @@ def read_part(table: Table, first: int, columns: Columns, missing: str, weights:
     arrays: dict[str, Any] = {"X": X}
     if columns.weights is not None or weights is not None:
         arrays["weights"] = _read_weights(table, first, columns.weights, weights)
-    if missing == "drop" and incomplete.any():
-        arrays[KEPT] = kept = np.flatnonzero(~incomplete)
+    released = ~incomplete if missing == "drop" else np.ones(len(X), dtype=np.bool_)
+    suppressed = _in_cells(table, columns, holes, small) & released
+    if not (released & ~suppressed).all():
+        arrays[KEPT] = kept = np.flatnonzero(released & ~suppressed)
         table = table.take(kept)
         arrays |= {name: array[kept] for name, array in arrays.items() if name != KEPT}
         X, holes = arrays["X"], holes[kept]
@@ -187,7 +196,18 @@ def read_part(table: Table, first: int, columns: Columns, missing: str, weights:
     kinds = tuple(column.kind for column in read)
     counted = tuple(_counted(X[:, j], found) for j, found in enumerate(values))
     return arrays, Part(
-        len(incomplete), len(X), int(incomplete.sum()), total, cells, counts, kinds, spellings, limits, counted
+        rows=len(incomplete),
+        kept=len(X),
+        incomplete=int(incomplete.sum()),
+        suppressed=int(suppressed.sum()),
+        missing=total,
+        present=np.count_nonzero(~holes, axis=0),
+        cells=cells,
+        counts=counts,
+        kinds=kinds,
+        spellings=spellings,
+        limits=limits,
+        values=counted,
     )
 
 
@@ -236,6 +256,16 @@ def _cells(table: Table, columns: Columns, holes: Bools) -> tuple[Ints | None, l
     keys = pl.DataFrame([*strata, *(pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T))])
     codes, rows = _number_rows(keys)
     return codes, [(row[: len(by)], row[len(by) :]) for row in rows]
+
+
+def _in_cells(table: Table, columns: Columns, holes: Bools, wanted: Collection[Cell]) -> Bools:
+    """Say which records belong to some cells."""
+    if not wanted:
+        return np.zeros(len(holes), dtype=np.bool_)
+    codes, cells = _cells(table, columns, holes)
+    found = np.array([cell in wanted for cell in cells], dtype=np.bool_)
+    belongs: Bools = np.full(len(holes), found.any()) if codes is None else found[codes]
+    return belongs
 
 
 def _number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
