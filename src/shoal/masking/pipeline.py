@@ -21,6 +21,7 @@ from shoal.core.errors import FileError, IdentifierWarning, NotKAnonymousWarning
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
+from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
 from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells, small_cells
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
@@ -28,11 +29,7 @@ from shoal.masking.steps import (
     Bucket,
     Cell,
     Columns,
-    Counted,
     Part,
-    count_bucket,
-    count_part,
-    deal_for_counting,
     deal_to_blocks,
     deal_to_cells,
     look,
@@ -269,7 +266,8 @@ def _summarise(
         sizes=np.repeat(np.arange(len(counts), dtype=np.int16 if len(counts) < 1 << 15 else np.int64), counts),
         loss=percent * float(errors.sum()),
         bound=None if outcome.bound is None else percent * outcome.bound,
-        status=outcome.status,
+        # What is optimal is the partition, not the values that stand for its groups where they are no means.
+        status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
         partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
         kinds={name: kind.word for name, kind in zip(columns, plan.columns.kinds, strict=True) if kind is not None},
         column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),

@@ -25,11 +25,9 @@ from shoal.kernels.words import bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.request import MaskRequest
-from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling
 from shoal.tables.frames import Table
 from shoal.tables.kinds import Category, Hierarchy, Nominal
-from shoal.tables.looks import looks_like_identifier
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
@@ -38,19 +36,16 @@ __all__ = [
     "Bucket",
     "Cell",
     "Columns",
-    "Counted",
     "Own",
     "Part",
     "Spellings",
     "cells_of",
-    "count_bucket",
-    "count_part",
-    "deal_for_counting",
     "deal_to_blocks",
     "deal_to_cells",
     "look",
     "mask_bucket",
     "number_of_cells",
+    "number_rows",
     "numbers_of",
     "read_part",
     "rehearse",
@@ -134,15 +129,6 @@ class Bucket(NamedTuple):
     sizes: Ints  # how many groups there are of each size
     outcome: Outcome  # what the method said, without its labels
     decimals: Bools  # whether values of a column are not whole
-
-
-class Counted(NamedTuple):
-    """What is known of a released part that is to be counted."""
-
-    rows: int
-    strata: list[tuple[object, ...]]  # by code
-    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
-    identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
 
 
 @dataclass(frozen=True)
@@ -254,7 +240,7 @@ def _cells(table: Table, columns: Columns, holes: Bools) -> tuple[Ints | None, l
         return None, [((), (False,) * len(columns.masked))] if len(holes) else []
     strata = table.cells(by).get_columns() if by else []
     keys = pl.DataFrame([*strata, *(pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T))])
-    codes, rows = _number_rows(keys)
+    codes, rows = number_rows(keys)
     return codes, [(row[: len(by)], row[len(by) :]) for row in rows]
 
 
@@ -268,7 +254,7 @@ def _in_cells(table: Table, columns: Columns, holes: Bools, wanted: Collection[C
     return belongs
 
 
-def _number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
+def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
     """Number equal rows alike, in order of appearance; return the number of each row, and the rows by number."""
     unique = keys.unique(maintain_order=True).with_row_index("code")
     codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
@@ -358,27 +344,12 @@ def mask_bucket(
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
     labels = outcome.labels
     values = _values(X, Z, labels, request, weights, embedding.codings)
-    rounded = values.copy()
-    for j, kind in enumerate(kinds):
-        if request.whole and kind.whole:
-            rounded[:, j] = np.rint(values[:, j])
-        elif kind.type == "float32":
-            rounded[:, j] = values[:, j].astype(np.float32)
-    errors, totals = squared_errors(Z, embedding.apply(rounded, scale))
-    plain = squared_errors(Z, embedding.apply(values, scale))[0] if request.whole or _has_float32(kinds) else errors
-    grouped = plain
-    if labels.ndim == 1 and (request.aggregate != "mean" or weights is not None or not embedding.plain):
-        grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
+    rounded = _rounded(values, kinds, request)
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
-    lost, total, rounding, own = map(embedding.by_column, (errors, totals, errors - plain, grouped))
+    lost = _lost(Z, labels, values, rounded, request, kinds, embedding, scale)
+    whole_numbers = np.isnan(rounded) | (np.rint(rounded) == rounded)
     known = Bucket(
-        lost,
-        total,
-        rounding,
-        own,
-        np.bincount(np.concatenate(sizes)),
-        replace(outcome, labels=labels[:0]),
-        np.abs(np.rint(rounded) - rounded).max(axis=0, initial=0, where=~np.isnan(rounded)) > 0,
+        *lost, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0]), ~whole_numbers.all(axis=0)
     )
     if whole:
         return {"released": rounded, "group": labels}, known
@@ -386,6 +357,37 @@ def mask_bucket(
     back[order] = np.arange(len(order))
     group = labels[back]
     return {"released": np.take(rounded, back, axis=0), "group": group, "size": sizes[0][group]}, known
+
+
+def _rounded(values: Floats, kinds: Sequence[Kind], request: MaskRequest) -> Floats:
+    """Return the values as they can be stored."""
+    rounded = values.copy()
+    for j, kind in enumerate(kinds):
+        if request.whole and kind.whole:
+            rounded[:, j] = np.rint(values[:, j])
+        elif kind.type == "float32":
+            rounded[:, j] = values[:, j].astype(np.float32)
+    return rounded
+
+
+def _lost(
+    Z: Floats,
+    labels: Ints,
+    values: Floats,
+    rounded: Floats,
+    request: MaskRequest,
+    kinds: Sequence[Kind],
+    embedding: Embedding,
+    scale: Scaling,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself."""
+    errors, totals = squared_errors(Z, embedding.apply(rounded, scale))
+    plain = squared_errors(Z, embedding.apply(values, scale))[0] if request.whole or _has_float32(kinds) else errors
+    grouped = plain
+    if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
+        grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
+    by_column = embedding.by_column
+    return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
 
 
 def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
@@ -449,54 +451,6 @@ def release_part(
     dropped = [name for name in table.names if name not in columns.released]
     released = table.released(new, spellings.strata).without(dropped)
     return released if shuffled is None else released.take(shuffled)
-
-
-def count_part(
-    table: Table, first: int, columns: Sequence[Name], categories: Collection[Name], by: Sequence[Name], others: bool
-) -> tuple[Arrays, Counted]:
-    """Read the cells of a released part as they are written: words of the masked columns, strata, whole records."""
-    words = np.column_stack([table.words(name, category=name in categories) for name in columns])
-    arrays: dict[str, Any] = {"words": words}
-    strata: list[tuple[object, ...]] = [()]
-    if by:
-        arrays["codes"], strata = _number_rows(table.cells(by))
-    if others:
-        arrays["row"] = row_hashes(table.cells(table.names))
-    # Integers may look like NaN: then the column is looked at in vain.
-    missing: Bools = np.asarray(np.isnan(words.view(np.float64)).any(axis=0))
-    spellings = tuple(
-        table.spellings(name, _missing(table, name, name in categories)) if missing[j] else frozenset[Spelling]()
-        for j, name in enumerate(columns)
-    )
-    left = [name for name in table.names if name not in {*columns, *by}] if others else []
-    looks = {name: reason for name in left if (reason := looks_like_identifier(name, table.keys([name])["0"]))}
-    return arrays, Counted(table.rows, strata, spellings, looks)
-
-
-def _missing(table: Table, name: Name, category: bool) -> Bools:
-    if category:
-        return table.categories(name, given=True).is_null().to_numpy()
-    return np.isnan(table.column(name).values)
-
-
-def deal_for_counting(part: int, arrays: Arrays, own: Ints, targets: int) -> tuple[Ints, Arrays]:
-    """Send records of equal cells to the same bucket."""
-    words = arrays["words"]
-    if "codes" in arrays:
-        words = np.column_stack([words, own[arrays["codes"]].astype(np.uint64)])
-    sent = {"words": words}
-    if "row" in arrays:
-        sent["row"] = arrays["row"]
-    return bucket_of_words(words, targets), sent
-
-
-def count_bucket(arrays: Arrays, state: State, k: int, columns: int, whole_records: bool) -> tuple[Arrays, int]:
-    """Count the groups of a bucket; one below k is an error. Return the records that are unique over all columns."""
-    words = np.ascontiguousarray(arrays["words"])
-    strata = words[:, columns:]
-    for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
-        check_sizes(group_sizes(number_words(np.ascontiguousarray(released))), k)
-    return {}, count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
 
 
 def rehearse(request: MaskRequest, d: int) -> bool:

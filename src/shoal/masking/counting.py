@@ -1,0 +1,77 @@
+"""The steps of the recount: what was released is read again, and records of equal cells are counted together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.core.measures import group_sizes
+from shoal.core.types import Bools, Ints, State
+from shoal.engines.records import Arrays
+from shoal.kernels.words import bucket_of_words, number_words
+from shoal.masking.steps import number_rows
+from shoal.masking.verification import check_sizes, count_unique, row_hashes
+from shoal.tables.columns import Name, Spelling
+from shoal.tables.frames import Table
+from shoal.tables.looks import looks_like_identifier
+
+__all__ = ["Counted", "count_bucket", "count_part", "deal_for_counting"]
+
+
+class Counted(NamedTuple):
+    """What is known of a released part that is to be counted."""
+
+    rows: int
+    strata: list[tuple[object, ...]]  # by code
+    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
+    identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
+
+
+def count_part(
+    table: Table, first: int, columns: Sequence[Name], categories: Collection[Name], by: Sequence[Name], others: bool
+) -> tuple[Arrays, Counted]:
+    """Read the cells of a released part as they are written: words of the masked columns, strata, whole records."""
+    words = np.column_stack([table.words(name, category=name in categories) for name in columns])
+    arrays: dict[str, Any] = {"words": words}
+    strata: list[tuple[object, ...]] = [()]
+    if by:
+        arrays["codes"], strata = number_rows(table.cells(by))
+    if others:
+        arrays["row"] = row_hashes(table.cells(table.names))
+    # Integers may look like NaN: then the column is looked at in vain.
+    missing: Bools = np.asarray(np.isnan(words.view(np.float64)).any(axis=0))
+    spellings = tuple(
+        table.spellings(name, _missing(table, name, name in categories)) if missing[j] else frozenset[Spelling]()
+        for j, name in enumerate(columns)
+    )
+    left = [name for name in table.names if name not in {*columns, *by}] if others else []
+    looks = {name: reason for name in left if (reason := looks_like_identifier(name, table.keys([name])["0"]))}
+    return arrays, Counted(table.rows, strata, spellings, looks)
+
+
+def _missing(table: Table, name: Name, category: bool) -> Bools:
+    if category:
+        return table.categories(name, given=True).is_null().to_numpy()
+    return np.isnan(table.column(name).values)
+
+
+def deal_for_counting(part: int, arrays: Arrays, own: Ints, targets: int) -> tuple[Ints, Arrays]:
+    """Send records of equal cells to the same bucket."""
+    words = arrays["words"]
+    if "codes" in arrays:
+        words = np.column_stack([words, own[arrays["codes"]].astype(np.uint64)])
+    sent = {"words": words}
+    if "row" in arrays:
+        sent["row"] = arrays["row"]
+    return bucket_of_words(words, targets), sent
+
+
+def count_bucket(arrays: Arrays, state: State, k: int, columns: int, whole_records: bool) -> tuple[Arrays, int]:
+    """Count the groups of a bucket; one below k is an error. Return the records that are unique over all columns."""
+    words = np.ascontiguousarray(arrays["words"])
+    strata = words[:, columns:]
+    for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
+        check_sizes(group_sizes(number_words(np.ascontiguousarray(released))), k)
+    return {}, count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
