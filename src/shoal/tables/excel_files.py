@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 
 from shoal.core.errors import FileError
 from shoal.tables.frames import check_unique
@@ -58,10 +57,10 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
     library = _library("xlsxwriter")
     if len(frame) > ROWS:
         raise FileError(f"Excel holds at most {ROWS:,} records in a sheet, got {len(frame):,}. Take CSV or Parquet.")
-    for text in frame.select(cs.string()):
+    for text in frame.select(pl.selectors.string()):
         if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]
             raise FileError(f"Excel holds at most {LENGTH:,} characters in a cell; column {text.name!r} has more.")
     with library.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
         book.set_properties({"created": datetime(2000, 1, 1, tzinfo=UTC)})
-        cells = frame.with_columns(cs.float().fill_nan(None))
-        cells.write_excel(book, column_formats={cs.numeric(): "General"}, autofilter=False)
+        cells = frame.with_columns(pl.selectors.float().fill_nan(None))
+        cells.write_excel(book, column_formats={pl.selectors.numeric(): "General"}, autofilter=False)
