@@ -186,7 +186,8 @@ class LocalRecords:
                 _join_parquet(temporary, pieces, layout.read)
             sync = threading.Thread(target=_sync, args=(temporary,), daemon=True)
             sync.start()
-        sync.join()  # Windows moves no file that is open
+        if os.name == "nt":
+            sync.join()  # Windows moves no file that is open; elsewhere the disk writes while groups are counted
         self._shuffle.remove("released")
         return Released(output, self._written(output, layout.numbers))
 

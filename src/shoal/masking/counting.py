@@ -33,15 +33,15 @@ def count_part(
     table: Table, first: int, columns: Sequence[Name], categories: Collection[Name], by: Sequence[Name], others: bool
 ) -> tuple[Arrays, Counted]:
     """Read the cells of a released part as they are written: words of the masked columns, strata, whole records."""
-    words = np.column_stack([table.words(name, category=name in categories) for name in columns])
-    arrays: dict[str, Any] = {"words": words}
+    words = [table.words(name, category=name in categories) for name in columns]
+    arrays: dict[str, Any] = {"words": np.column_stack(words)}
     strata: list[tuple[object, ...]] = [()]
     if by:
         arrays["codes"], strata = number_rows(table.cells(by))
     if others:
         arrays["row"] = row_hashes(table.cells(table.names))
     # Integers may look like NaN: then the column is looked at in vain.
-    missing: Bools = np.asarray(np.isnan(words.view(np.float64)).any(axis=0))
+    missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
         table.spellings(name, _missing(table, name, name in categories)) if missing[j] else frozenset[Spelling]()
         for j, name in enumerate(columns)

@@ -25,7 +25,7 @@ from shoal.kernels.words import bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.request import MaskRequest
-from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling
+from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, is_whole
 from shoal.tables.frames import Table
 from shoal.tables.kinds import Category, Hierarchy, Nominal
 
@@ -128,7 +128,7 @@ class Bucket(NamedTuple):
     grouped: Floats  # errors of the partition itself, whatever is released for a group
     sizes: Ints  # how many groups there are of each size
     outcome: Outcome  # what the method said, without its labels
-    decimals: Bools  # whether values of a column are not whole
+    decimals: Bools  # whether values that stand for whole numbers are not whole
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,11 @@ def read_part(
                 f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
                 f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
             )
-    holes = np.isnan(X)
-    total, incomplete = np.count_nonzero(holes, axis=0), np.asarray(holes.any(axis=1))
+    # Column by column: most have no missing cell, and one is looked through faster than a row of all.
+    missing_cells = [np.isnan(column.values) for column in read]
+    total = np.array([np.count_nonzero(cells) for cells in missing_cells])
+    incomplete: Bools = np.logical_or.reduce(missing_cells)
+    holes = np.column_stack(missing_cells) if total.any() else np.zeros(X.shape, dtype=np.bool_)
     spellings = tuple(
         table.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
         for j, column in enumerate(read)
@@ -166,10 +169,10 @@ def read_part(
     arrays: dict[str, Any] = {"X": X}
     if columns.weights is not None or weights is not None:
         arrays["weights"] = _read_weights(table, first, columns.weights, weights)
-    released = ~incomplete if missing == "drop" else np.ones(len(X), dtype=np.bool_)
-    suppressed = _in_cells(table, columns, holes, small) & released
-    if not (released & ~suppressed).all():
-        arrays[KEPT] = kept = np.flatnonzero(released & ~suppressed)
+    dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
+    suppressed = _in_cells(table, columns, holes, small) & ~dropped
+    if dropped.any() or suppressed.any():
+        arrays[KEPT] = kept = np.flatnonzero(~(dropped | suppressed))
         table = table.take(kept)
         arrays |= {name: array[kept] for name, array in arrays.items() if name != KEPT}
         X, holes = arrays["X"], holes[kept]
@@ -187,7 +190,7 @@ def read_part(
         incomplete=int(incomplete.sum()),
         suppressed=int(suppressed.sum()),
         missing=total,
-        present=np.count_nonzero(~holes, axis=0),
+        present=len(X) - (np.count_nonzero(holes, axis=0) if total.any() else total),
         cells=cells,
         counts=counts,
         kinds=kinds,
@@ -347,10 +350,8 @@ def mask_bucket(
     rounded = _rounded(values, kinds, request)
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
     lost = _lost(Z, labels, values, rounded, request, kinds, embedding, scale)
-    whole_numbers = np.isnan(rounded) | (np.rint(rounded) == rounded)
-    known = Bucket(
-        *lost, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0]), ~whole_numbers.all(axis=0)
-    )
+    decimals = np.array([kind.whole and not is_whole(column) for kind, column in zip(kinds, rounded.T, strict=True)])
+    known = Bucket(*lost, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0]), decimals)
     if whole:
         return {"released": rounded, "group": labels}, known
     back = np.empty_like(order)

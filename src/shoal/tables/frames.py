@@ -357,7 +357,7 @@ class FrameTable:
         missing, backend = np.isnan(new.values), self._frame.implementation
         stored = new.kind.type if new.integers or new.kind.type == "float32" else "float64"
         values: Any = np.where(missing, 0.0, new.values) if "int" in stored else new.values
-        values = round_to(values, stored) if "int" in stored else values.astype(stored)
+        values = round_to(values, stored) if "int" in stored else values.astype(stored, copy=False)
         released = nw.new_series(name, values, backend=backend)
         if not missing.any():
             return released
