@@ -195,9 +195,6 @@ class DaskRecords:
         """Return nothing: what is kept is known to the partitions."""
         return np.empty(0, dtype=np.int64)
 
-    def original(self) -> None:
-        """Return nothing: the table stays on the cluster."""
-
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
         """Refuse: a request for labels does not come so far."""
         raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")

@@ -209,9 +209,6 @@ class LocalRecords:
         """Return nothing: what is kept is known to the parts."""
         return np.empty(0, dtype=np.int64)
 
-    def original(self) -> None:
-        """Return nothing: the table stays on disk."""
-
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
         """Write the labels in the order of the input; groups count from target to target."""
         if self._shuffle is None:

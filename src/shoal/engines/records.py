@@ -122,9 +122,6 @@ class Records(Protocol):
     def kept(self) -> Ints:
         """Return the row numbers of the given table that are released; empty if they cannot be had in one place."""
 
-    def original(self) -> Arrays | None:
-        """Return the arrays that were kept of the given table, if they can be had in one place."""
-
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
         """Write the group of each record and its size; `groups` are those before each target's."""
 
