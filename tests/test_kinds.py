@@ -150,6 +150,17 @@ def test_types_stay(library):
     assert smallest(after.drop("left"), ["text", "flag", "code", "level", "x"]) >= 3
 
 
+def test_an_ordered_category_of_pyarrow_is_ordinal():
+    levels = ["none", "some", "much"]
+    codes = pa.array(np.random.default_rng(0).integers(0, 3, 40).astype(np.int32))
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(levels), ordered=True)
+    release = shoal.mask(pa.table({"level": column, "one": pa.array(["a"] * 40)}), 4, columns=["level"])
+    assert release.kinds == {"level": "ordinal"}
+    assert shoal.inspect(pa.table({"level": column})).kinds == {"level": "ordinal"}
+    alone = pl.DataFrame({"level": pl.Series(["a"] * 9, dtype=pl.Enum(["a"])), "x": np.arange(9.0)})
+    assert shoal.mask(alone, 3, columns=["level", "x"]).kinds == {"level": "nominal"}
+
+
 def test_codes_in_an_array():
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.integers(1, 5, 40), rng.normal(size=40).round(2)])

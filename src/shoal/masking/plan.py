@@ -126,7 +126,8 @@ def _kind_of(name: Name, given: Mapping[Name, Category], schema: Schema) -> Cate
         return given[name]
     if name in schema.numeric:
         return None
-    return Ordinal(schema.levels[name]) if name in schema.levels else Nominal()
+    levels = schema.levels.get(name, ())
+    return Ordinal(levels) if len(levels) > 1 else Nominal()
 
 
 def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None) -> Plan:

@@ -280,13 +280,9 @@ class FrameTable:
 
     def scale(self, name: Name) -> str | None:
         """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
-        import narwhals as nw
-
-        series = self._frame.get_column(name)
-        ordered = getattr(getattr(series.to_native(), "type", None), "ordered", False)  # of pyarrow
-        if series.dtype == nw.Enum or ordered:
+        if self.levels(name) is not None:
             return "ordinal"
-        return "nominal" if series.dtype == nw.Categorical else None
+        return "nominal" if str(self._frame.schema[name]) == "Categorical" else None
 
     def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
         """Return a column of text, of Booleans, of categories or, if they are codes, of integers."""
@@ -300,12 +296,16 @@ class FrameTable:
         return series
 
     def levels(self, name: Name) -> tuple[Any, ...] | None:
-        """Return the values of an Enum of polars or an ordered category of pandas."""
+        """Return the values of an Enum of polars or an ordered category of pandas or pyarrow."""
         kind: Any = self._frame.schema[name]
         if str(kind).startswith("Enum"):
             return tuple(kind.categories)
-        ordered = getattr(getattr(self.native[name], "dtype", None), "ordered", False)
-        return tuple(self.native[name].dtype.categories) if ordered else None
+        column = self._frame.get_column(name).to_native()
+        if getattr(getattr(column, "dtype", None), "ordered", False):
+            return tuple(column.dtype.categories)
+        if getattr(getattr(column, "type", None), "ordered", False):
+            return tuple(column.unify_dictionaries().chunk(0).dictionary.to_pylist()) if len(column) else ()
+        return None
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
