@@ -14,6 +14,7 @@ import numpy as np
 
 from shoal.core.measures import group_sizes, scaling
 from shoal.core.types import Bools, Floats, Ints
+from shoal.masking.steps import cells_of as split_cells
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 
@@ -270,11 +271,7 @@ def cells_of(X: Floats, strata: Ints) -> list[tuple[Ints, Ints]]:
     >>> [rows.tolist() for rows, _ in cells_of(np.array([[1.0], [np.nan], [2.0]]), np.array([0, 0, 0]))]
     [[0, 2], [1]]
     """
-    holes = np.isnan(X)
-    labels = identical_records(list(holes.T), strata)
-    order = np.argsort(labels, kind="stable")
-    parts = np.split(order, np.cumsum(group_sizes(labels))[:-1])
-    return [(rows, np.flatnonzero(~holes[rows[0]])) for rows in parts]
+    return split_cells(X, identical_records(list(np.isnan(X).T), strata))
 
 
 def linkage(
