@@ -287,12 +287,12 @@ def compare_sizes(release: Release, original: Any) -> Comparison | None:
     Returns
     -------
     Comparison or None
-        None where it would take longer than the reader of a report waits, where the table is not held in memory or
-        has columns of categories, and for a function of the user, which is not called behind the user's back.
+        None where it would take longer than the reader of a report waits, where the table is not held in memory,
+        has columns of categories or units, and for a function of the user, which is not called behind the user's back.
     """
     asked, entry = release.parameters, METHODS.get(release.parameters["method"])
     slow = release.records > LINKED_RECORDS or release.timings["partition"] > SIZES_SECONDS
-    if entry is None or slow or release.kinds or not release.labels.size:
+    if entry is None or slow or release.kinds or asked["unit"] is not None or not release.labels.size:
         return None
     X = read_original(release, original)
     strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(X))

@@ -197,6 +197,14 @@ def _sizes(columns: Sequence[pl.Series]) -> pl.Series:
     return frame.group_by(frame.columns).len("records of the group")["records of the group"]
 
 
+def _fewest(columns: Sequence[pl.Series], unit: pl.Series | None) -> int:
+    """Return the least number of records, or of different units, that share a combination of values."""
+    if unit is not None:
+        frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate([*columns, unit])]).unique()
+        columns = frame.get_columns()[:-1]
+    return int(_sizes(columns).min())  # type: ignore[arg-type]
+
+
 def _look(name: Name, cells: Cells, scale: str | None, *, bodies: bool) -> InspectedColumn:
     """Propose a kind and a role; `bodies` says that the table measures bodies, of which a weight is one measure."""
     kind = scale or kind_of_cells(cells)
@@ -249,16 +257,23 @@ def _notes(kind: str, cells: Cells) -> list[str]:
 def _with_strata(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series], k: int) -> list[InspectedColumn]:
     """Turn keys into strata: categories that divide tables, as long as every stratum has at least k records."""
     chosen: list[pl.Series] = []
-    proposed = []
+    proposed, unit = list[InspectedColumn](), _unit(columns, series)
     for column in columns:
         suits = column.role == "key" and column.kind in CATEGORIES and is_stratum(column.name)
-        if suits and int(_sizes([*chosen, series[column.name]]).min()) >= k:  # type: ignore[arg-type]
+        if suits and _fewest([*chosen, series[column.name]], None if unit is None else series[unit]) >= k:
             chosen.append(series[column.name])
-            why = f"the name is one of regions, sectors or periods; a stratum has at least {k} records"
+            counted = "records" if unit is None else f"different {unit}"
+            why = f"the name is one of regions, sectors or periods; a stratum has at least {k} {counted}"
             proposed.append(replace(column, role="stratum", reason=why))
         else:
             proposed.append(column)
     return proposed
+
+
+def _unit(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) -> Name | None:
+    """Return the first column that says whose records they are, of all of them."""
+    units = (column.name for column in columns if column.role == "unit")
+    return next((name for name in units if not series[name].null_count()), None)
 
 
 def _maskable(columns: Sequence[InspectedColumn]) -> list[Name]:
@@ -275,18 +290,19 @@ def _asked(
     found: Inspection, series: Mapping[Name, pl.Series], cells: Mapping[Name, Cells], request: MaskRequest
 ) -> dict[str, Any]:
     """Return the masking that follows, as `MaskRequest.recorded` tells it."""
-    masked, strata = _maskable(found.columns), found.named("stratum")
+    masked, strata, unit = _maskable(found.columns), found.named("stratum"), _unit(found.columns, series)
     absent = [series[name].is_null() for name in masked]
     missing = "error"
     if any(column.any() for column in absent):
         # Records that miss the same columns are masked among themselves, which takes k of them.
-        fewest = _sizes([*(series[name] for name in strata), *absent]).min()
-        missing = "group" if int(fewest) >= request.k else "drop"  # type: ignore[arg-type]
+        fewest = _fewest([*(series[name] for name in strata), *absent], None if unit is None else series[unit])
+        missing = "group" if fewest >= request.k else "drop"
     coded = [c.name for c in found.columns if c.name in masked and c.kind == "nominal" and len(cells[c.name].numbers)]
     return {
         "k": request.k,
         "columns": masked,
         "by": strata or None,
+        "unit": unit,
         "weights": next(iter(found.named("weight")), None),
         "missing": missing,
         "identifiers": found.named("identifier") or None,

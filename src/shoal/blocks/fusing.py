@@ -48,7 +48,7 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
     spread
         The standard deviation of each column; distances are between standardised columns.
     k
-        The least number of records of a block.
+        The least number of records of a block; a root with fewer is one block.
 
     Examples
     --------
@@ -62,6 +62,7 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
     while True:
         heads = np.flatnonzero(block == np.arange(len(block)))
         unfinished = np.unique(roots[heads[sizes[heads] < k]])
+        unfinished = unfinished[np.bincount(roots[heads])[unfinished] > 1]
         if not len(unfinished):
             return block
         inside = heads[np.isin(roots[heads], unfinished)]

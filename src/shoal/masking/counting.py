@@ -10,9 +10,10 @@ import numpy as np
 from shoal.core.measures import group_sizes
 from shoal.core.types import Bools, Ints, State
 from shoal.engines.records import Arrays
-from shoal.kernels.words import bucket_of_words, number_words
-from shoal.masking.steps import number_rows
+from shoal.kernels.words import Words, bucket_of_words, number_words
+from shoal.masking.steps import number_rows, unit_words
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
+from shoal.models.units import count_units
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.frames import Table
 from shoal.tables.looks import looks_like_identifier
@@ -30,14 +31,25 @@ class Counted(NamedTuple):
 
 
 def count_part(
-    table: Table, first: int, columns: Sequence[Name], categories: Collection[Name], by: Sequence[Name], others: bool
+    table: Table,
+    first: int,
+    columns: Sequence[Name],
+    categories: Collection[Name],
+    by: Sequence[Name],
+    others: bool,
+    unit: Name | Words | None,
 ) -> tuple[Arrays, Counted]:
-    """Read the cells of a released part as they are written: words of the masked columns, strata, whole records."""
+    """Read the cells of a released part as they are written: words of the masked columns, strata, whole records.
+
+    `unit` is the column of the units, or the unit of each record if that column is not in the release.
+    """
     words = [table.words(name, category=name in categories) for name in columns]
     arrays: dict[str, Any] = {"words": np.column_stack(words)}
     strata: list[tuple[object, ...]] = [()]
     if by:
         arrays["codes"], strata = number_rows(table.cells(by))
+    if unit is not None:
+        arrays["unit"] = unit if isinstance(unit, np.ndarray) else unit_words(table, unit, first)
     if others:
         arrays["row"] = row_hashes(table.cells(table.names))
     # Integers may look like NaN: then the column is looked at in vain.
@@ -63,8 +75,7 @@ def deal_for_counting(part: int, arrays: Arrays, own: Ints, targets: int) -> tup
     if "codes" in arrays:
         words = np.column_stack([words, own[arrays["codes"]].astype(np.uint64)])
     sent = {"words": words}
-    if "row" in arrays:
-        sent["row"] = arrays["row"]
+    sent |= {name: arrays[name] for name in ("row", "unit") if name in arrays}
     return bucket_of_words(words, targets), sent
 
 
@@ -73,5 +84,8 @@ def count_bucket(arrays: Arrays, state: State, k: int, columns: int, whole_recor
     words = np.ascontiguousarray(arrays["words"])
     strata = words[:, columns:]
     for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
-        check_sizes(group_sizes(number_words(np.ascontiguousarray(released))), k)
+        groups = number_words(np.ascontiguousarray(released))
+        check_sizes(group_sizes(groups), k)
+        if "unit" in arrays:
+            check_sizes(count_units(groups, arrays["unit"].reshape(-1)), k, "units")
     return {}, count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0

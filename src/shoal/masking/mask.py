@@ -56,6 +56,7 @@ def mask(
     by: Sequence[Name] | Name | None = None,
     identifiers: Sequence[Name] | Name | None = None,
     keep: Sequence[Name] | Name | None = None,
+    unit: Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
     small: str = "error",

@@ -48,7 +48,7 @@ def read_numbers(table: Table, *, k: int, columns: Any, by: Any, weights: Any, m
             f"Column {min(map(str, chosen.categories))!r} must be numeric: methods are compared on columns of numbers. "
             "Leave it out of 'columns'."
         )
-    parts = records.keep(read_part, chosen, missing, (), request.weight_vector, columns=chosen.read())
+    parts = records.keep(read_part, chosen, missing, (), request.weight_vector, k, columns=chosen.read())
     plan = make_plan(request, chosen, parts, records.dialect)
     arrays = records.original()
     return (table.take(arrays[KEPT]) if KEPT in arrays else table), Numbers(

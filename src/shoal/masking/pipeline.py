@@ -6,6 +6,7 @@ plan → read → block → group, aggregate → decode → write → VERIFY wha
 
 from __future__ import annotations
 
+import operator
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from shoal.core.errors import FileError, IdentifierWarning, NotKAnonymousWarning
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
+from shoal.kernels.words import Words
 from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
 from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells, small_cells
 from shoal.masking.release import Release
@@ -30,6 +32,7 @@ from shoal.masking.steps import (
     Cell,
     Columns,
     Part,
+    count_records_of_units,
     deal_to_blocks,
     deal_to_cells,
     look,
@@ -37,6 +40,7 @@ from shoal.masking.steps import (
     read_part,
     rehearse,
     release_part,
+    units_of_part,
 )
 from shoal.tables.columns import Name
 from shoal.tables.outputs import moved_together
@@ -60,7 +64,8 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         parts = _read(records, request, columns)
         plan = make_plan(request, columns, parts, records.dialect)
     with seconds("block"):
-        rule = choose_rule(request, records, plan)
+        most = _most_records(records, request, plan)
+        rule = choose_rule(request, records, plan, most)
         blocks = None if rule is None else _divide(records, plan, rule)
     with seconds("partition"):
         buckets = _group(records, request, plan, blocks)
@@ -72,27 +77,54 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
             layout=columns.layout(), output=output,
         )  # fmt: skip
         with seconds("verify"):
-            uniques, named = _recount(released.records, columns.released, request, plan)
+            uniques, named = _recount(
+                released.records, columns.released, request, plan, _units(records, request, plan, shuffled)
+            )
         if request.labels is not None:
             groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups)
     release = _summarise(records, request, plan, blocks, buckets)
     left = tuple(name for name in columns.released if name not in {*columns.masked, *columns.by})
-    notes = (*release.notes, *_identifier_notes(request, named), *released.notes)
+    notes = (*release.notes, *_identifier_notes(request, _with_unit(request, columns, named)), *released.notes)
     if shuffled is not None:
         release = replace(release, labels=release.labels[shuffled], kept=release.kept[shuffled])
-    return replace(release, data=released.native, left=left, uniques=uniques, notes=notes, timings=seconds.steps)
+    return replace(
+        release,
+        data=released.native,
+        left=left,
+        uniques=uniques,
+        unit_records=most,
+        notes=notes,
+        timings=seconds.steps,
+    )
+
+
+def _most_records(records: Records, request: MaskRequest, plan: Plan) -> int:
+    """Return a number of records that no unit exceeds."""
+    if request.unit is None:
+        return 1
+    return int(records.reduce(count_records_of_units, operator.add, own=plan.own).max())
 
 
 def _read(records: Records, request: MaskRequest, columns: Columns) -> list[Part]:
     """Read the numbers of all parts; once more without the records of small cells, if they are to be left out."""
 
     def read(small: frozenset[Cell]) -> list[Part]:
-        return records.keep(read_part, columns, request.missing, small, request.weight_vector, columns=columns.read())
+        return records.keep(
+            read_part, columns, request.missing, small, request.weight_vector, request.k, columns=columns.read()
+        )
 
     parts = read(frozenset())
     small = small_cells(request, columns, parts, records.dialect) if request.small == "suppress" else frozenset[Cell]()
     return read(small) if small else parts
+
+
+def _units(records: Records, request: MaskRequest, plan: Plan, shuffled: Ints | None) -> Words | None:
+    """Return the unit of every released record, if the release does not say it."""
+    if request.unit is None or request.unit in plan.columns.released:
+        return None
+    units: Words = records.reduce(units_of_part, np.append, own=plan.own)
+    return units if shuffled is None else units[shuffled]
 
 
 def _random_order(request: MaskRequest, rows: int) -> Ints:
@@ -147,6 +179,8 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
     sent = {"block": ("int32", 1), "X": ("float64", d)}
     if request.weights is not None:
         sent["weights"] = ("float64", 1)
+    if request.unit is not None:
+        sent["unit"] = ("uint64", 1)
     answered = {"released": ("float64", d)}
     if request.labels is not None or records.whole:
         answered |= {"group": ("int64", 1), "size": ("int64", 1)}
@@ -194,15 +228,18 @@ def _live_title(name: str, plan: Plan) -> Title:
     return line
 
 
-def _recount(released: Records, names: Sequence[Name], request: MaskRequest, plan: Plan) -> tuple[int, dict[Name, str]]:
-    """Count every group again, in what was released and nothing else.
+def _recount(
+    released: Records, names: Sequence[Name], request: MaskRequest, plan: Plan, units: Words | None
+) -> tuple[int, dict[Name, str]]:
+    """Count every group again, in what was released and nothing else but units that are not in it.
 
     Return the records that are unique in it, and the columns that look like identifiers.
     """
     columns, by = plan.columns.masked, plan.columns.by
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
     read = list(names) if others else [*columns, *by]
-    parts: list[Counted] = released.keep(count_part, columns, plan.columns.categories, by, others, columns=read)
+    unit = request.unit if request.unit in names or units is None else units
+    parts: list[Counted] = released.keep(count_part, columns, plan.columns.categories, by, others, unit, columns=read)
     found = sum(part.rows for part in parts)
     if found != plan.rows:
         raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
@@ -216,6 +253,8 @@ def _recount(released: Records, names: Sequence[Name], request: MaskRequest, pla
     sent = {"words": ("uint64", len(columns) + bool(by))}
     if others:
         sent["row"] = ("uint64", 1)
+    if unit is not None:
+        sent["unit"] = ("uint64", 1)
     how = Regrouping(
         deal_for_counting,
         count_bucket,
@@ -230,6 +269,14 @@ def _recount(released: Records, names: Sequence[Name], request: MaskRequest, pla
         name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
     }
     return sum(released.regroup(how)), named
+
+
+def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:
+    """Return the columns that look like identifiers, among them the units unless they are numbered anew."""
+    others = {name: reason for name, reason in named.items() if name != request.unit}
+    if request.unit not in columns.released or request.shuffled:
+        return others
+    return {request.unit: "it says whose records they are, under the numbers of the original", **others}
 
 
 def _identifier_notes(request: MaskRequest, named: Mapping[Name, str]) -> list[str]:
@@ -284,6 +331,12 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
     notes = [*plan.notes, *request.notes()]
     if request.shuffled:
         notes.append("the records are in random order")
+    if request.unit in plan.columns.released:
+        anew = " under new numbers" if request.shuffled else ""
+        notes.append(
+            f"column {request.unit} is in the release{anew} and ties the records of each {request.unit} together: "
+            "every one of them is shared, all of them together may not be"
+        )
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
     changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
     if request.whole and plan.whole_columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from shoal.engines.records import Records, Schema
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import Cell, Columns, Own, Part, Spellings
+from shoal.models.units import units_in_cells
 from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
@@ -65,19 +66,27 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         check_name(name, names, "by")
     if weights is not None:
         check_name(weights, names, "weights")
+    if request.unit is not None:
+        check_name(request.unit, names, "unit")
     wanted = None if request.columns is None else as_names(request.columns)
     chosen = choose_columns(
-        names, schema.numeric, wanted, apart=[*by, weights, *as_names(request.identifiers), *as_names(request.keep)]
+        names,
+        schema.numeric,
+        wanted,
+        apart=[*by, weights, request.unit, *as_names(request.identifiers), *as_names(request.keep)],
     )
     for name in chosen:
         if name in by:
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
+    if request.unit is not None and request.unit in (*chosen, *by, weights):
+        raise InputError(f"Parameter 'unit' names column {request.unit!r}, which is masked, a stratum or the weight.")
     kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
     _check_roles(request, names, chosen, [*by, weights])
     return Columns(
         tuple(chosen),
         tuple(by),
         weights,
+        request.unit,
         tuple(_kind_of(name, kinds, schema) for name in chosen),
         frozenset(kinds),
         tuple(name for name in names if name not in dropped),
@@ -147,7 +156,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     roots, numbered = number_cells(cells)
     codings, codes = _code(columns, parts)
     sizes = _sizes(parts, roots, len(numbered))
-    _check_cells(request, columns, numbered, sizes)
+    _check_cells(request, columns, numbered, _counted(request, parts, roots, len(numbered)))
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
     spellings = {name: next(iter(s)) if len(s) == 1 else None for name, s in zip(columns.masked, spelled, strict=True)}
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
@@ -250,7 +259,7 @@ def small_cells(
 ) -> frozenset[Cell]:
     """Return the cells with fewer than k records, as the parts spell them."""
     roots, numbered = number_cells(_spell_strata(columns, [part.cells for part in parts], dialect)[0])
-    sizes = _sizes(parts, roots, len(numbered))
+    sizes = _counted(request, parts, roots, len(numbered))
     return frozenset(
         cell
         for part, numbers in zip(parts, roots, strict=True)
@@ -267,19 +276,26 @@ def _sizes(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
     return sizes
 
 
+def _counted(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+    """Return what k is held against: the records of each cell, or its units, k where there are more."""
+    units = [part.units for part in parts if part.units is not None]
+    return units_in_cells(units, roots, cells, request.k) if units else _sizes(parts, roots, cells)
+
+
 def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
     """Check k against every stratum, and against the records of it that miss the same columns; list all that fail."""
+    counted = "records" if columns.unit is None else f"different {columns.unit}"
     strata: dict[tuple[object, ...], int] = {}
     for (stratum, _), size in zip(cells, sizes.tolist(), strict=True):
         strata[stratum] = strata.get(stratum, 0) + size
     small = [
-        f"{describe_stratum(columns.by, stratum)} has {size} record{'' if size == 1 else 's'}"
+        f"{describe_stratum(columns.by, stratum)} has {size} {counted if size != 1 else counted.removesuffix('s')}"
         for stratum, size in strata.items()
         if size < request.k
     ]
-    if small and columns.by:
+    if small and (columns.by or columns.unit is not None):
         raise InputError(
-            f"Parameter 'k' must not exceed the number of records of a stratum: k={request.k}, but {_listed(small)}. "
+            f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
             "Take a smaller k, join small strata before masking, or leave their records out: small='suppress'."
         )
     rare = []
@@ -287,7 +303,7 @@ def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], 
         if size < request.k:
             lacking = ", ".join(str(name) for name, hole in zip(columns.masked, pattern, strict=True) if hole)
             what = f"exactly: {lacking}" if lacking else "nothing"
-            rare.append(f"only {size} records of {describe_stratum(columns.by, key)} miss {what}")
+            rare.append(f"only {size} {counted} of {describe_stratum(columns.by, key)} miss {what}")
     if rare:
         raise InputError(
             f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
@@ -310,6 +326,11 @@ def check_engine(request: MaskRequest, records: Records) -> None:
             f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. "
             "Take engine='memory', or a method that groups whole records."
         )
+    if request.unit is not None and request.unit in as_names(request.identifiers):
+        raise InputError(
+            f"Parameter 'unit' names column {request.unit!r}, which is dropped: units are counted again in the "
+            "release, so beyond memory it must stay in. Take engine='memory', or drop it afterwards."
+        )
     if request.shuffled:
         raise InputError("Parameter 'shuffle' needs the whole table in memory. Take engine='memory', or leave it out.")
     check_sendable(request.entry, request.options)
@@ -317,8 +338,11 @@ def check_engine(request: MaskRequest, records: Records) -> None:
         raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
 
 
-def choose_rule(request: MaskRequest, records: Records, plan: Plan) -> Blocking | None:
-    """Return how the table is cut in blocks, None if it is not; one that is never whole always is."""
+def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -> Blocking | None:
+    """Return how the table is cut in blocks, None if it is not; one that is never whole always is.
+
+    No unit has more than `most` records.
+    """
     entry, block = request.entry, request.block
     if not records.whole and block is None:
         block = max(BLOCK, 2 * request.k)
@@ -332,6 +356,14 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan) -> Blocking 
         useful=entry.whole_records and not entry.univariate and not entry.anytime,
         able=entry.whole_records,
     )
+    if rule is not None and request.unit is not None:
+        # However its records are cut, a block of so many holds k units.
+        rule = replace(rule, k=(request.k - 1) * most + 1)
+        if 2 * rule.k > rule.L:
+            raise InputError(
+                f"Parameter 'block' must be at least {2 * rule.k} records, got {rule.L}: a single {request.unit} may "
+                f"have {most} records, and every block must hold k={request.k} of them. Take a larger block."
+            )
     if rule is None and not records.whole:
         raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule

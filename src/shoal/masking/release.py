@@ -59,6 +59,8 @@ class Release:
         The columns that are released as they were: neither masked nor strata.
     uniques
         The records that are unique over all that is released, the columns that were left included.
+    unit_records
+        No unit has more records than this; 1 without units.
     certificate
         What an independent check of the bound needs, or None.
     """
@@ -79,6 +81,7 @@ class Release:
     kinds: Mapping[Name, str] = field(default_factory=dict)
     left: tuple[Name, ...] = ()
     uniques: int = 0
+    unit_records: int = 1
     certificate: Any = field(default=None, repr=False)
 
     @property
@@ -96,7 +99,9 @@ class Release:
         what = f"each value of {names}" if self.labels.ndim == 2 else f"every combination of {names}"
         if len(self.columns) == 1:
             what = f"every value of {names}"
-        return f"{what}{within} is shared by at least {self.k} records"
+        unit = self.parameters.get("unit")
+        sharing = f"{self.k} records" if unit is None else f"{self.k} different {unit}"
+        return f"{what}{within} is shared by at least {sharing}"
 
     @property
     def k(self) -> int:

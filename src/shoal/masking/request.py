@@ -104,6 +104,12 @@ class MaskRequest:
         "--keep",
         stored=(list, NoneType),
     )
+    unit: Name | None = _ask(
+        None,
+        """The column that says whose records they are, such as a person or a household: k then counts different
+        units, so that no group holds the records of fewer.""",
+        "--unit",
+    )
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = _ask(
         None,
         """Weights of the records, as a column's name or (in Python) a vector: the group's value is then the weighted
@@ -302,6 +308,11 @@ class MaskRequest:
             raise InputError(
                 f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
                 "column, or take 'individual-ranking' (each column on its own) or a multivariate method."
+            )
+        if self.unit is not None and not entry.whole_records:
+            raise InputError(
+                f"Method {entry.name!r} groups every column on its own: 'unit' does not go with it. Take a method that "
+                "groups whole records, such as 'mdav'."
             )
         if nominal and (entry.univariate or not entry.whole_records):
             raise InputError(

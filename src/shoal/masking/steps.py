@@ -16,16 +16,18 @@ from shoal.algorithms.registry import Outcome
 from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks, group_cells
 from shoal.core.errors import InputError
-from shoal.core.measures import Scaling, centroids, group_sizes, scaling, squared_errors
+from shoal.core.measures import Scaling, canonical_labels, centroids, group_sizes, scaling, squared_errors
 from shoal.core.progress import STOP, fresh_state
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.engines.records import KEPT, Arrays, Layout
 from shoal.kernels.dealing import put_rows, sort_by_target
-from shoal.kernels.words import bucket_of_words, number_words, words_of
+from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.request import MaskRequest
+from shoal.models.units import count_units, least_units, record_counters
 from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, is_whole
+from shoal.tables.csv_files import MISSING
 from shoal.tables.frames import Table
 from shoal.tables.kinds import Category, Hierarchy, Nominal
 
@@ -40,6 +42,7 @@ __all__ = [
     "Part",
     "Spellings",
     "cells_of",
+    "count_records_of_units",
     "deal_to_blocks",
     "deal_to_cells",
     "look",
@@ -50,6 +53,8 @@ __all__ = [
     "read_part",
     "rehearse",
     "release_part",
+    "unit_words",
+    "units_of_part",
 ]
 
 Cell = tuple[tuple[object, ...], tuple[bool, ...]]  # a stratum, and the columns that its records miss
@@ -61,6 +66,7 @@ class Columns(NamedTuple):
     masked: tuple[Name, ...]
     by: tuple[Name, ...]
     weights: Name | None
+    unit: Name | None  # the column that says whose records they are
     kinds: tuple[Category | None, ...]  # of each masked column; None for numbers
     given: frozenset[Name]  # columns whose kind was named by the user
     released: tuple[Name, ...]  # all columns of the release, in order
@@ -91,8 +97,8 @@ class Columns(NamedTuple):
 
     def read(self) -> list[Name]:
         """Return all of them."""
-        weights = [] if self.weights is None else [self.weights]
-        return list(dict.fromkeys([*self.masked, *self.by, *weights]))
+        apart = [name for name in (self.weights, self.unit) if name is not None]
+        return list(dict.fromkeys([*self.masked, *self.by, *apart]))
 
 
 class Part(NamedTuple):
@@ -106,6 +112,7 @@ class Part(NamedTuple):
     present: Ints  # cells of each column that are released and not missing
     cells: list[Cell]  # by code
     counts: Ints  # records of each cell
+    units: list[Words] | None  # of each cell: the least of its different units, k at most
     kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
     limits: Floats  # the least and the greatest value of each column
@@ -140,7 +147,7 @@ class Spellings:
 
 
 def read_part(
-    table: Table, first: int, columns: Columns, missing: str, small: Collection[Cell], weights: Floats | None
+    table: Table, first: int, columns: Columns, missing: str, small: Collection[Cell], weights: Floats | None, k: int
 ) -> tuple[Arrays, Part]:
     """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
 
@@ -169,6 +176,8 @@ def read_part(
     arrays: dict[str, Any] = {"X": X}
     if columns.weights is not None or weights is not None:
         arrays["weights"] = _read_weights(table, first, columns.weights, weights)
+    if columns.unit is not None:
+        arrays["unit"] = unit_words(table, columns.unit, first)
     dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
     suppressed = _in_cells(table, columns, holes, small) & ~dropped
     if dropped.any() or suppressed.any():
@@ -182,6 +191,8 @@ def read_part(
     if codes is not None:
         arrays["codes"] = codes
         counts = np.bincount(codes, minlength=len(cells))
+    cell = np.zeros(len(X), dtype=np.int64) if codes is None else codes
+    units = None if columns.unit is None else least_units(cell, arrays["unit"], k)
     kinds = tuple(column.kind for column in read)
     counted = tuple(_counted(X[:, j], found) for j, found in enumerate(values))
     return arrays, Part(
@@ -193,6 +204,7 @@ def read_part(
         present=len(X) - (np.count_nonzero(holes, axis=0) if total.any() else total),
         cells=cells,
         counts=counts,
+        units=units,
         kinds=kinds,
         spellings=spellings,
         limits=limits,
@@ -234,6 +246,21 @@ def _read_weights(table: Table, first: int, name: Name | None, given: Floats | N
         record = int(np.argmax(bad))
         raise InputError(f"{what} must be positive, but record {first + record + 1} holds {values[record]}.")
     return values
+
+
+def unit_words(table: Table, name: Name, first: int = 0) -> Words:
+    """Return a number for each record that is the same for records of a unit, however its cells are spelled."""
+    text = table.cells([name])["0"].cast(pl.String).str.strip_chars()
+    lacking = text.is_null() | text.is_in(MISSING)
+    if lacking.any():
+        record = first + int(lacking.arg_max() or 0) + 1
+        raise InputError(
+            f"Column {name!r} must say of every record whose it is, but record {record} misses it. Fill it in, or "
+            "leave such records out before masking."
+        )
+    # 7, 07 and 7.0 are one unit.
+    words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()
+    return words
 
 
 def _cells(table: Table, columns: Columns, holes: Bools) -> tuple[Ints | None, list[Cell]]:
@@ -289,6 +316,17 @@ def look(part: int, arrays: Arrays, own: Own, function: Any, arguments: Sequence
     return function(part, numbers_of(arrays, own), number_of_cells(arrays, own), *arguments)
 
 
+def count_records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
+    """Return counters of the records of each unit of a part."""
+    return record_counters(arrays["unit"].reshape(-1))
+
+
+def units_of_part(part: int, arrays: Arrays, own: Own) -> Words:
+    """Return the unit of each record of a part."""
+    units: Words = arrays["unit"]
+    return units
+
+
 def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
     """Send all records to one bucket, every cell a block of its own."""
     block = number_of_cells(arrays, own)
@@ -308,8 +346,8 @@ def deal_to_blocks(
 
 
 def _sent(arrays: Arrays, X: Floats, block: Ints) -> Arrays:
-    weights = {"weights": arrays["weights"]} if "weights" in arrays else {}
-    return {"block": block, "X": X, **weights}
+    more = {name: arrays[name] for name in ("weights", "unit") if name in arrays}
+    return {"block": block, "X": X, **more}
 
 
 def mask_bucket(
@@ -345,6 +383,8 @@ def mask_bucket(
             parallel=parallel,
         )  # fmt: skip
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
+    if "unit" in arrays:
+        outcome = _with_units(outcome, compared, block[order], arrays["unit"].reshape(-1)[order], request.k)
     labels = outcome.labels
     values = _values(X, Z, labels, request, weights, embedding.codings)
     rounded = _rounded(values, kinds, request)
@@ -358,6 +398,23 @@ def mask_bucket(
     back[order] = np.arange(len(order))
     group = labels[back]
     return {"released": np.take(rounded, back, axis=0), "group": group, "size": sizes[0][group]}, known
+
+
+def _with_units(outcome: Outcome, Z: Floats, block: Ints, units: Words, k: int) -> Outcome:
+    """Merge groups until each holds k units; what was proven of the partition holds for the merged one as a bound."""
+    from shoal.models.merging import merge_groups
+
+    def allowed(rows: Ints, labels: Ints) -> Bools:
+        enough: Bools = count_units(labels, units[rows]) >= k
+        return enough
+
+    labels = merge_groups(Z, outcome.labels, cells_of(Z, block), allowed)
+    merged = int(outcome.labels.max()) - int(labels.max())
+    return replace(
+        outcome,
+        labels=labels,
+        status="bounded" if outcome.status == "optimal" and merged else outcome.status,
+    )
 
 
 def _rounded(values: Floats, kinds: Sequence[Kind], request: MaskRequest) -> Floats:
@@ -436,7 +493,7 @@ def release_part(
     rounded: bool,
     shuffled: Ints | None,
 ) -> Table:
-    """Return a part with the released values in their place."""
+    """Return a part with the released values in their place; shuffled, its units are numbered anew."""
     if KEPT in answers:
         table = table.take(answers[KEPT])
     new = {
@@ -451,7 +508,13 @@ def release_part(
     }
     dropped = [name for name in table.names if name not in columns.released]
     released = table.released(new, spellings.strata).without(dropped)
-    return released if shuffled is None else released.take(shuffled)
+    if shuffled is None:
+        return released
+    released = released.take(shuffled)
+    if columns.unit not in columns.released:
+        return released
+    numbers = canonical_labels(unit_words(released, columns.unit)).astype(np.float64) + 1.0
+    return released.released({columns.unit: NewColumn(numbers, Kind("int64", whole=True), True, None, None)})
 
 
 def rehearse(request: MaskRequest, d: int) -> bool:
@@ -476,6 +539,8 @@ def rehearse(request: MaskRequest, d: int) -> bool:
             arrays = {"block": block, "X": X}
             if request.weights is not None:
                 arrays["weights"] = np.ones(rows)
+            if request.unit is not None:
+                arrays["unit"] = np.arange(rows, dtype=np.uint64)
             kinds = [Kind("float64", whole=False)] * d
             plain = Embedding((None,) * d)
             answers, _ = mask_bucket(arrays, fresh_state(), request, kinds, plain, blocks.scale, rows, 1, 1)

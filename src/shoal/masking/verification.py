@@ -62,13 +62,13 @@ def count_unique(hashes: Words) -> int:
     return int((np.unique(hashes, return_counts=True)[1] == 1).sum())
 
 
-def check_sizes(counts: Ints, k: int) -> None:
+def check_sizes(counts: Ints, k: int, what: str = "records") -> None:
     """Refuse any count below k."""
     small = int((counts < k).sum())
     if small:
         raise VerificationError(
             f"{small} of {len(counts)} groups of identical records ha{'s' if small == 1 else 've'} fewer than "
-            f"k={k} records; the smallest has {counts.min()}. Nothing was released."
+            f"k={k} {what}; the smallest has {counts.min()}. Nothing was released."
         )
 
 

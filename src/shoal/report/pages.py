@@ -134,7 +134,8 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
     scale = scaling(X)
     parts = [
         sections.groups(release.sizes, release.k),
-        sections.columns(X, Y, found.utility, release.k),
+        # Of so many records, k units have a part.
+        sections.columns(X, Y, found.utility, release.k * release.unit_records),
         sections.losses(found.utility),
         sections.relations(found.utility),
         sections.risks(found.risk),

@@ -1,0 +1,1 @@
+"""What a group must satisfy beyond k records."""
