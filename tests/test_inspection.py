@@ -81,6 +81,17 @@ def test_covid_testing():
     assert {"age", "gender", "clinic_name"} <= set(found.named("key"))
 
 
+def test_an_id_that_repeats_is_dropped_and_counted():
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"patient_id": 1000 + rng.permutation(500).repeat(1 + (np.arange(500) % 4 == 0)), "age": 30})
+    table = table.with_columns(age=pl.Series(rng.integers(20, 90, len(table))))
+    found = shoal.inspect(table, k=3)
+    assert found.roles["patient_id"] == "identifier"
+    assert "unit='patient_id'" in found.command
+    assert "identifiers=['patient_id']" in found.command
+    exec(found.command, {"data": table})
+
+
 def test_testdata():
     found = inspect(reference_path("testdata"))
     codes = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex", "hhcivil")

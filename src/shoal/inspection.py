@@ -29,6 +29,7 @@ from shoal.tables.looks import (
     kind_of_cells,
     looks_like_identifier,
     missing_codes,
+    names_id,
     repeats_like_unit,
 )
 
@@ -271,8 +272,11 @@ def _with_strata(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Se
 
 
 def _unit(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) -> Name | None:
-    """Return the first column that says whose records they are, of all of them."""
-    units = (column.name for column in columns if column.role == "unit")
+    """Return the column that says whose records they are, if every record has one: a unit, or an id that repeats."""
+    units = [column.name for column in columns if column.role == "unit"]
+    units += [
+        c.name for c in columns if c.role == "identifier" and names_id(c.name) and c.distinct < len(series[c.name])
+    ]
     return next((name for name in units if not series[name].null_count()), None)
 
 

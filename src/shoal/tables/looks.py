@@ -28,6 +28,7 @@ __all__ = [
     "kind_of_cells",
     "looks_like_identifier",
     "missing_codes",
+    "names_id",
     "repeats_like_unit",
 ]
 
@@ -272,13 +273,15 @@ def is_confidential(name: Name) -> bool:
     return CONFIDENTIAL.search(_plain(name)) is not None
 
 
+def names_id(name: Name) -> bool:
+    """Say whether the name is one of ids: of a person, a household, a firm."""
+    return IDS.search(_plain(name)) is not None
+
+
 def repeats_like_unit(name: Name, cells: Cells) -> bool:
     """Say whether a column numbers persons, households or firms with a few records each."""
-    plain, many = (
-        _plain(name),
-        cells.distinct > 100 or (cells.distinct > FEW and PEOPLE.search(_plain(name)) is not None),
-    )
-    ids = (cells.text or cells.whole) and IDS.search(plain) is not None
+    many = cells.distinct > 100 or (cells.distinct > FEW and PEOPLE.search(_plain(name)) is not None)
+    ids = (cells.text or cells.whole) and names_id(name)
     return ids and many and 1.5 * cells.distinct <= cells.present <= 50 * cells.distinct
 
 
