@@ -155,8 +155,9 @@ class CsvTable:
                 cells = _spelled(series.cast(pl.Int64) if column.integers else series, self.dialect)
             columns.append(cells.fill_null(pl.lit(column.missing, dtype=pl.String)).alias(name))
         columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
-        numbers = [name for name, column in new.items() if column.categories is None]
-        return CsvTable(self.text.with_columns(columns), self.dialect, [*self._numbers, *numbers])
+        categories = [name for name, column in new.items() if column.categories is not None]
+        numbers = [name for name in {*self._numbers, *new} if name not in categories]
+        return CsvTable(self.text.with_columns(columns), self.dialect, numbers)
 
     def with_numbers(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return the cells, those of some columns as numbers."""
