@@ -5,6 +5,8 @@ import polars as pl
 import pytest
 import scipy.stats
 from conftest import command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import shoal
 from shoal.assessment import risk, utility
@@ -399,3 +401,144 @@ def test_command_line(tmp_path):
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
     assert "one by one" in refused.stderr
+
+
+# --- categories ----------------------------------------------------------------------------------------------------
+
+TOWNS = {"Bath": ["South", "all"], "Bristol": ["South", "all"], "York": ["North", "all"]}
+
+
+def test_hand_worked_linkage_of_categories():
+    """Two unequal jobs lie at 2/Gini = 2/(1 − 3/9) = 3, a year of age at 1/(2/3) = 1.5, both squared."""
+    table = pl.DataFrame({"job": ["a", "a", "b", "b", "c", "c"], "age": [0.0, 1, 0, 1, 2, 2]})
+    masked = pl.DataFrame({"job": ["a", "a", "a", "a", "c", "c"], "age": [0.5, 0.5, 0.5, 0.5, 2.0, 2.0]})
+    found = shoal.assess(table, masked, columns=["job", "age"], kinds={"job": shoal.Nominal()})
+    # (a, 0.5) is as near to both records of job a, which are right half of the time; those of job b are never.
+    # The two of job c are equal: each is right half of the time.
+    assert found.risk.linkage.share == pytest.approx(2 / 6)
+    assert found.risk.linkage.chance == pytest.approx((4 / 4 + 2 / 2) / 6)
+    assert found.risk.anonymity.k == 2
+    assert found.risk.uniqueness == risk.Uniqueness(4 / 6, 0.0)
+    job, age = found.utility.columns
+    assert (job.name, job.kind, job.changed, job.variation, job.values) == ("job", "nominal", 2 / 6, 2 / 6, 6)
+    # SST of a standardised column is 6; two jobs changed, at 3 each; of age four cells at (1/2)²·1.5.
+    assert (job.loss, age.loss) == pytest.approx((100 * 6 / 6, 100 * 4 * 0.25 * 1.5 / 6))
+    assert found.utility.loss == pytest.approx((job.loss + age.loss) / 2)
+    # Numbers keep their own measures; the correlation ratio of age by job: sums 1, 1, 4 of 2 each, mean 1, SST 4.
+    assert [column.name for column in found.utility.numbers] == ["age"]
+    assert found.utility.association_changes() == [("job", "age", pytest.approx((np.sqrt(3 / 4), 1.0)))]
+    assert found.utility.largest_correlation_change() is None
+
+
+def test_a_released_ancestor_has_its_place():
+    table = pl.DataFrame({"town": ["Bath", "Bristol", "York", "York"], "left": [1, 2, 3, 4]})
+    masked = table.with_columns(town=pl.Series(["South", "South", "York", "York"]))
+    found = shoal.assess(table, masked, columns="town", kinds={"town": shoal.Hierarchy(TOWNS)})
+    # South is as near to Bath as to Bristol, and farther from York; the two of York tie.
+    assert found.risk.linkage.share == pytest.approx(0.5)
+    assert found.risk.intervals is None
+    assert found.utility.categories[0].variation == 0.5
+    assert "interval disclosure" not in str(found)
+    with pytest.raises(InputError, match=r"Column 'town' holds 'South' in the masked table.*hierarchy"):
+        shoal.assess(table, masked, columns="town")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_association_equals_scipy(seed):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 4, 200)
+    b = (a + rng.integers(0, 3, 200)) % 6
+    z = a + rng.normal(size=200)
+    counts = np.zeros((4, 6), dtype=int)
+    np.add.at(counts, (a, b), 1)
+    measured = utility.association(a * 1.0, b * 1.0, x_nominal=True, y_nominal=True)
+    assert measured == pytest.approx(scipy.stats.contingency.association(counts, method="cramer"))
+    ratio = sum((a == i).sum() * (z[a == i].mean() - z.mean()) ** 2 for i in range(4)) / ((z - z.mean()) ** 2).sum()
+    for x, y, nominal in ((a * 1.0, z, (True, False)), (z, a * 1.0, (False, True))):
+        assert utility.association(x, y, x_nominal=nominal[0], y_nominal=nominal[1]) == pytest.approx(np.sqrt(ratio))
+    ranks = utility.association(a * 1.0, -z, x_nominal=False, y_nominal=False)
+    assert ranks == pytest.approx(abs(scipy.stats.pearsonr(a, z)[0]))
+    assert np.isnan(utility.association(np.zeros(9), np.arange(9.0), x_nominal=True, y_nominal=False))
+
+
+KINDS = {"o": shoal.Ordinal(["low", "mid", "high"]), "t": shoal.Hierarchy(TOWNS), "c": shoal.Nominal()}
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+def test_loss_and_recount_are_those_of_the_release_for_all_kinds(data):
+    n = data.draw(st.integers(6, 40))
+    values = {
+        "x": st.floats(-1e6, 1e6),
+        "n": st.sampled_from(["a", "b", "ccc", None]),
+        "o": st.sampled_from(["low", "mid", "high"]),
+        "t": st.sampled_from(sorted(TOWNS)),
+        "b": st.booleans(),
+        "c": st.integers(1, 4),
+    }
+    names = data.draw(st.lists(st.sampled_from(sorted(values)), min_size=1, max_size=4, unique=True))
+    table = pl.DataFrame({name: data.draw(st.lists(values[name], min_size=n, max_size=n)) for name in names})
+    table = table.with_columns(pl.col("n").cast(pl.String) if "n" in names else pl.lit(0).alias("left"))
+    kinds = {name: KINDS[name] for name in names if name in KINDS}
+    asked = {"columns": names, "kinds": kinds}
+    release = shoal.mask(table, data.draw(st.integers(2, 4)), **asked, missing="group", small="suppress")
+    found = shoal.assess(table, release.data, **asked, kept=release.kept, k=release.k)
+    assert found.utility.loss == pytest.approx(release.loss, abs=1e-9)
+    assert {c.name: c.loss for c in found.utility.columns} == pytest.approx(dict(release.column_loss), abs=1e-9)
+    assert found.risk.anonymity.below == 0
+    assert 0 <= found.risk.linkage.share <= 1
+
+
+def test_tables_of_several_libraries_and_files_mean_the_same(tmp_path):
+    """Codes are integers in a frame and text in a file; Booleans are written in small letters."""
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {"code": rng.integers(1, 4, 60), "flag": rng.choice([True, False], 60), "x": rng.normal(size=60).round(3)}
+    )
+    asked = {"columns": ["code", "flag", "x"], "kinds": {"code": shoal.Nominal()}}
+    release = shoal.mask(table, 3, **asked, method="mdav")
+    table.write_csv(tmp_path / "in.csv")
+    release.data.write_csv(tmp_path / "out.csv")
+    table.write_parquet(tmp_path / "in.parquet")
+    expected = str(shoal.assess(table, release.data, **asked, k=3))
+    for before in (table.to_pandas(), table.to_arrow(), tmp_path / "in.csv", tmp_path / "in.parquet"):
+        for after in (release.data.to_pandas(), tmp_path / "out.csv"):
+            assert str(shoal.assess(before, after, **asked, k=3)) == expected
+
+
+def test_kinds_without_columns_are_masked_columns():
+    table = firms(200).with_columns(sector=pl.col("sector").cast(pl.String))
+    release = shoal.mask(table, 4, columns=["sales", "sector"])
+    found = shoal.assess(table, release.data, kinds={"sector": shoal.Nominal()})
+    assert [c.name for c in found.utility.columns] == ["sales", "sector"]
+    assert found.utility.loss == pytest.approx(release.loss)
+    for kinds, words in (({"sectr": shoal.Nominal()}, "Did you mean 'sector'"), ({"sector": 3}, "must say shoal.Nomi")):
+        with pytest.raises(InputError, match=words):
+            shoal.assess(table, release.data, kinds=kinds)
+
+
+def test_categories_on_the_command_line(tmp_path):
+    rng = np.random.default_rng(3)
+    table = pl.DataFrame(
+        {
+            "age": rng.integers(18, 80, 150),
+            "school": rng.choice(["none", "some", "much"], 150),
+            "code": rng.integers(1, 5, 150),
+            "town": rng.choice(sorted(TOWNS), 150),
+        }
+    )
+    table.write_csv(tmp_path / "in.csv")
+    (tmp_path / "towns.csv").write_text("\n".join(",".join([town, *above]) for town, above in TOWNS.items()))
+    words = ["-c", "age", "-c", "school", "-c", "code", "-c", "town", "--ordinal", "school=none,some,much",
+             "--nominal", "code", "--hierarchy", "town=towns.csv", "-k", 5]  # fmt: skip
+    assert command("mask", "in.csv", *words, "-o", "out.csv", cwd=tmp_path).returncode == 0
+    done = command("assess", "in.csv", "out.csv", *words, "--report", "page.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for line in ("cells changed %", "school  ordinal", "town    hierarchy", "largest change of an association"):
+        assert line in done.stdout, done.stdout
+    assert "smallest group 5" in done.stdout
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "total variation" in page
+    assert not any(town in page for town in TOWNS)
+    refused = command("assess", "in.csv", "out.csv", "--ordinal", "school", cwd=tmp_path)
+    assert "Option --ordinal must read COLUMN=" in refused.stderr

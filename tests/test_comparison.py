@@ -254,3 +254,57 @@ def test_command_line(tmp_path):
 
 def test_names_are_public():
     assert shoal.compare is comparison.compare
+
+
+# --- categories ----------------------------------------------------------------------------------------------------
+
+
+def people(n=300):
+    rng = np.random.default_rng(5)
+    return pl.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "job": rng.choice(["clerk", "nurse", "smith"], n, p=[0.5, 0.3, 0.2]),
+            "school": rng.choice(["none", "some", "much"], n),
+        }
+    )
+
+
+MIXED = {"columns": ["age", "job", "school"], "kinds": {"school": shoal.Ordinal(["none", "some", "much"])}}
+
+
+def test_categories_are_compared_as_they_are_released():
+    found = shoal.compare(people(), [3, 5], methods=["mdav", "path", "individual-ranking", "univariate"], **MIXED)
+    assert {(trial.method, trial.k) for trial in found.trials} == {(m, k) for m in ("mdav", "path") for k in (3, 5)}
+    assert "those of 'job' have no order" in found.left_out["individual-ranking"]
+    for trial in found.trials:
+        release = shoal.mask(people(), trial.k, method=trial.method, **MIXED)
+        assert trial.loss == pytest.approx(release.loss)
+        linked = shoal.assess(people(), release.data, **MIXED).risk.linkage
+        assert (trial.linked, trial.chance) == pytest.approx((linked.share, linked.chance))
+    assert found.parameters["kinds"] == {"school": ["none", "some", "much"]}
+
+
+def test_ordinal_columns_can_be_ranked_one_by_one():
+    asked = {"columns": ["age", "school"], "kinds": MIXED["kinds"]}
+    (trial,) = shoal.compare(people(), 3, methods=["individual-ranking"], **asked).trials
+    with pytest.warns(shoal.NotKAnonymousWarning):
+        assert trial.loss == pytest.approx(shoal.mask(people(), 3, method="individual-ranking", **asked).loss)
+
+
+@pytest.mark.parametrize("further", [{}, {"importance": {"job": 9.0}}, {"distance": ["age", "job"]}])
+def test_a_release_is_mapped_at_other_sizes_as_it_was_grouped(further):
+    release = shoal.mask(people(), 4, method="mdav", **MIXED, **further)
+    found = comparison.compare_sizes(release, people())
+    by_k = {trial.k: trial.loss for trial in found.trials}
+    assert by_k[4] == pytest.approx(release.loss)
+    assert by_k[8] == pytest.approx(shoal.mask(people(), 8, method="mdav", **MIXED, **further).loss)
+
+
+def test_categories_on_the_command_line(tmp_path):
+    people().write_csv(tmp_path / "in.csv")
+    words = ["-c", "age", "-c", "job", "-c", "school", "--ordinal", "school=none,some,much"]
+    done = command("compare", "in.csv", "-k", "3,6", *words, "-m", "mdav", "--report", "page.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    release = shoal.mask(people(), 3, method="mdav", **MIXED)
+    assert f"{release.loss:.4f}" in done.stdout

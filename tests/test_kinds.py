@@ -335,7 +335,12 @@ def test_kinds_on_the_command_line(tmp_path):
     again = command("mask", "--from-manifest", "run.json", cwd=tmp_path)
     assert "same bytes" in again.stdout, again.stderr
     page = (tmp_path / "r.html").read_text()
-    assert "has not been measured, because some columns hold categories" in page
+    assert "would be right for" in page
+    assert "Risk and utility" in page
+    assert (
+        "the most frequent value (nominal), the median (ordinal) or the common ancestor (hierarchy) of its group"
+        in page
+    )
     wrong = command("mask", "in.csv", "-k", 4, "-c", "sex", "--ordinal", "sex", "-o", "o.csv", cwd=tmp_path)
     assert "--ordinal must read COLUMN=" in wrong.stderr
 

@@ -21,7 +21,7 @@ from shoal.comparison import compare_sizes
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
 from shoal.report.figures import short
-from shoal.report.protection import protected_bins
+from shoal.report.protection import protected_bins, protected_values
 
 CHROMIUM = next(
     (path for name in ("chromium", "google-chrome", "chromium-browser") if (path := shutil.which(name))), None
@@ -367,3 +367,54 @@ def test_manifest_in_the_page_is_json(demo):
     from html import unescape
 
     assert json.loads(unescape(block))["parameters"]["k"] == 5
+
+
+# --- categories ----------------------------------------------------------------------------------------------------
+
+
+def test_a_page_of_categories_names_no_rare_one(tmp_path):
+    rng = np.random.default_rng(0)
+    jobs = [*rng.choice(["clerk", "nurse", "smith"], 296), "astronaut", "hangman", "hangman", "pope"]
+    table = pl.DataFrame({"job": jobs, "age": rng.integers(18, 80, 300), "sex": rng.choice(["f", "m"], 300)})
+    asked = {"columns": ["job", "age", "sex"]}
+    release = shoal.mask(table, 5, **asked, method="mdav")
+    text = release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8")
+    text += shoal.assess(table, release.data, **asked).report(tmp_path / "two.html").read_text(encoding="utf-8")
+    page = Elements((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    for word in ("astronaut", "hangman", "pope"):
+        assert word not in text
+    for words in ("Shares of the values of job", "clerk", "others", "Cramér", "would be right for", "total variation"):
+        assert words in text
+    linked = shoal.assess(table, release.data, **asked).risk.linkage.share
+    assert f"{100 * linked:.1f}\u00a0%" in text
+
+
+def test_a_page_of_categories_alone(tmp_path):
+    table = pl.DataFrame({"job": ["a", "b", "c"] * 20, "sex": ["f", "m"] * 30})
+    release = shoal.mask(table, 4, columns=["job", "sex"])
+    page = release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8")
+    assert "replaced by the most frequent value (nominal) of its group" in page
+    with pytest.raises(InputError, match="'original' must be the table that was masked"):
+        release.report(tmp_path / "page.html", original=table.with_columns(job=pl.lit("d")))
+    with pytest.raises(InputError, match="'original' must be the table that was masked"):
+        release.report(tmp_path / "page.html", original=table[::-1])
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=80), st.integers(2, 6))
+@settings(max_examples=100, deadline=None)
+def test_counts_of_categories_are_of_k_records_or_none(pairs, k):
+    x, y = np.array(pairs, dtype=np.float64).T
+    found = protected_values(x, y, list("abcdefghi"), k)
+    for name, *counts in found or []:
+        assert all(count == 0 or count >= k for count in counts)
+        assert name == "others" or counts[1] >= k
+    if found is not None:
+        assert sum(before for _, before, _ in found) == sum(after for *_, after in found) == len(x)
+
+
+def test_codes_with_zeros_before_them_stay_as_they_are(tmp_path):
+    (tmp_path / "in.csv").write_text("zip,x\n" + "".join(f"0{i % 3}1,{i}\n" for i in range(30)))
+    release = shoal.mask(tmp_path / "in.csv", 3, columns=["zip", "x"], kinds={"zip": shoal.Nominal()})
+    assert set(release.data["zip"]) <= {"001", "011", "021"}
+    release.report(tmp_path / "page.html", original=tmp_path / "in.csv")

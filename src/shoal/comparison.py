@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from itertools import compress, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,17 @@ import numpy as np
 
 from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import METHODS, Method, SharedWork, find
-from shoal.assessment.risk import LINKED_RECORDS, cells_of, linkage
+from shoal.assessment.risk import linkage
 from shoal.blocks.running import group_cells
 from shoal.core.checks import as_names, check_choice, check_k
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.errors import InputError
-from shoal.core.measures import centroids, group_sizes, released_loss, scaling
+from shoal.core.measures import group_sizes, released_loss
 from shoal.core.progress import DONE, STOP, fresh_state, watch, within
 from shoal.core.types import Floats, Ints, State
-from shoal.masking.numbers import read_numbers, read_original
-from shoal.masking.request import MISSING
+from shoal.masking.numbers import Numbers, read_numbers, read_original
+from shoal.masking.request import MISSING, MaskRequest
+from shoal.masking.steps import cells_of, released_values
 from shoal.masking.verification import identical_records, verify
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Trial", "compare", "compare_sizes"]
 
-# A method is tried at other k for a report only if a run of it took no longer.
-SIZES_SECONDS = 3.0
+# A method is tried at other k for a report only if a run of it took no longer, on a table of no more records.
+SIZES_SECONDS = 5.0
+SIZES_RECORDS = 50_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Trial:
     method, k
         What was tried.
     loss
-        Information loss 100·SSE/SST.
+        Information loss 100·SSE/SST of what is released.
     linked
         The share of records whose nearest original is their own (`shoal.assessment.risk.linkage`).
     chance
@@ -168,6 +170,7 @@ def compare(
     *,
     methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = "all",
     columns: Sequence[Name] | Name | None = None,
+    kinds: Mapping[Name, Any] | None = None,
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
@@ -186,7 +189,7 @@ def compare(
         One or more group sizes to try.
     methods
         Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
-    columns, by, weights, missing, seed, thousands
+    columns, kinds, by, weights, missing, seed, thousands
         As `shoal.mask` takes them.
     time_limit
         The seconds that one run may take, all strata together. A method that would take longer on this table and
@@ -220,15 +223,16 @@ def compare(
     opened = watch(lambda _: read(), None, title="read", show=progress)
     for size in sizes:
         check_k(size, opened.rows)
-    table, numbers = read_numbers(opened, k=sizes[0], columns=columns, by=by, weights=weights, missing=missing)
-    names, cells = list(numbers.names), numbers.cells
-    Z = scaling(numbers.X).apply(numbers.X)
+    request = MaskRequest(k=sizes[0], columns=columns, kinds=kinds, by=by, weights=weights, missing=missing)
+    table, numbers, cell = read_numbers(opened, request)
+    names, Z = list(numbers.names), numbers.coordinates
+    cells = cells_of(Z, cell)
     strata = codes_of(strata_of(table, by_names), len(Z))
 
     fewest = min(len(rows) for rows, _ in cells)
     too_large = [size for size in sizes if size > fewest]
     sizes = [size for size in sizes if size <= fewest]
-    chosen, left_out = _affordable(entries, Z, cells, sizes, seed, time_limit)
+    chosen, left_out = _affordable(entries, numbers, cells, sizes, seed, time_limit)
 
     for size in too_large:
         left_out[f"k = {size}"] = f"a stratum, or records of it that miss the same columns, has {fewest} records only"
@@ -246,7 +250,7 @@ def compare(
                 labels = group_cells(Z, cells, entry, size, options, seed, limited, given).labels
             seconds = time.perf_counter() - start
             if keeps or not limited[STOP]:
-                trials.append(_measured(Z, cells, strata, entry, size, labels, seconds))
+                trials.append(_measured(numbers, cells, strata, entry, size, labels, seconds))
             else:
                 left_out[entry.name] = f"a run (k = {size}) was not done after {time_limit:g} s"
             state[DONE] = done * len(Z)
@@ -265,6 +269,7 @@ def compare(
             "k": [int(size) for size in sizes],
             "methods": [entry.name for entry in entries],
             "columns": names,
+            "kinds": request.plain_kinds(),
             "by": by_names,
             "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",
             "missing": missing,
@@ -287,50 +292,53 @@ def compare_sizes(release: Release, original: Any) -> Comparison | None:
     Returns
     -------
     Comparison or None
-        None where it would take longer than the reader of a report waits, where the table is not held in memory,
-        has columns of categories or units, and for a function of the user, which is not called behind the user's back.
+        None where it would take longer than the reader of a report waits, where the table is not held in memory or has
+        units, and for a function of the user, which is not called behind the user's back.
     """
     asked, entry = release.parameters, METHODS.get(release.parameters["method"])
-    slow = release.records > LINKED_RECORDS or release.timings["partition"] > SIZES_SECONDS
-    if entry is None or slow or release.kinds or asked["unit"] is not None or not release.labels.size:
+    slow = release.records > SIZES_RECORDS or release.timings["partition"] > SIZES_SECONDS
+    if entry is None or slow or asked["unit"] is not None or not release.labels.size:
         return None
-    X = read_original(release, original)
-    strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(X))
-    Z, cells = scaling(X).apply(X), cells_of(X, strata)
-    trials = [_measured(Z, cells, strata, entry, release.k, release.labels, release.timings["partition"])]
+    numbers, _ = read_original(release, original)
+    strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(numbers.X))
+    Z = numbers.embedding.compared(numbers.coordinates)
+    cells = cells_of(Z, identical_records(list(np.isnan(numbers.X).T), strata))
+    measured = partial(_measured, numbers, cells, strata, entry, aggregate=asked["aggregate"])
+    trials = [measured(release.k, release.labels, release.timings["partition"])]
     for k in sorted({2, 3, 5, 10, 15, 2 * release.k} - {release.k}):
         if k <= min(len(rows) for rows, _ in cells):
             start = time.perf_counter()
             labels = group_cells(Z, cells, entry, k, asked["options"], asked["seed"], fresh_state()).labels
-            trials.append(_measured(Z, cells, strata, entry, k, labels, time.perf_counter() - start))
+            trials.append(measured(k, labels, time.perf_counter() - start))
     return Comparison(pareto(trials), {}, len(Z), release.columns, {**asked, "k": sorted(t.k for t in trials)})
 
 
 def _measured(
-    Z: Floats, cells: list[tuple[Ints, Ints]], strata: Ints, entry: Method, k: int, labels: Ints, seconds: float
+    numbers: Numbers,
+    cells: list[tuple[Ints, Ints]],
+    strata: Ints,
+    entry: Method,
+    k: int,
+    labels: Ints,
+    seconds: float,
+    aggregate: str = "mean",
 ) -> Trial:
-    released = _means(Z, labels)
+    X, Z, embedding = numbers.X, numbers.coordinates, numbers.embedding
+    released = released_values(X, Z, labels, aggregate, None, embedding.codings)
     if entry.whole_records:
         verify(released, k, strata)
     groups = identical_records(released, strata)
-    found = linkage(Z, released, groups, cells)
+    found = linkage(X, released, groups, cells, embedding)
     return Trial(
         method=entry.name,
         k=k,
-        loss=released_loss(Z, released)[0],
+        loss=released_loss(Z, numbers.place(released))[0],
         linked=found.share,
         chance=found.chance,
         groups=len(group_sizes(groups)),
         seconds=seconds,
-        anonymous=entry.whole_records or Z.shape[1] == 1,
+        anonymous=entry.whole_records or X.shape[1] == 1,
     )
-
-
-def _means(Z: Floats, labels: Ints) -> Floats:
-    """Return the mean of each record's group, or of the group of each of its cells; missing cells stay missing."""
-    if labels.ndim == 2:
-        return np.column_stack([_means(Z[:, [j]], np.ascontiguousarray(labels[:, j])) for j in range(Z.shape[1])])
-    return np.take(centroids(Z, labels), labels, axis=0)
 
 
 def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
@@ -359,18 +367,23 @@ def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 def _affordable(
     entries: Sequence[Method],
-    Z: Floats,
+    numbers: Numbers,
     cells: list[tuple[Ints, Ints]],
     sizes: Sequence[int],
     seed: int | None,
     time_limit: float,
 ) -> tuple[list[Method], dict[str, str]]:
     """Part the methods that can run here in time from those that cannot, with the reason."""
+    Z, columns = numbers.coordinates, len(numbers.names)
     blocks = [Z[np.ix_(rows, present)] for rows, present in cells if len(present)]
+    without_order = list(compress(numbers.names, numbers.embedding.without_order))
     chosen, left_out = [], {}
     for entry in entries:
-        if entry.univariate and Z.shape[1] > 1:
-            left_out[entry.name] = f"it groups one column, the table has {Z.shape[1]}"
+        if entry.univariate and columns > 1:
+            left_out[entry.name] = f"it groups one column, the table has {columns}"
+            continue
+        if without_order and (entry.univariate or not entry.whole_records):
+            left_out[entry.name] = f"it sorts the values of a column, but those of {without_order[0]!r} have no order"
             continue
         options = entry.read_options({})
         if entry.time_option is not None:

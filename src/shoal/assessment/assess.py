@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,9 @@ from shoal.core.checks import as_names
 from shoal.core.display import aligned, for_people, html_table, write_report
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
+from shoal.masking.coding import Embedding
+from shoal.masking.numbers import read_pair
+from shoal.masking.request import MaskRequest
 from shoal.masking.verification import identical_records
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
@@ -63,15 +66,21 @@ class Assessment:
                 f"{c.kolmogorov_smirnov:.4f}",
                 plain(c.rank_correlation, 4),
             ]
-            for c in found.columns
+            for c in found.numbers
+        ]
+        changed = [
+            [str(c.name), c.kind, f"{c.loss:.3f}", f"{100 * c.changed:.2f}", f"{100 * c.variation:.2f}"]
+            for c in found.categories
         ]
         levels = [f"{100 * level:g} %" for level in LEVELS]
-        quantiles = [[str(c.name), *(percent(pair.change) for pair in c.quantiles)] for c in found.columns]
+        quantiles = [[str(c.name), *(percent(pair.change) for pair in c.quantiles)] for c in found.numbers]
         tables = [
             ("Utility", ["measure", "result"], _overall(found)),
             ("Columns (mean and sd before, and their relative change)", head, columns),
             ("Relative change of quantiles", ["column", *levels], quantiles),
+            ("Columns of categories", ["column", "kind", "loss %", "cells changed %", "total variation %"], changed),
         ]
+        tables = [table for table in tables if table[2]]
         if found.model:
             model = [
                 [
@@ -116,12 +125,17 @@ class Assessment:
 
 def _overall(found: Utility) -> list[list[str]]:
     """Return the measures that are about all columns together."""
-    rows = [["information loss", f"{found.loss:.4f} %"], ["IL1s", f"{found.il1s:.4f} %"]]
-    correlation = found.largest_correlation_change()
-    if correlation is not None:
-        left, right, pair = correlation
-        rows.append(["largest change of a correlation", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"])
-    rows.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
+    rows = [["information loss", f"{found.loss:.4f} %"]]
+    if found.numbers:
+        rows.append(["IL1s", f"{found.il1s:.4f} %"])
+    for what, changes in (
+        ("a correlation", found.correlation_changes()),
+        ("an association", found.association_changes()),
+    ):
+        for left, right, pair in changes[:1]:
+            rows.append([f"largest change of {what}", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"])
+    if found.numbers:
+        rows.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
     if found.propensity is not None:
         right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
         figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"
@@ -134,6 +148,7 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     masked: Any,
     *,
     columns: Sequence[Name] | Name | None = None,
+    kinds: Mapping[Name, Any] | None = None,
     k: int | None = None,
     by: Sequence[Name] | Name | None = None,
     confidential: Sequence[Name] | Name | None = None,
@@ -149,7 +164,9 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     original, masked
         The same records in the same order: tables, arrays or paths of files.
     columns
-        The masked columns; by default the numeric ones that differ.
+        The masked columns; by default the numeric ones that differ, and those in `kinds`.
+    kinds
+        What columns hold that are no numbers, or numbers that are codes, as `shoal.mask` takes it.
     k
         The k that was promised, to be held against the recount.
     by
@@ -191,7 +208,7 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     if not before.rows:
         raise InputError("Parameter 'original' must have records, got none.")
     strata_names, secrets = as_names(by), as_names(confidential)
-    names = _chosen(before, after, None if columns is None else as_names(columns), strata_names)
+    names = _chosen(before, after, None if columns is None else as_names(columns), kinds or {}, strata_names)
     for parameter, known in (("by", strata_names), ("confidential", secrets)):
         for name in known:
             check_name(name, before.names, parameter)
@@ -201,13 +218,14 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
                     f"Column {name!r} stands in {parameter!r}, but it was masked. Name columns released as they are."
                 )
     notes = _check_same_records(before, after, names)
-    X, Y = (np.column_stack([table.column(name).values for name in names]) for table in (before, after))
-    _check_cells(X, Y, names)
+    numbers, Y = read_pair(before, after, MaskRequest(k=2, columns=names, kinds=kinds))
+    _check_cells(numbers.X, Y, names)
     found = assess_arrays(
-        X,
+        numbers.X,
         Y,
         names,
         codes_of(strata_of(after, strata_names), after.rows),
+        embedding=numbers.embedding,
         k=k,
         confidential=[(name, *_codes(after, name)) for name in secrets],
         seed=seed,
@@ -222,24 +240,28 @@ def assess_arrays(
     names: list[Name],
     strata: Ints,
     *,
+    embedding: Embedding | None = None,
     k: int | None = None,
     confidential: Sequence[tuple[Name, Ints, bool]] = (),
     seed: int = 0,
 ) -> Assessment:
     """Do what `assess` does on prepared arrays; a confidential column is (name, codes, whether codes have order)."""
-    groups = identical_records(Y, strata)
+    embedding = embedding or Embedding.of_numbers(X.shape[1])
+    groups, numbers = identical_records(Y, strata), embedding.numbers
     risk = Risk(
         anonymity=anonymity(groups, k),
         uniqueness=uniqueness(X, groups, strata),
-        linkage=linkage(X, Y, groups, cells_of(X, strata), seed=seed),
-        intervals=intervals(X, Y),
+        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, seed=seed),
+        intervals=intervals(X[:, numbers], Y[:, numbers]) if len(numbers) else None,
         attributes=tuple(attribute(name, codes, groups, numeric=order) for name, codes, order in confidential),
     )
-    return Assessment(len(X), utility(X, Y, names, seed=seed), risk)
+    return Assessment(len(X), utility(X, Y, names, embedding, seed=seed), risk)
 
 
-def _chosen(before: Table, after: Table, wanted: list[Name] | None, apart: list[Name]) -> list[Name]:
-    """Return the masked columns: those named, else the numeric ones that differ."""
+def _chosen(
+    before: Table, after: Table, wanted: list[Name] | None, kinds: Mapping[Name, Any], apart: list[Name]
+) -> list[Name]:
+    """Return the masked columns: those named, else the numeric ones that differ and those whose kind is named."""
     if wanted is not None:
         if not wanted:
             raise InputError("Parameter 'columns' must name at least one column, got none.")
@@ -247,12 +269,17 @@ def _chosen(before: Table, after: Table, wanted: list[Name] | None, apart: list[
             check_name(name, before.names, "columns")
             check_name(name, after.names, "columns")
         return wanted
+    for name in kinds:
+        check_name(name, before.names, "kinds")
+        check_name(name, after.names, "kinds")
     numeric = [name for name in before.numeric_names() if name in after.numeric_names() and name not in apart]
     differ = [
         name
         for name in numeric
-        if not np.array_equal(before.column(name).values, after.column(name).values, equal_nan=True)
+        if name not in kinds
+        and not np.array_equal(before.column(name).values, after.column(name).values, equal_nan=True)
     ]
+    differ += list(kinds)
     if not differ:
         raise InputError(
             "Parameter 'columns' is not given and no numeric column differs between 'original' and 'masked'. Name the "

@@ -14,6 +14,7 @@ import numpy as np
 
 from shoal.core.measures import group_sizes, scaling
 from shoal.core.types import Bools, Floats, Ints
+from shoal.masking.coding import Embedding
 from shoal.masking.steps import cells_of as split_cells
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
@@ -235,12 +236,12 @@ class Risk:
     anonymity: Anonymity
     uniqueness: Uniqueness
     linkage: Linkage
-    intervals: Intervals
+    intervals: Intervals | None  # of numbers only
     attributes: tuple[Attribute, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
-        findings: list[Finding] = [self.anonymity, self.uniqueness, self.linkage, self.intervals, *self.attributes]
-        return iter(findings)
+        findings = (self.anonymity, self.uniqueness, self.linkage, self.intervals, *self.attributes)
+        return (finding for finding in findings if finding is not None)
 
 
 def anonymity(groups: Ints, asked: int | None = None) -> Anonymity:
@@ -275,9 +276,16 @@ def cells_of(X: Floats, strata: Ints) -> list[tuple[Ints, Ints]]:
 
 
 def linkage(
-    X: Floats, Y: Floats, groups: Ints, cells: list[tuple[Ints, Ints]], *, seed: int = 0, sample: int | None = None
+    X: Floats,
+    Y: Floats,
+    groups: Ints,
+    cells: list[tuple[Ints, Ints]],
+    embedding: Embedding | None = None,
+    *,
+    seed: int = 0,
+    sample: int | None = None,
 ) -> Linkage:
-    """Link released records to the nearest original (Euclidean distance on standardised columns, by kd-tree).
+    """Link released records to the nearest original (Euclidean distance where masking compares them, by kd-tree).
 
     Parameters
     ----------
@@ -287,6 +295,8 @@ def linkage(
         Records that are identical in Y (and share their stratum) have the same number.
     cells
         Where records are linked, as `cells_of` gives them.
+    embedding
+        What the columns hold, from the records before; numbers if not given.
     seed
         Decides the sample.
     sample
@@ -309,12 +319,14 @@ def linkage(
         chosen[:] = False
         chosen[np.random.default_rng(seed).choice(n, sample, replace=False)] = True
     scale = scaling(X)
-    Z, W = scale.apply(X), scale.apply(Y)
+    embedding = embedding or Embedding.of_numbers(X.shape[1])
+    Z, W = embedding.apply(X, scale), embedding.apply(Y, scale)
     right = 0.0
-    for rows, present in cells:
+    for rows, _ in cells:
         asked = rows[chosen[rows]]
         if not len(asked):
             continue
+        present = np.flatnonzero(~np.isnan(Z[rows[0]]))
         if not len(present):
             right += len(asked) / len(rows)
             continue

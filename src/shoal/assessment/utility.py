@@ -14,15 +14,19 @@ import numpy as np
 
 from shoal.core.measures import released_loss, scaling, standardise
 from shoal.core.types import Floats
+from shoal.masking.coding import Coding, Embedding
 from shoal.tables.columns import Name
 
 __all__ = [
     "LEVELS",
+    "CategoryChange",
     "Coefficient",
     "ColumnChange",
     "Pair",
     "Propensity",
     "Utility",
+    "association",
+    "category_change",
     "column_change",
     "correlation",
     "covariance",
@@ -95,6 +99,35 @@ class ColumnChange:
 
 
 @dataclass(frozen=True)
+class CategoryChange:
+    """What became of one column of categories.
+
+    Parameters
+    ----------
+    name
+        The column.
+    kind
+        ``"nominal"``, ``"ordinal"`` or ``"hierarchy"``.
+    loss
+        Its information loss, 100·SSE/SST where masking compares records.
+    changed
+        The share of cells that are released with another value.
+    variation
+        The total variation distance of the two distributions, 0 to 1: the least share of cells that would have to
+        change to turn one into the other.
+    values
+        How many cells are not missing.
+    """
+
+    name: Name
+    kind: str
+    loss: float
+    changed: float
+    variation: float
+    values: int = 0
+
+
+@dataclass(frozen=True)
 class Propensity:
     """Whether a classifier can tell released records from original ones.
 
@@ -146,11 +179,13 @@ class Utility:
     loss
         Information loss of all columns, 100·SSE/SST.
     il1s
-        Mean distance of a value from its original, in √2 standard deviations, in percent.
+        Mean distance of a number from its original, in √2 standard deviations, in percent.
     columns
         Each column.
     covariance, correlation
-        The matrices before and after.
+        The matrices of the columns of numbers, before and after.
+    association
+        The matrices of all columns (`association`), before and after; NaN for two columns of numbers.
     propensity
         The classifier's result; None if no record is complete.
     model
@@ -159,11 +194,22 @@ class Utility:
 
     loss: float
     il1s: float
-    columns: tuple[ColumnChange, ...]
+    columns: tuple[ColumnChange | CategoryChange, ...]
     covariance: tuple[Floats, Floats]
     correlation: tuple[Floats, Floats]
+    association: tuple[Floats, Floats]
     propensity: Propensity | None
     model: tuple[Coefficient, ...] = ()
+
+    @property
+    def numbers(self) -> list[ColumnChange]:
+        """The columns of numbers."""
+        return [column for column in self.columns if isinstance(column, ColumnChange)]
+
+    @property
+    def categories(self) -> list[CategoryChange]:
+        """The columns of categories."""
+        return [column for column in self.columns if isinstance(column, CategoryChange)]
 
     @property
     def covariance_change(self) -> float:
@@ -173,18 +219,29 @@ class Utility:
         above = np.triu(np.ones(before.shape, dtype=np.bool_)) & np.isfinite(after - before) & (np.outer(sd, sd) > 0)
         return float((np.abs(after - before)[above] / np.outer(sd, sd)[above]).mean()) if above.any() else 0.0
 
+    def correlation_changes(self) -> list[tuple[Name, Name, Pair]]:
+        """Return all pairs of columns of numbers that have a correlation, the one that changed most first."""
+        return _changes([column.name for column in self.numbers], *self.correlation)
+
+    def association_changes(self) -> list[tuple[Name, Name, Pair]]:
+        """Return all pairs with a column of categories that have an association, the one that changed most first."""
+        return _changes([column.name for column in self.columns], *self.association)
+
     def largest_correlation_change(self) -> tuple[Name, Name, Pair] | None:
         """Return the two columns whose correlation changed most, or None where there is no correlation."""
-        before, after = self.correlation
-        above = np.triu(np.isfinite(after - before), 1)
-        if not above.any():
-            return None
-        i, j = np.unravel_index(np.argmax(np.where(above, np.abs(after - before), -1.0)), above.shape)
-        return self.columns[i].name, self.columns[j].name, Pair(float(before[i, j]), float(after[i, j]))
+        return next(iter(self.correlation_changes()), None)
 
 
-def utility(X: Floats, Y: Floats, names: list[Name], *, seed: int = 0) -> Utility:
-    """Measure everything but the user's model.
+def _changes(names: list[Name], before: Floats, after: Floats) -> list[tuple[Name, Name, Pair]]:
+    left, right = np.nonzero(np.triu(np.isfinite(after - before), 1))
+    found = [
+        (names[i], names[j], Pair(float(before[i, j]), float(after[i, j]))) for i, j in zip(left, right, strict=True)
+    ]
+    return sorted(found, key=lambda entry: -abs(entry[2].after - entry[2].before))
+
+
+def utility(X: Floats, Y: Floats, names: list[Name], embedding: Embedding | None = None, *, seed: int = 0) -> Utility:
+    """Measure everything but the user's model; without an embedding, all columns hold numbers.
 
     Examples
     --------
@@ -194,14 +251,23 @@ def utility(X: Floats, Y: Floats, names: list[Name], *, seed: int = 0) -> Utilit
     (10.0, Pair(before=5.0, after=5.0))
     """
     scale = scaling(X)
-    Z, W = scale.apply(X), scale.apply(Y)
-    loss, losses = released_loss(Z, W)
+    embedding = embedding or Embedding.of_numbers(X.shape[1])
+    Z, W = embedding.apply(X, scale), embedding.apply(Y, scale)
+    loss, losses = released_loss(Z, W, embedding.starts)
+    columns = [
+        column_change(name, X[:, j], Y[:, j], float(losses[j]))
+        if coding is None
+        else category_change(name, coding.kind, X[:, j], Y[:, j], float(losses[j]))
+        for j, (name, coding) in enumerate(zip(names, embedding.codings, strict=True))
+    ]
+    P, Q = X[:, embedding.numbers], Y[:, embedding.numbers]
     return Utility(
         loss=loss,
-        il1s=il1s(X, Y),
-        columns=tuple(column_change(name, X[:, j], Y[:, j], float(losses[j])) for j, name in enumerate(names)),
-        covariance=(covariance(X), covariance(Y)),
-        correlation=(correlation(X), correlation(Y)),
+        il1s=il1s(P, Q),
+        columns=tuple(columns),
+        covariance=(covariance(P), covariance(Q)),
+        correlation=(correlation(P), correlation(Q)),
+        association=(_associations(X, embedding), _associations(Y, embedding)),
         propensity=propensity(Z, W, seed=seed),
     )
 
@@ -226,6 +292,72 @@ def column_change(name: Name, x: Floats, y: Floats, loss: float) -> ColumnChange
         rank_correlation=rank_correlation(x, y),
         values=len(x),
     )
+
+
+def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) -> CategoryChange:
+    """Compare one column of codes with itself; missing cells do not count.
+
+    Examples
+    --------
+    >>> found = category_change("job", "nominal", np.array([0.0, 0, 1, 1, 2]), np.array([0.0, 1, 1, 1, 1]), 0.0)
+    >>> found.changed, round(found.variation, 6)
+    (0.4, 0.4)
+    """
+    seen = ~np.isnan(x)
+    before, after = x[seen].astype(np.int64), y[seen].astype(np.int64)
+    n, values = max(1, len(before)), int(max(before.max(initial=0), after.max(initial=0))) + 1
+    moved = np.abs(np.bincount(before, minlength=values) - np.bincount(after, minlength=values)).sum() / 2
+    return CategoryChange(name, kind, loss, float((before != after).sum() / n), float(moved / n), len(before))
+
+
+def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> float:
+    """Return how far one column tells the other, 0 to 1, over the records that have both; NaN if one is constant.
+
+    Of two columns of values without an order this is Cramér's V; of one such column and one of numbers or ranks the
+    correlation ratio; of two columns with an order the absolute correlation. O(n + number of pairs of values).
+
+    Examples
+    --------
+    >>> sex, job = np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 2, 2])
+    >>> round(association(sex, job, x_nominal=True, y_nominal=True), 6)
+    1.0
+    """
+    seen = ~np.isnan(x) & ~np.isnan(y)
+    x, y = x[seen], y[seen]
+    if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():
+        return float("nan")
+    if not x_nominal and not y_nominal:
+        return abs(float(correlation(np.column_stack([x, y]))[0, 1]))
+    if x_nominal and y_nominal:
+        rows, columns = int(x.max()) + 1, int(y.max()) + 1
+        counts = np.bincount((x * columns + y).astype(np.int64), minlength=rows * columns).reshape(rows, columns)
+        left, right = counts.sum(axis=1), counts.sum(axis=0)
+        share = (np.square(counts) / np.maximum(np.outer(left, right), 1)).sum() - 1
+        return float(np.sqrt(max(0.0, share) / (min((left > 0).sum(), (right > 0).sum()) - 1)))
+    codes, values = (x, y) if x_nominal else (y, x)
+    group, z = codes.astype(np.int64), standardise(values[:, None])[:, 0]
+    between = np.square(np.bincount(group, z)) / np.maximum(np.bincount(group), 1)
+    return float(np.sqrt(min(1.0, between.sum() / np.square(z).sum())))
+
+
+def _associations(X: Floats, embedding: Embedding) -> Floats:
+    """Return the association of every two columns of which one holds categories; NaN for the others."""
+    d = X.shape[1]
+    found = np.full((d, d), np.nan)
+    nominal = embedding.without_order
+    columns = [_ranks(X[:, j], coding) for j, coding in enumerate(embedding.codings)]
+    for i in range(d):
+        for j in range(i + 1, d):
+            if embedding.codings[i] is not None or embedding.codings[j] is not None:
+                found[i, j] = association(columns[i], columns[j], x_nominal=nominal[i], y_nominal=nominal[j])
+    return found
+
+
+def _ranks(x: Floats, coding: Coding | None) -> Floats:
+    """Return the ranks of ordinal values, any others as they are."""
+    if coding is None or not coding.ordered:
+        return x
+    return np.where(np.isnan(x), np.nan, coding.coordinates[np.nan_to_num(x).astype(np.int64), 0])
 
 
 def il1s(X: Floats, Y: Floats) -> float:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import option
+from shoal.cli.options import HierarchyOption, NominalOption, OrdinalOption, option, read_kinds
 
 __all__ = ["assess"]
 
@@ -18,6 +18,9 @@ def assess(
     columns: Annotated[
         list[str] | None, typer.Option("-c", "--column", help="Masked column; repeat. Those that differ if not given.")
     ] = None,
+    nominal: NominalOption = None,
+    ordinal: OrdinalOption = None,
+    hierarchy: HierarchyOption = None,
     k: Annotated[int | None, typer.Option("-k", help="The k that was promised, to hold against the recount.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column of the strata; repeat.")] = None,
     confidential: Annotated[
@@ -52,6 +55,7 @@ def assess(
         original,
         masked,
         columns=columns or None,
+        kinds=read_kinds(nominal, ordinal, hierarchy),
         k=k,
         by=by or None,
         confidential=confidential or None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import option
+from shoal.cli.options import HierarchyOption, NominalOption, OrdinalOption, option, read_kinds
 from shoal.core.errors import InputError
 
 __all__ = ["compare", "read_sizes"]
@@ -17,6 +17,9 @@ def compare(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Table to mask, as for shoal mask.")],
     k: Annotated[str, typer.Option("-k", help="Group sizes to try, e.g. 3,5,10.")] = "3,5,10",
     columns: Annotated[list[str] | None, option("columns")] = None,
+    nominal: NominalOption = None,
+    ordinal: OrdinalOption = None,
+    hierarchy: HierarchyOption = None,
     methods: Annotated[
         list[str] | None, typer.Option("-m", "--method", help="Method to try; repeat. All if not given.")
     ] = None,
@@ -42,6 +45,7 @@ def compare(
         read_sizes(k),
         methods=methods or "all",
         columns=columns or None,
+        kinds=read_kinds(nominal, ordinal, hierarchy),
         by=by or None,
         weights=weights,
         missing=missing,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.options import with_parameters
+from shoal.cli.options import HierarchyOption, NominalOption, OrdinalOption, read_kinds, with_parameters
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import InputError
 from shoal.masking.request import MaskRequest, parameters
@@ -34,18 +34,9 @@ def mask(
             help="Table to mask: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS; a folder or glob of files.",
         ),
     ] = None,
-    nominal: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of categories without an order, or of codes; repeat."),
-    ] = None,
-    ordinal: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=LOW,…,HIGH", help="Column of categories and their order; repeat."),
-    ] = None,
-    hierarchy: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=FILE", help="Column and the CSV file with a line a value, to the root; repeat."),
-    ] = None,
+    nominal: NominalOption = None,
+    ordinal: OrdinalOption = None,
+    hierarchy: HierarchyOption = None,
     importance: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN=NUMBER", help="How much a column counts when records are compared; repeat."),
@@ -83,7 +74,7 @@ def mask(
         source = recorded.source(source)
     else:
         source = _check_given(source, asked)
-        asked["kinds"] = _kinds(nominal or [], ordinal or [], hierarchy or [])
+        asked["kinds"] = read_kinds(nominal, ordinal, hierarchy)
         asked["importance"] = _importance(importance or [])
         if no_block:
             asked["block"] = 0
@@ -146,22 +137,6 @@ def _read_beside(context: typer.Context, manifest: Path) -> Recorded:
                 f"Option {parameter.opts[0]} does not go with --from-manifest: the manifest decides it. Leave it out."
             )
     return read_manifest(manifest)
-
-
-def _kinds(nominal: list[str], ordinal: list[str], hierarchy: list[str]) -> dict[str, Any] | None:
-    from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
-
-    kinds: dict[str, Any] = {name: Nominal() for name in nominal}
-    for pairs, flag, make in (
-        (ordinal, "--ordinal", lambda text: Ordinal(text.split(","))),
-        (hierarchy, "--hierarchy", Hierarchy),
-    ):
-        for pair in pairs:
-            name, equals, text = pair.partition("=")
-            if not equals or name in kinds:
-                raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
-            kinds[name] = make(text)
-    return kinds or None
 
 
 def _importance(pairs: list[str]) -> dict[str, float] | None:

@@ -11,12 +11,48 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from shoal.core.errors import InputError
 from shoal.masking.request import parameters
 
-__all__ = ["option", "with_parameters"]
+__all__ = ["HierarchyOption", "NominalOption", "OrdinalOption", "option", "read_kinds", "with_parameters"]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 ITEMS = {item.name: item for item in parameters()}
+
+
+NominalOption = Annotated[
+    list[str] | None,
+    typer.Option("--nominal", help="Column of categories without an order, or of codes; repeat."),
+]
+OrdinalOption = Annotated[
+    list[str] | None,
+    typer.Option("--ordinal", metavar="COLUMN=LOW,…,HIGH", help="Column of categories and their order; repeat."),
+]
+HierarchyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hierarchy", metavar="COLUMN=FILE", help="Column and the CSV file with a line a value, to the root; repeat."
+    ),
+]
+
+
+def read_kinds(
+    nominal: list[str] | None, ordinal: list[str] | None, hierarchy: list[str] | None
+) -> dict[str, Any] | None:
+    """Return the kinds of columns that options name; None if they name none."""
+    from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
+
+    kinds: dict[str, Any] = {name: Nominal() for name in nominal or []}
+    for pairs, flag, make in (
+        (ordinal, "--ordinal", lambda text: Ordinal(text.split(","))),
+        (hierarchy, "--hierarchy", Hierarchy),
+    ):
+        for pair in pairs or []:
+            name, equals, text = pair.partition("=")
+            if not equals or name in kinds:
+                raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
+            kinds[name] = make(text)
+    return kinds or None
 
 
 def option(name: str) -> Any:

@@ -205,10 +205,11 @@ def standardise(X: Floats) -> Floats:
     return scaling(X).apply(X)
 
 
-def released_loss(Z: Floats, released: Floats) -> tuple[float, Floats]:
+def released_loss(Z: Floats, released: Floats, starts: Ints | None = None) -> tuple[float, Floats]:
     """Return 100·SSE/SST of released values beside standardised ones: of all columns, and of each alone.
 
-    This is `information_loss` for any released values, means of groups or not; missing cells do not count.
+    This is `information_loss` for any released values, means of groups or not; missing cells do not count. A column
+    may have several coordinates: `starts` are the first of each.
 
     Examples
     --------
@@ -216,6 +217,8 @@ def released_loss(Z: Floats, released: Floats) -> tuple[float, Floats]:
     (100.0, array([100.]))
     """
     errors, totals = squared_errors(_plain(Z), _plain(released))
+    if starts is not None:
+        errors, totals = np.add.reduceat(errors, starts), np.add.reduceat(totals, starts)
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
     total = totals.sum()
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each

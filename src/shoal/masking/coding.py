@@ -47,6 +47,16 @@ class Coding:
     release: str
     ancestors: Ints | None = None
 
+    @property
+    def kind(self) -> str:
+        """Nominal, ordinal or hierarchy."""
+        return "hierarchy" if self.ancestors is not None else "ordinal" if self.ordered else "nominal"
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the values have an order."""
+        return self.release == "median"
+
 
 def order_values(name: Name, kind: Category, values: Collection[Any]) -> list[Any]:
     """Return the values that occur in the order of their kind; refuse one that it does not know.
@@ -139,6 +149,21 @@ class Embedding:
 
     codings: tuple[Coding | None, ...]
     importance: tuple[float, ...] | None = None  # of each column, 0 if it does not decide who is alike
+
+    @classmethod
+    def of_numbers(cls, columns: int) -> Embedding:
+        """Return that of a table of numbers."""
+        return cls((None,) * columns)
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """The columns of numbers."""
+        return np.array([j for j, coding in enumerate(self.codings) if coding is None], dtype=np.int64)
+
+    @cached_property
+    def without_order(self) -> list[bool]:
+        """Of each column, whether its values have no order."""
+        return [coding is not None and not coding.ordered for coding in self.codings]
 
     @cached_property
     def plain(self) -> bool:

@@ -1,4 +1,4 @@
-"""The numbers of a table in memory: what methods are compared on."""
+"""The masked columns of a table in memory as numbers, categories as codes: what is compared and assessed."""
 
 from __future__ import annotations
 
@@ -7,69 +7,118 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from shoal.core.errors import InputError
-from shoal.core.measures import released_loss, scaling
+from shoal.core.errors import InputError, closest
+from shoal.core.measures import Scaling, released_loss, scaling
 from shoal.core.types import Floats, Ints
 from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT
-from shoal.masking.plan import choose_masked, make_plan
+from shoal.masking.coding import Coding, Embedding
+from shoal.masking.plan import choose_masked, code_values, make_plan
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
-from shoal.masking.steps import cells_of, number_of_cells, read_part
+from shoal.masking.steps import Own, number_of_cells, numbers_of, read_part
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, open_table
 
-__all__ = ["Numbers", "read_numbers", "read_original"]
+__all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The masked columns as numbers, and the cell of each record: its stratum and the columns that it misses."""
+    """Columns as numbers, those of categories as codes, and where their records lie."""
 
     names: tuple[Name, ...]
     X: Floats
-    cell: Ints
+    embedding: Embedding
 
     @cached_property
-    def cells(self) -> list[tuple[Ints, Ints]]:
-        """Of each cell, its records and the columns that they do not miss."""
-        return cells_of(self.X, self.cell)
+    def scale(self) -> Scaling:
+        """What standardises the columns of numbers."""
+        return scaling(self.X)
+
+    @cached_property
+    def coordinates(self) -> Floats:
+        """The coordinates of the records."""
+        return self.place(self.X)
+
+    def place(self, Y: Floats) -> Floats:
+        """Return the coordinates of other records of these columns."""
+        return self.embedding.apply(Y, self.scale)
 
 
-def read_numbers(table: Table, *, k: int, columns: Any, by: Any, weights: Any, missing: str) -> tuple[Table, Numbers]:
-    """Return the records of a table that would be released, and their numbers."""
-    request = MaskRequest(k=k, columns=columns, by=by, weights=weights, missing=missing)
+def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, Ints]:
+    """Return the records of a table that would be released, their numbers and their cells."""
     records = MemoryRecords(table)
     chosen = choose_masked(request, records.schema)
-    if chosen.categories:
-        raise InputError(
-            f"Column {min(map(str, chosen.categories))!r} must be numeric: methods are compared on columns of numbers. "
-            "Leave it out of 'columns'."
-        )
-    parts = records.keep(read_part, chosen, missing, (), request.weight_vector, k, columns=chosen.read())
+    parts = records.keep(
+        read_part, chosen, request.missing, (), request.weight_vector, request.k, columns=chosen.read()
+    )
     plan = make_plan(request, chosen, parts, records.dialect)
     arrays = records.original()
-    return (table.take(arrays[KEPT]) if KEPT in arrays else table), Numbers(
-        plan.columns.masked, arrays["X"], number_of_cells(arrays, plan.own[0])
-    )
+    numbers = Numbers(plan.columns.masked, numbers_of(arrays, plan.own[0]), plan.embedding)
+    return (table.take(arrays[KEPT]) if KEPT in arrays else table), numbers, number_of_cells(arrays, plan.own[0])
 
 
-def read_original(release: Release, original: Any) -> Floats:
-    """Return the numbers of the released records as they were before masking; refuse another table."""
+def read_pair(before: Table, after: Table, request: MaskRequest) -> tuple[Numbers, Floats]:
+    """Return the numbers of a table, and those of the same records released: categories have the codes of the first."""
+    columns = choose_masked(request, MemoryRecords(before).schema)
+    arrays, part = read_part(before, 0, columns, "group", (), None, request.k)
+    codings, (codes,) = code_values(columns, [part])
+    released = [
+        after.column(name).values if coding is None else _codes(name, after.categories(name, given=True), coding)
+        for name, coding in zip(columns.masked, codings, strict=True)
+    ]
+    own = Own(np.empty(0, dtype=np.int64), codes)
+    embedding = Embedding(codings, columns.importance)
+    return Numbers(columns.masked, numbers_of(arrays, own), embedding), np.column_stack(released)
+
+
+def _codes(name: Name, cells: pl.Series, coding: Coding) -> Floats:
+    """Return the codes of released cells; a text that names several nodes of a hierarchy is the lowest of them."""
+    # Of a value only its text is the same in all kinds of tables: codes are numbers in a frame and text in a CSV file.
+    known: dict[str, float] = {}
+    for code, value in enumerate(coding.values):
+        known.setdefault(str(value).lower() if isinstance(value, bool) else str(value), float(code))
+    texts = cells.cast(pl.String)
+    for text in texts.drop_nulls().unique().sort():
+        if text not in known:
+            raise InputError(
+                f"Column {name!r} holds {text!r} in the masked table, but not in the original.{closest(text, known)} "
+                "If it stands for several values, name their hierarchy in 'kinds'."
+            )
+    codes = texts.replace_strict(known, default=None, return_dtype=pl.Float64)
+    return codes.fill_null(np.nan).to_numpy().copy()
+
+
+def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
+    """Return the numbers of the released records before and after masking; refuse another table."""
     asked = release.parameters
     table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV})
-    there = set(release.columns) <= set(table.names) and release.kept.max() < table.rows
-    if there:
-        before, after = table.take(release.kept), open_table(release.data)
-        X, Y = (np.column_stack([t.column(name).values for name in release.columns]) for t in (before, after))
-        scale = scaling(X)
-        # Rounded integers and text are not the very numbers that the loss was summed from.
-        loss = released_loss(scale.apply(X), scale.apply(Y))[0]
-        if np.array_equal(np.isnan(X), np.isnan(Y)) and np.isclose(loss, release.loss, rtol=1e-3, atol=1e-6):
-            return X
+    if set(release.columns) <= set(table.names) and release.kept.max() < table.rows:
+        request = MaskRequest(
+            **{name: asked[name] for name in ("k", "kinds", "distance", "importance")}, columns=release.columns
+        )
+        try:
+            found = read_pair(table.take(release.kept), open_table(release.data), request)
+        except InputError:  # a column of another kind, or other categories
+            found = None
+        if found is not None and _fits(release, *found):
+            return found
     raise InputError(
         "Parameter 'original' must be the table that was masked, with its records in the same order: the released "
         f"values are not {release.loss:.5g} % of its information away from it. Give that table."
     )
+
+
+def _fits(release: Release, before: Numbers, Y: Floats) -> bool:
+    """Say whether a release lost what it says, in every column whose released values are unmistakable."""
+    if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
+        return False
+    _, lost = released_loss(before.coordinates, before.place(Y), before.embedding.starts)
+    told = [release.column_loss[name] for name in before.names]
+    sure = [c is None or len(set(map(str, c.values))) == len(c.values) for c in before.embedding.codings]
+    # Rounded integers and text are not the very numbers that the loss was summed from.
+    return bool(np.isclose(lost, told, rtol=1e-3, atol=1e-6)[sure].all())

@@ -27,7 +27,16 @@ from shoal.tables.kinds import Category, Nominal, Ordinal
 
 T = TypeVar("T", bound=Hashable)
 
-__all__ = ["Plan", "check_engine", "choose_masked", "choose_rule", "make_plan", "number_cells", "small_cells"]
+__all__ = [
+    "Plan",
+    "check_engine",
+    "choose_masked",
+    "choose_rule",
+    "code_values",
+    "make_plan",
+    "number_cells",
+    "small_cells",
+]
 
 MOST_LISTED = 100  # strata that a message names
 
@@ -154,7 +163,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
     cells, strata = _spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
-    codings, codes = _code(columns, parts)
+    codings, codes = code_values(columns, parts)
     sizes = _sizes(parts, roots, len(numbered))
     _check_cells(request, columns, numbered, _counted(request, parts, roots, len(numbered)))
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
@@ -178,7 +187,9 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     )
 
 
-def _code(columns: Columns, parts: Sequence[Part]) -> tuple[tuple[Coding | None, ...], list[tuple[Floats | None, ...]]]:
+def code_values(
+    columns: Columns, parts: Sequence[Part]
+) -> tuple[tuple[Coding | None, ...], list[tuple[Floats | None, ...]]]:
     """Number the values of every column of categories through all parts; return codings, and codes by part."""
     codings: list[Coding | None] = []
     codes: list[list[Floats | None]] = [[] for _ in parts]

@@ -346,7 +346,8 @@ class MaskRequest:
         plain = not self.own or isinstance(value, (str, int, float, NoneType))
         return value if plain else f"given as {type(value).__name__}"
 
-    def _plain_kinds(self) -> dict[Name, Any] | None:
+    def plain_kinds(self) -> dict[Name, Any] | None:
+        """Return the kinds as plain values."""
         from shoal.tables.kinds import as_plain
 
         return None if self.kinds is None else {name: as_plain(kind) for name, kind in self.kinds.items()}
@@ -382,7 +383,7 @@ class MaskRequest:
             "columns": list(columns),
             "method": self.entry.name,
             "options": {name: self._plain(value) for name, value in self.options.items()},
-            "kinds": self._plain_kinds(),
+            "kinds": self.plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep")},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),

@@ -53,6 +53,7 @@ __all__ = [
     "read_part",
     "rehearse",
     "release_part",
+    "released_values",
     "unit_words",
     "units_of_part",
 ]
@@ -386,7 +387,7 @@ def mask_bucket(
     if "unit" in arrays:
         outcome = _with_units(outcome, compared, block[order], arrays["unit"].reshape(-1)[order], request.k)
     labels = outcome.labels
-    values = _values(X, Z, labels, request, weights, embedding.codings)
+    values = released_values(X, Z, labels, request.aggregate, weights, embedding.codings)
     rounded = _rounded(values, kinds, request)
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
     lost = _lost(Z, labels, values, rounded, request, kinds, embedding, scale)
@@ -459,24 +460,24 @@ def _has_float32(kinds: Sequence[Kind]) -> bool:
     return any(kind.type == "float32" for kind in kinds)
 
 
-def _values(
+def released_values(
     X: Floats,
     Z: Floats,
     labels: Ints,
-    request: MaskRequest,
+    aggregate: str,
     weights: Floats | None,
     codings: Sequence[Coding | None],
 ) -> Floats:
     """Return the released values of every record; a missing cell stays missing."""
     if labels.ndim == 2:
         columns = [
-            _values(X[:, [j]], Z[:, [j]], np.ascontiguousarray(labels[:, j]), request, weights, codings[j : j + 1])
-            for j in range(labels.shape[1])
+            released_values(X[:, [j]], Z[:, [j]], np.ascontiguousarray(of), aggregate, weights, codings[j : j + 1])
+            for j, of in enumerate(labels.T)
         ]
         return np.column_stack(columns)
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
-    values = group_values(X, Z, labels, request.aggregate, weights)
-    if request.aggregate != "medoid":
+    values = group_values(X, Z, labels, aggregate, weights)
+    if aggregate != "medoid":
         for j, coding in enumerate(codings):
             if coding is not None:
                 values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
@@ -542,7 +543,7 @@ def rehearse(request: MaskRequest, d: int) -> bool:
             if request.unit is not None:
                 arrays["unit"] = np.arange(rows, dtype=np.uint64)
             kinds = [Kind("float64", whole=False)] * d
-            plain = Embedding((None,) * d)
+            plain = Embedding.of_numbers(d)
             answers, _ = mask_bucket(arrays, fresh_state(), request, kinds, plain, blocks.scale, rows, 1, 1)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from shoal.comparison import Trial
 
-__all__ = ["Figure", "bars", "correlations", "distribution", "group_sizes_chart", "risk_utility_map"]
+__all__ = ["Figure", "bars", "category_shares", "correlations", "distribution", "group_sizes_chart", "risk_utility_map"]
 
 INK, ACCENT, PALE = "#1d2a30", "#0a5c66", "#c5ced3"
 STYLE: Any = {
@@ -148,7 +148,28 @@ def group_sizes_chart(sizes: Ints, k: int) -> Figure:
     return Figure(_svg(draw, (6.6, 2.2), text))
 
 
-def correlations(pairs: Sequence[tuple[str, Pair]], text: str) -> Figure:
+def category_shares(name: str, values: Sequence[tuple[str, int, int]], records: int) -> Figure:
+    """Draw the share of each category before (pale bar) and after (dark line)."""
+
+    def draw(axes: Axes) -> None:
+        places = np.arange(len(values))[::-1]
+        axes.barh(places, [100 * before / records for _, before, _ in values], color=PALE, height=0.7)
+        after = np.array([100 * count / records for *_, count in values])
+        axes.vlines(after, places - 0.42, places + 0.42, color=INK, linewidth=1.6)
+        axes.set_title(name)
+        axes.set_yticks(places, [_clip(label, 16) for label, _, _ in values])
+        axes.tick_params(axis="y", length=0, labelsize=7.5)
+        axes.xaxis.set_major_locator(_few(3))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+
+    text = f"Shares of the values of {name} before and after masking: " + ", ".join(
+        f"{label} {100 * before / records:.1f} and {100 * after / records:.1f} percent"
+        for label, before, after in values
+    )
+    return Figure(_svg(draw, (2.25, 1.5), text), wide=False)
+
+
+def correlations(pairs: Sequence[tuple[str, Pair]], what: str, text: str) -> Figure:
     """Draw correlations before (open circle) and after (filled circle), one row each."""
 
     def draw(axes: Axes) -> None:
@@ -164,7 +185,7 @@ def correlations(pairs: Sequence[tuple[str, Pair]], text: str) -> Figure:
         axes.set_ylim(-0.7, len(pairs) - 0.3)
         low = min(0.0, *before, *after)
         axes.set_xlim(low - 0.05 if low < 0 else -0.02, 1.03)
-        axes.set_xlabel("correlation: ○ before, ● after")
+        axes.set_xlabel(f"{what}: ○ before, ● after")
         axes.grid(axis="x", color="#e4e9eb", linewidth=0.6)
         axes.set_axisbelow(True)
 

@@ -15,15 +15,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from shoal.algorithms.registry import METHODS
 from shoal.assessment.assess import Assessment, assess_arrays
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison import Comparison, Trial
 from shoal.core.display import for_people
-from shoal.core.measures import scaling
 from shoal.core.version import __version__
 from shoal.masking.commands import as_call, as_command, can_be_written
 from shoal.masking.manifest import as_json, described, versions
@@ -99,7 +96,7 @@ def release_page(
 ) -> Page:
     """Make the page of a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) else None
-    measured = original is not None and release.labels.size and not release.kinds
+    measured = original is not None and release.labels.size
     figures = _measured(release, original, comparison) if measured else _unmeasured(release)
     return Page(
         title="Masking report",
@@ -127,20 +124,19 @@ class _Figures(NamedTuple):
 
 def _measured(release: Release, original: Any, comparison: Comparison | None) -> _Figures:
     """Measure a release against its original; no value of the original is told."""
-    X, masked = read_original(release, original), open_table(release.data)
-    Y = np.column_stack([masked.column(name).values for name in release.columns])
-    strata = codes_of(strata_of(masked, release.parameters["by"]), len(X))
-    found = assess_arrays(X, Y, release.columns, strata, k=release.k)
-    scale = scaling(X)
+    before, Y = read_original(release, original)
+    X, embedding = before.X, before.embedding
+    strata = codes_of(strata_of(open_table(release.data), release.parameters["by"]), len(X))
+    found = assess_arrays(X, Y, release.columns, strata, embedding=embedding, k=release.k)
     parts = [
         sections.groups(release.sizes, release.k),
         # Of so many records, k units have a part.
-        sections.columns(X, Y, found.utility, release.k * release.unit_records),
+        sections.columns(X, Y, embedding, found.utility, release.k * release.unit_records),
         sections.losses(found.utility),
         sections.relations(found.utility),
         sections.risks(found.risk),
         sections.risk_utility(comparison.trials, (release.parameters["method"], release.k)) if comparison else None,
-        sections.moved(scale.apply(X), scale.apply(Y), release.labels) if release.labels.ndim == 1 else None,
+        sections.moved(before.coordinates, before.place(Y), release.labels) if release.labels.ndim == 1 else None,
     ]
     return _Figures(
         _tiles(release, found),
@@ -157,12 +153,8 @@ def _unmeasured(release: Release) -> _Figures:
     safe = (
         f"Counted again in what is released: {release.verified}. "
         + ("" if whole else "A record's combination of values may be unique: the table is NOT k-anonymous. ")
-        + "How many records an intruder who holds the original values could link has not been measured, because "
-        + (
-            "some columns hold categories."
-            if release.kinds
-            else "the original was not at hand when this page was written; shoal assess tells it."
-        )
+        + "How many records an intruder who holds the original values could link has not been measured, because the "
+        "original was not at hand when this page was written; shoal assess tells it."
     )
     lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
     useful = (
@@ -188,7 +180,7 @@ def assessment_page(found: Assessment) -> Page:
     shared = f"every combination of {_and(names)} is shared by at least {counted.k} record{'s' * (counted.k != 1)}"
     broken = f"{counted.below:,} of {found.records:,} records are in groups of fewer than the promised {counted.asked}"
     parts = [
-        Section("Columns before and after", [], tables=[sections.columns_table(utility)]),
+        Section("Columns before and after", [], tables=sections.columns_tables(utility)),
         sections.losses(utility),
         sections.relations(utility),
         sections.regression(utility.model) if utility.model else None,
@@ -291,17 +283,27 @@ def _unprotected(release: Release) -> tuple[str, str]:
 def _what_was_done(release: Release) -> str:
     by = release.parameters["by"]
     within = f", within each {_and(by)}," if by else ""
-    aggregate = release.parameters["aggregate"]
+    aggregate = _stands_for(release)
     if release.labels.ndim == 2:
         return (
             f"In {_and(release.columns)}, each column on its own{within} values were put in groups of at least "
-            f"{release.k} similar ones and replaced by the {aggregate} of their group."
+            f"{release.k} similar ones and replaced by {aggregate} of their group."
         )
     return (
         f"{release.records:,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
-        f"similar ones. In {_and(release.columns)}, every value was replaced by the {aggregate} of its group. Nothing "
+        f"similar ones. In {_and(release.columns)}, every value was replaced by {aggregate} of its group. Nothing "
         "else in the table was changed."
     )
+
+
+def _stands_for(release: Release) -> str:
+    """Tell what is released for a group, by the kinds of its columns."""
+    aggregate, kinds = release.parameters["aggregate"], set(release.kinds.values())
+    if not kinds or aggregate == "medoid":
+        return f"the {aggregate}"
+    words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
+    others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
+    return _or([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
 
 
 def _how_safe(release: Release, found: Assessment) -> str:
@@ -329,13 +331,15 @@ def _how_useful(loss: float, utility: Utility) -> str:
     text = f"{100 - loss:.1f} % of the information (the variance between records) is kept, {loss:.1f} % is lost. "
     if len(utility.columns) > 1:
         text += f"The column {worst.name} loses most ({worst.loss:.1f} %). "
-    change = utility.largest_correlation_change()
-    if change is not None:
-        left, right, pair = change
-        text += (
-            f"The correlation that changed most is that of {left} and {right}, from {pair.before:.2f} to "
-            f"{pair.after:.2f}. "
-        )
+    for what, changes in (
+        ("correlation", utility.correlation_changes()),
+        ("association", utility.association_changes()),
+    ):
+        for left, right, pair in changes[:1]:
+            text += (
+                f"The {what} that changed most is that of {left} and {right}, from {pair.before:.2f} to "
+                f"{pair.after:.2f}. "
+            )
     return text + "Averages over many records stay close to the originals; single records do not."
 
 
@@ -374,6 +378,10 @@ def _share(share: float) -> str:
 def _listed(names: Sequence[object]) -> str:
     shown = ", ".join(map(str, names[:8]))
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more columns"
+
+
+def _or(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
 def _and(names: Sequence[object]) -> str:

@@ -6,15 +6,17 @@ table is merged with its neighbour; the outer bins are open, so that no least or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Bins", "coarse", "protected_bins"]
+__all__ = ["Bins", "coarse", "protected_bins", "protected_values"]
 
 BINS = 22
+SHOWN_VALUES = 6
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,34 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
         return None
     edges = edges[kept]
     return Bins(edges, _counts(x, edges), _counts(y, edges), unit, step)
+
+
+def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> list[tuple[str, int, int]] | None:
+    """Count original codes x and released codes y of the most frequent values, all others together; None if few.
+
+    A count is 0 or of at least k records in both tables: a value that is rarer in one is among the others, and if
+    these are fewer than k, so is the rarest value that would be shown.
+
+    Examples
+    --------
+    >>> x, y = np.repeat([0.0, 1.0, 2.0], [6, 4, 2]), np.repeat([0.0, 1.0], [6, 6])
+    >>> protected_values(x, y, ["clerk", "nurse", "smith"], 4)
+    [('clerk', 6, 6), ('others', 6, 6)]
+    """
+    seen = ~np.isnan(x)
+    before, after = (np.bincount(v[seen].astype(np.int64), minlength=len(names)) for v in (x, y))
+    # An inner node of a hierarchy is no original value: a count of 0 tells of nobody.
+    enough = (after >= k) & ((before >= k) | (before == 0))
+    shown = [code for code in np.argsort(-after, kind="stable")[:SHOWN_VALUES] if enough[code]]
+    n = int(seen.sum())
+    rest = [n - int(counts[shown].sum()) for counts in (before, after)]
+    while shown and any(0 < count < k for count in rest):
+        last = shown.pop()
+        rest = [rest[0] + int(before[last]), rest[1] + int(after[last])]
+    if not shown:
+        return None
+    values = [(str(names[code]), int(before[code]), int(after[code])) for code in sorted(shown)]
+    return [*values, ("others", rest[0], rest[1])] if any(rest) else values
 
 
 def coarse(value: float) -> float:

@@ -9,13 +9,22 @@ import numpy as np
 
 from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
-from shoal.assessment.utility import Coefficient, Pair, Utility
+from shoal.assessment.utility import Coefficient, Utility
 from shoal.comparison import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
-from shoal.report.figures import Figure, bars, correlations, distribution, group_sizes_chart, risk_utility_map
-from shoal.report.protection import coarse, protected_bins
+from shoal.masking.coding import Embedding
+from shoal.report.figures import (
+    Figure,
+    bars,
+    category_shares,
+    correlations,
+    distribution,
+    group_sizes_chart,
+    risk_utility_map,
+)
+from shoal.report.protection import coarse, protected_bins, protected_values
 from shoal.tables.columns import Name
 
 __all__ = [
@@ -23,7 +32,7 @@ __all__ = [
     "Section",
     "Table",
     "columns",
-    "columns_table",
+    "columns_tables",
     "details",
     "groups",
     "losses",
@@ -91,14 +100,20 @@ def groups(sizes: Ints, k: int) -> Section:
     return Section("Groups", [text], [group_sizes_chart(sizes, k)])
 
 
-def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
+def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int) -> Section:
     """Show every column before and after, from protected counts."""
     order = sorted(range(len(utility.columns)), key=lambda j: -utility.columns[j].loss)[:SHOWN_COLUMNS]
     figures = []
     for j in sorted(order):
+        column, coding = utility.columns[j], embedding.codings[j]
+        if coding is not None:
+            shares = protected_values(X[:, j], Y[:, j], coding.values, k)
+            if shares is not None:
+                figures.append(category_shares(str(column.name), shares, column.values))
+            continue
         bins = protected_bins(X[:, j], Y[:, j], k)
         if bins is not None:
-            figures.append(distribution(str(utility.columns[j].name), bins, utility.columns[j].values))
+            figures.append(distribution(str(column.name), bins, column.values))
     text = [
         (
             "The pale area is the column before masking, the dark line after. The closer they are, the better the "
@@ -106,17 +121,41 @@ def columns(X: Floats, Y: Floats, utility: Utility, k: int) -> Section:
             f"reach to the ends, and every bar stands for at least {k} records."
         )
     ]
+    if utility.categories:
+        text.append(
+            "Of categories the bar is the share of records before, the dark line that after; those that are rare among "
+            "the original or the released values are counted together."
+        )
     if len(utility.columns) > len(order):
         text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
     if len(figures) < len(order):
         text.append("Columns with one value only, or too few to be shown safely, are not drawn.")
-    return Section("Columns before and after", text, figures, [columns_table(utility)])
+    return Section("Columns before and after", text, figures, columns_tables(utility))
 
 
-def columns_table(utility: Utility) -> Table:
-    """Tell what became of every column, in numbers."""
+def columns_tables(utility: Utility) -> list[Table]:
+    """Tell what became of every column, in numbers: one table of those of numbers, one of those of categories."""
+    made = [_numbers_table(utility), _categories_table(utility)]
+    return [table for table in made if table.rows]
+
+
+def _categories_table(utility: Utility) -> Table:
     rows = []
-    for column in utility.columns:
+    for c in utility.categories:
+        enough = c.values >= FEWEST
+        shares = [f"{100 * share:.1f} %" if enough else "–" for share in (c.changed, c.variation)]
+        rows.append([str(c.name), c.kind, f"{for_people(c.loss, 3)} %", *shares])
+    note = (
+        "Of columns of categories: the information that is lost, the share of cells that were released with another "
+        "value, and the least share that would have to change to turn the distribution before into the one after "
+        "(total variation, 0 is best)."
+    )
+    return Table(["column", "kind", "lost", "cells changed", "total variation"], rows, note=note)
+
+
+def _numbers_table(utility: Utility) -> Table:
+    rows = []
+    for column in utility.numbers:
         enough = column.values >= FEWEST
         rows.append(
             [
@@ -170,18 +209,12 @@ def losses_table(losses: Mapping[Name, float]) -> Section:
 
 
 def relations(utility: Utility) -> Section | None:
-    """Show correlations before and after; nothing where there are none."""
-    before, after = utility.correlation
-    names = [str(column.name) for column in utility.columns]
-    pairs = [
-        (f"{names[i]} – {names[j]}", Pair(float(before[i, j]), float(after[i, j])))
-        for i in range(len(names))
-        for j in range(i + 1, len(names))
-        if np.isfinite(before[i, j]) and np.isfinite(after[i, j])
-    ]
-    if not pairs:
+    """Show correlations and associations before and after; nothing where there are none."""
+    changes = [*utility.correlation_changes(), *utility.association_changes()]
+    if not changes:
         return None
-    pairs.sort(key=lambda pair: -abs(pair[1].after - pair[1].before))
+    changes.sort(key=lambda change: -abs(change[2].after - change[2].before))
+    pairs = [(f"{left} – {right}", pair) for left, right, pair in changes]
     shown = pairs[:SHOWN_PAIRS]
     text = [
         (
@@ -189,10 +222,17 @@ def relations(utility: Utility) -> Section | None:
             "pairs that changed most stand first."
         )
     ]
+    if utility.categories:
+        text.append(
+            "With a column of categories it is the association, from 0 to 1: Cramér's V of two columns without an "
+            "order, the correlation ratio of one such column with numbers or ranks, else the correlation of ranks "
+            "without its sign."
+        )
     if len(pairs) > len(shown):
         rest = abs(pairs[len(shown)][1].after - pairs[len(shown)][1].before)
         text.append(f"{len(pairs) - len(shown)} more pairs changed by at most {rest:.3f} each.")
-    alternative = "Correlations before and after: " + "; ".join(
+    what = "Correlations and associations" if utility.categories else "Correlations"
+    alternative = f"{what} before and after: " + "; ".join(
         f"{name} {pair.before:.2f} to {pair.after:.2f}" for name, pair in shown
     )
     if utility.propensity is not None:
@@ -202,7 +242,7 @@ def relations(utility: Utility) -> Section | None:
             f"score has a mean squared error of {utility.propensity.pmse:.4f} (0 is best, 0.25 worst). That equal "
             "values repeat is plain to see in any masked table and is not counted here."
         )
-    return Section("Relations between columns", text, [correlations(shown, alternative)])
+    return Section("Relations between columns", text, [correlations(shown, what.lower(), alternative)])
 
 
 def risks(risk: Risk) -> Section:
