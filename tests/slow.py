@@ -134,3 +134,21 @@ def shortest_path(values, k):
                 group = x[i:j] - x[i]
                 length[j] = min(length[j], length[i] + float(np.square(group - group.mean()).sum()))
     return length[-1]
+
+
+def released_cost(places, codes, labels, how, ancestors=None):
+    """Sum the squared distances to what stands for each group, of one column: places of values and nodes by code."""
+    total = 0.0
+    for group in set(labels):
+        own = sorted(code for code, label in zip(codes, labels, strict=True) if label == group)
+        if how == "median":
+            stands = places[own[(len(own) - 1) // 2]]
+        elif how == "mode":
+            stands = places[min(own, key=lambda code: (-own.count(code), code))]
+        elif how == "ancestor":
+            ways = [list(ancestors[code]) for code in own]
+            stands = places[next(node for node in ways[0] if all(node in way for way in ways))]
+        else:
+            stands = np.mean([places[code] for code in own], axis=0)
+        total += sum(float(np.square(places[code] - stands).sum()) for code in own)
+    return total

@@ -88,6 +88,8 @@ def test_every_method_is_the_same_on_every_engine(table, tmp_path, engine, metho
         {"columns": ["a", "region"]},
         {"columns": ["b", "region", "count"], "kinds": {"count": "nominal"}, "aggregate": "medoid"},
         {"columns": ["region"]},
+        {"columns": ["b", "region", "count"], "kinds": {"count": "nominal"}, "refine": 20},
+        {"columns": ["a", "region"], "refine": 20},
         {"by": "count", "small": "suppress"},
         {"by": ["region", "count"], "missing": "drop", "small": "suppress", "weights": "weight"},
         {"unit": "count"},

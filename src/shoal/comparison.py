@@ -24,6 +24,7 @@ from shoal.core.measures import group_sizes, released_loss
 from shoal.core.progress import DONE, STOP, fresh_state, watch, within
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.numbers import Numbers, read_numbers, read_original
+from shoal.masking.refining import refined
 from shoal.masking.request import MISSING, MaskRequest
 from shoal.masking.steps import cells_of, released_values
 from shoal.masking.verification import identical_records, verify
@@ -309,6 +310,9 @@ def compare_sizes(release: Release, original: Any) -> Comparison | None:
         if k <= min(len(rows) for rows, _ in cells):
             start = time.perf_counter()
             labels = group_cells(Z, cells, entry, k, asked["options"], asked["seed"], fresh_state()).labels
+            if asked["refine"]:
+                how = {"steps": asked["refine"], "seed": asked["seed"], "state": fresh_state()}
+                labels = refined(numbers.X, labels, cells, k, numbers.embedding, numbers.scale, **how)
             trials.append(measured(k, labels, time.perf_counter() - start))
     return Comparison(pareto(trials), {}, len(Z), release.columns, {**asked, "k": sorted(t.k for t in trials)})
 

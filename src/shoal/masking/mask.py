@@ -62,6 +62,7 @@ def mask(
     small: str = "error",
     integers: str = "float",
     aggregate: str = "mean",
+    refine: int | None = 0,
     block: int | None = None,
     split: str | None = None,
     engine: str | None = None,

@@ -94,6 +94,8 @@ class Recorded:
                 f"Manifest {self.path} cannot be repeated to the byte: the records are in random order. Shuffle by a "
                 "number in Python to make a run repeatable."
             )
+        if recorded.get("refine") and recorded["seed"] is None:
+            raise InputError(f"Manifest {self.path} cannot be repeated to the byte: records were moved without a seed.")
         entry = find(recorded["method"])
         if not entry.repeatable(recorded["options"]):
             way = "another method" if entry.steps_option is None else f"{entry.steps_option} in place of a time"

@@ -384,6 +384,8 @@ def mask_bucket(
             parallel=parallel,
         )  # fmt: skip
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
+    if request.refine:
+        outcome = replace(outcome, labels=_refined(X, outcome.labels, block[order], request, embedding, scale, state))
     if "unit" in arrays:
         outcome = _with_units(outcome, compared, block[order], arrays["unit"].reshape(-1)[order], request.k)
     labels = outcome.labels
@@ -399,6 +401,16 @@ def mask_bucket(
     back[order] = np.arange(len(order))
     group = labels[back]
     return {"released": np.take(rounded, back, axis=0), "group": group, "size": sizes[0][group]}, known
+
+
+def _refined(
+    X: Floats, labels: Ints, block: Ints, request: MaskRequest, embedding: Embedding, scale: Scaling, state: State
+) -> Ints:
+    """Move records between the groups of a block, to lower the loss of what is released."""
+    from shoal.masking.refining import refined
+
+    cells, steps = cells_of(X, block), request.refine or 0
+    return refined(X, labels, cells, request.k, embedding, scale, steps=steps, seed=request.seed, state=state)
 
 
 def _with_units(outcome: Outcome, Z: Floats, block: Ints, units: Words, k: int) -> Outcome:

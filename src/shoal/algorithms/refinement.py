@@ -1,0 +1,209 @@
+"""A last pass over a partition: move records between neighbouring groups to lower the loss of what is released.
+
+Methods lower the SSE, the squared distances to centroids. Of categories no centroid is released but the mode, the
+median or the common ancestor of a group, so that the partition of least SSE is not the one whose release loses least.
+Here a group costs the squared distances of its records to what stands for it. A step takes a random record and the
+group of one of its nearest neighbours; the record moves there, if both sizes stay between k and 2k − 1, or is exchanged
+with a random record of it; a change Δ of the cost is kept with probability min(1, exp(−Δ/t)), t falling to 0
+(simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs of the two groups are summed anew: O(k d) a
+step, O(k²) for each median, and O(n k) memory, however many values a column of categories has. What is returned never
+costs more than what was given.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.random import Word, below, seeded, uniform
+from shoal.core.compiling import kernel
+from shoal.core.measures import canonical_labels, group_sizes
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["ANCESTOR", "MEAN", "MEDIAN", "MODE", "Variables", "group_cost", "refine"]
+
+MEAN, MEDIAN, MODE, ANCESTOR = range(4)
+HOT = 0.3  # the first temperature, in mean costs of a record
+COLD = 0.95  # the share of the steps after which no change for the worse is kept
+
+
+class Variables(NamedTuple):
+    """What stands for a group in each column, and how far values lie from it."""
+
+    release: Ints  # MEAN, MEDIAN, MODE or ANCESTOR
+    values: Floats  # (n, d): coordinates of numbers and ranks, codes of other categories
+    table: Ints  # of a column whose categories have no order: its place in the next two
+    squares: Floats  # (tables, values, nodes): squared distances
+    ancestors: Ints  # (tables, values, depth): of each value itself, its parent, …, the root; the root to the end
+
+
+def refine(
+    X: Floats, labels: Ints, k: int, variables: Variables, *, steps: int, seed: int | None, state: State
+) -> Ints:
+    """Return the labels after a number of steps for each record.
+
+    Parameters
+    ----------
+    X
+        Where the records lie: neighbours are found there.
+    labels
+        The group of each record, 0, 1, …; every group has at least k.
+    k
+        The least number of records in a group.
+    variables
+        What a release costs.
+    steps
+        Steps a record.
+    seed
+        Decides the steps.
+    state
+        See `shoal.core.progress`.
+    """
+    n, sizes = len(X), group_sizes(labels)
+    if len(sizes) < 2 or not steps:
+        return labels
+    near = nearest(X, max(2 * k, 12), slack=0.0 if n <= 5000 else 1.0)
+    rng = seeded(int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed)
+    members = np.zeros((len(sizes), max(2 * k - 1, int(sizes.max()))), dtype=np.int64)
+    found = labels.copy()
+    gain = _anneal(variables, k, near, members, found, steps * n, state, rng)
+    return canonical_labels(found) if gain < 0 else labels
+
+
+@kernel
+def group_cost(variables: Variables, records: Ints, s: int, ordered: Floats, count: Ints) -> float:
+    """Sum the squared distances of s records to what stands for them; `ordered` and `count` (zeros) are scratch."""
+    cost = 0.0
+    values = variables.values
+    for j in range(values.shape[1]):
+        release = variables.release[j]
+        if release == MEAN:
+            mean = 0.0
+            for a in range(s):
+                mean += values[records[a], j]
+            mean /= s
+            for a in range(s):
+                cost += (values[records[a], j] - mean) ** 2
+        elif release == MEDIAN:
+            for a in range(s):
+                value, b = values[records[a], j], a
+                while b > 0 and ordered[b - 1] > value:
+                    ordered[b] = ordered[b - 1]
+                    b -= 1
+                ordered[b] = value
+            middle = ordered[(s - 1) // 2]
+            for a in range(s):
+                cost += (ordered[a] - middle) ** 2
+        else:
+            node = _mode(values, j, records, s, count) if release == MODE else _ancestor(variables, j, records, s)
+            for a in range(s):
+                cost += variables.squares[variables.table[j], np.int64(values[records[a], j]), node]
+    return cost
+
+
+@kernel
+def _mode(values: Floats, j: int, records: Ints, s: int, count: Ints) -> int:
+    """Return the most frequent code, the lowest of several."""
+    best = int(values[records[0], j])
+    for a in range(s):
+        code = int(values[records[a], j])
+        count[code] += 1
+        if count[code] > count[best] or (count[code] == count[best] and code < best):
+            best = code
+    for a in range(s):
+        count[np.int64(values[records[a], j])] = 0
+    return best
+
+
+@kernel
+def _ancestor(variables: Variables, j: int, records: Ints, s: int) -> int:
+    """Return the nearest node above all codes."""
+    ancestors, level, a = variables.ancestors[variables.table[j]], 0, 1
+    first = np.int64(variables.values[records[0], j])
+    while a < s:
+        code = np.int64(variables.values[records[a], j])
+        if ancestors[code, level] == ancestors[first, level]:
+            a += 1
+        else:
+            level += 1
+    return int(ancestors[first, level])
+
+
+@kernel
+def _anneal(
+    variables: Variables, k: int, near: Ints, members: Ints, label: Ints, steps: int, state: State, rng: Word
+) -> float:
+    """Take the steps, unless asked to stop; change the labels and return the change of the cost."""
+    n, most = len(label), 2 * k - 1
+    rows, room = members.shape
+    size, place, cost = np.zeros(rows, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(rows)
+    ordered, count = np.empty(room), np.zeros(variables.squares.shape[1] + 1, dtype=np.int64)
+    for i in range(n):
+        g = label[i]
+        members[g, size[g]] = i
+        place[i] = size[g]
+        size[g] += 1
+    total = 0.0
+    for g in range(rows):
+        cost[g] = group_cost(variables, members[g], size[g], ordered, count)
+        total += cost[g]
+    hot, change = HOT * total / n, 0.0
+    for step in range(steps):
+        if state[STOP]:
+            break
+        i = below(rng, n)
+        g, h = label[i], label[near[i, below(rng, near.shape[1])]]
+        if g == h:
+            continue
+        moves = size[g] > k and size[h] < most and uniform(rng) < 0.5
+        other = members[h, below(rng, size[h])]
+        # Make the change, and undo it if it is not kept.
+        if moves:
+            _take(members, size, place, g, i)
+            _put(members, size, place, h, i)
+        else:
+            _exchange(members, place, g, h, i, other)
+        left = group_cost(variables, members[g], size[g], ordered, count)
+        right = group_cost(variables, members[h], size[h], ordered, count)
+        delta = left + right - cost[g] - cost[h]
+        temperature = hot * max(0.0, 1.0 - step / (COLD * steps)) ** 2
+        if delta < 0 or (temperature > 0 and uniform(rng) < np.exp(-delta / temperature)):
+            cost[g], cost[h] = left, right
+            change += delta
+            label[i] = h
+            if not moves:
+                label[other] = g
+        elif moves:
+            _take(members, size, place, h, i)
+            _put(members, size, place, g, i)
+        else:
+            _exchange(members, place, g, h, other, i)
+    return change
+
+
+@kernel
+def _take(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
+    """Take a record out of a group; the last one fills its place."""
+    size[g] -= 1
+    last = members[g, size[g]]
+    members[g, place[i]] = last
+    place[last] = place[i]
+
+
+@kernel
+def _put(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
+    """Put a record at the end of a group."""
+    members[g, size[g]] = i
+    place[i] = size[g]
+    size[g] += 1
+
+
+@kernel
+def _exchange(members: Ints, place: Ints, g: int, h: int, i: int, other: int) -> None:
+    """Let record i of group g and another of group h change their places."""
+    at, there = place[i], place[other]
+    members[g, at], members[h, there] = other, i
+    place[i], place[other] = there, at
