@@ -26,10 +26,11 @@ from shoal.core.types import Floats, Ints, State
 from shoal.masking.numbers import Numbers, read_numbers, read_original
 from shoal.masking.refining import refined
 from shoal.masking.request import MISSING, MaskRequest
+from shoal.masking.rounding import Rounding
 from shoal.masking.steps import cells_of, released_values
 from shoal.masking.verification import identical_records, verify
 from shoal.tables.choosing import open_data
-from shoal.tables.columns import Name
+from shoal.tables.columns import FLOAT, Name
 from shoal.tables.frames import codes_of, open_table, strata_of
 
 if TYPE_CHECKING:
@@ -303,7 +304,8 @@ def compare_sizes(release: Release, original: Any) -> Comparison | None:
     numbers, _ = read_original(release, original)
     strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(numbers.X))
     Z = numbers.embedding.compared(numbers.coordinates)
-    cells = cells_of(Z, identical_records(list(np.isnan(numbers.X).T), strata))
+    zero = numbers.X[:, [release.columns.index(name) for name in asked["zeros"]]] == 0
+    cells = cells_of(Z, identical_records([*np.isnan(numbers.X).T, *zero.T], strata))
     measured = partial(_measured, numbers, cells, strata, entry, aggregate=asked["aggregate"])
     trials = [measured(release.k, release.labels, release.timings["partition"])]
     for k in sorted({2, 3, 5, 10, 15, 2 * release.k} - {release.k}):
@@ -328,7 +330,8 @@ def _measured(
     aggregate: str = "mean",
 ) -> Trial:
     X, Z, embedding = numbers.X, numbers.coordinates, numbers.embedding
-    released = released_values(X, Z, labels, aggregate, None, embedding.codings)
+    stored = Rounding((FLOAT,) * X.shape[1])
+    released = released_values(X, Z, labels, aggregate, None, embedding.codings, stored)[0]
     if entry.whole_records:
         verify(released, k, strata)
     groups = identical_records(released, strata)

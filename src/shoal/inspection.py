@@ -248,11 +248,16 @@ def _notes(kind: str, cells: Cells) -> list[str]:
     codes = ", ".join(f"{code} ({count:,} times)" for code, count in missing_codes(cells).items())
     notes = [f"{codes} far from the rest: codes for missing?"] if codes else []
     if kind in NUMBERS:
-        zeros = float((cells.numbers == 0).mean())
+        zeros = _zeros(cells)
         notes += [f"{100 * zeros:.1f} % are zero, the others stand out"] if zeros > ZEROS else []
         different = kind == "integer" and cells.distinct == cells.present > SMALL
         notes += ["all values are different: a measurement, or an identifier?"] if different else []
     return notes
+
+
+def _zeros(cells: Cells) -> float:
+    """Return the share of zeros among numbers."""
+    return float((cells.numbers == 0).mean())
 
 
 def _with_strata(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series], k: int) -> list[InspectedColumn]:
@@ -309,11 +314,32 @@ def _asked(
         "unit": unit,
         "weights": next(iter(found.named("weight")), None),
         "missing": missing,
+        "zeros": _kept_zeros(found, series, cells, request.k, missing) or None,
         "identifiers": found.named("identifier") or None,
         "kinds": dict.fromkeys(coded, "nominal") or None,
         **request.csv,
         "options": {},
     }
+
+
+def _kept_zeros(
+    found: Inspection, series: Mapping[Name, pl.Series], cells: Mapping[Name, Cells], k: int, missing: str
+) -> list[Name]:
+    """Return the keys whose zeros can be kept: k records are zero in the same columns, and k are not."""
+    masked, kinds = _maskable(found.columns), found.kinds
+    absent = [series[name].is_null() for name in masked]
+    released = pl.repeat(True, found.records, eager=True)
+    for column in absent if missing == "drop" else []:
+        released &= ~column
+    apart = [column.filter(released) for column in (*(series[name] for name in found.named("stratum")), *absent)]
+    kept = []
+    for name in masked:
+        if kinds[name] in NUMBERS and _zeros(cells[name]) > ZEROS:
+            zero = (series[name] == 0).fill_null(value=False).filter(released)
+            if len(zero) and int(_sizes([*apart, zero]).min()) >= k:  # type: ignore[arg-type]
+                apart.append(zero)
+                kept.append(name)
+    return kept
 
 
 def _command(asked: Mapping[str, Any], data: Any) -> str:

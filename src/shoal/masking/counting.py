@@ -27,6 +27,7 @@ class Counted(NamedTuple):
     rows: int
     strata: list[tuple[object, ...]]  # by code
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
+    zeros: tuple[int, ...]  # of each column whose zeros are kept
     identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
 
 
@@ -36,6 +37,7 @@ def count_part(
     columns: Sequence[Name],
     categories: Collection[Name],
     by: Sequence[Name],
+    zeros: Sequence[Name],
     others: bool,
     unit: Name | Words | None,
 ) -> tuple[Arrays, Counted]:
@@ -60,7 +62,8 @@ def count_part(
     )
     left = [name for name in table.names if name not in {*columns, *by}] if others else []
     looks = {name: reason for name in left if (reason := looks_like_identifier(name, table.keys([name])["0"]))}
-    return arrays, Counted(table.rows, strata, spellings, looks)
+    found = tuple(int(np.count_nonzero(table.column(name).values == 0)) for name in zeros)
+    return arrays, Counted(table.rows, strata, spellings, found, looks)
 
 
 def _missing(table: Table, name: Name, category: bool) -> Bools:

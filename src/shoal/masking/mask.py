@@ -60,6 +60,7 @@ def mask(
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
     small: str = "error",
+    zeros: Sequence[Name] | Name | None = None,
     integers: str = "float",
     aggregate: str = "mean",
     refine: int | None = 0,

@@ -78,7 +78,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         )  # fmt: skip
         with seconds("verify"):
             uniques, named = _recount(
-                released.records, columns.released, request, plan, _units(records, request, plan, shuffled)
+                released.records, columns.released, request, plan, buckets, _units(records, request, plan, shuffled)
             )
         if request.labels is not None:
             groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
@@ -193,7 +193,7 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         answered,
         own=plan.own,
         dealing=dealing,
-        gathering=(request, plan.kinds, plan.embedding, scale, plan.rows, records.parallel, records.threads),
+        gathering=(request, plan.rounding, plan.embedding, scale, plan.rows, records.parallel, records.threads),
     )
     anytime = request.entry.anytime
     alone = anytime and blocks is None and len(plan.sizes) == 1
@@ -229,7 +229,12 @@ def _live_title(name: str, plan: Plan) -> Title:
 
 
 def _recount(
-    released: Records, names: Sequence[Name], request: MaskRequest, plan: Plan, units: Words | None
+    released: Records,
+    names: Sequence[Name],
+    request: MaskRequest,
+    plan: Plan,
+    buckets: Sequence[Bucket],
+    units: Words | None,
 ) -> tuple[int, dict[Name, str]]:
     """Count every group again, in what was released and nothing else but units that are not in it.
 
@@ -239,7 +244,9 @@ def _recount(
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
     read = list(names) if others else [*columns, *by]
     unit = request.unit if request.unit in names or units is None else units
-    parts: list[Counted] = released.keep(count_part, columns, plan.columns.categories, by, others, unit, columns=read)
+    parts: list[Counted] = released.keep(
+        count_part, columns, plan.columns.categories, by, plan.columns.zeros, others, unit, columns=read
+    )
     found = sum(part.rows for part in parts)
     if found != plan.rows:
         raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
@@ -248,6 +255,10 @@ def _recount(
             raise VerificationError(
                 f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
             )
+    zeros = np.sum([part.zeros for part in parts], axis=0)
+    for name, count, known in zip(plan.columns.zeros, zeros, plan.zeros + _new_zeros(buckets), strict=True):
+        if count != known:
+            raise VerificationError(f"Column {name!r} has {count} zeros instead of {known}. Nothing was released.")
     rows = released.rows_of_a_target(10 * len(columns) + 12, counted=True)
     targets = -(-found // rows)
     sent = {"words": ("uint64", len(columns) + bool(by))}
@@ -269,6 +280,12 @@ def _recount(
         name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
     }
     return sum(released.regroup(how)), named
+
+
+def _new_zeros(buckets: Sequence[Bucket]) -> Ints:
+    """Count, of each column whose zeros are kept, the zeros that stand for other values."""
+    new: Ints = np.sum([bucket.new_zeros for bucket in buckets], axis=0, dtype=np.int64)
+    return new
 
 
 def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:
@@ -337,6 +354,14 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             f"column {request.unit} is in the release{anew} and ties the records of each {request.unit} together: "
             "every one of them is shared, all of them together may not be"
         )
+    if plan.columns.zeros:
+        notes.append(f"zeros were kept ({', '.join(map(str, plan.columns.zeros))}): a record that is zero stayed zero")
+        notes += [
+            f"in column {name}, 0 also stands for {count} records that are not zero, but whose values have it as "
+            f"{request.aggregate}"
+            for name, count in zip(plan.columns.zeros, _new_zeros(buckets), strict=True)
+            if count
+        ]
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
     changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
     if request.whole and plan.whole_columns:

@@ -17,6 +17,7 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records, Schema
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.request import MaskRequest
+from shoal.masking.rounding import Rounding
 from shoal.masking.steps import Cell, Columns, Own, Part, Spellings
 from shoal.models.units import units_in_cells
 from shoal.tables.choosing import choose_columns
@@ -54,6 +55,8 @@ class Plan:
     limits: Floats
     present: Ints  # cells of each column that are not missing
     embedding: Embedding
+    rounding: Rounding
+    zeros: Ints  # how many there are in each column whose zeros are kept
     notes: tuple[str, ...]
 
     @property
@@ -100,7 +103,24 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         frozenset(kinds),
         tuple(name for name in names if name not in dropped),
         _importance(request, chosen),
+        _zeros(request, chosen, schema),
     )
+
+
+def _zeros(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
+    """Return the columns whose zeros are kept; refuse one that is not masked or holds no numbers."""
+    zeros = as_names(request.zeros)
+    for name in zeros:
+        check_name(name, list(schema.names), "zeros")
+        if name not in masked:
+            raise InputError(f"Parameter 'zeros' names column {name!r}, which is not masked. Name it in 'columns' too.")
+        if _kind_of(name, request.kinds or {}, schema) is not None:
+            raise InputError(
+                f"Parameter 'zeros' must name columns of numbers, but column {name!r} holds categories. Leave it out."
+            )
+        if zeros.count(name) > 1:
+            raise InputError(f"Parameter 'zeros' names column {name!r} twice. Name it once.")
+    return tuple(zeros)
 
 
 def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:
@@ -173,16 +193,19 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     for j, coding in enumerate(codings):
         if coding is not None:
             limits[:, j] = 0, max(0, len(coding.values) - 1)
+    kinds = _merge_kinds(parts)
     return Plan(
         columns,
         kept,
         [Own(*found) for found in zip(roots, codes, strict=True)],
         sizes,
-        _merge_kinds(parts),
+        kinds,
         Spellings(spellings, strata),
         limits,
         np.sum([part.present for part in parts], axis=0),
         Embedding(codings, columns.importance),
+        Rounding(kinds, request.whole, tuple(columns.zero_places)),
+        sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
         _notes(request, incomplete, sum(part.suppressed for part in parts)),
     )
 
@@ -251,14 +274,14 @@ def _spell_strata(
         return [list(cells) for cells in parts], {name: {} for name in columns.by}
     changed: list[dict[Spelling, Spelling]] = []
     for place in range(len(columns.by)):
-        text = list(dict.fromkeys(stratum[place] for cells in parts for stratum, _ in cells))
+        text = list(dict.fromkeys(cell.stratum[place] for cells in parts for cell in cells))
         old = pl.Series(text, dtype=pl.String)
         new = one_spelling(old, parse_numbers(old, dialect, codes=False))
         changed.append({before: after for before, after in zip(old, new, strict=True) if before != after})
     spelled = [
         [
-            (tuple(to.get(cell, cell) for cell, to in zip(stratum, changed, strict=True)), pattern)  # type: ignore[call-overload]
-            for stratum, pattern in cells
+            cell._replace(stratum=tuple(to.get(text, text) for text, to in zip(cell.stratum, changed, strict=True)))  # type: ignore[call-overload]
+            for cell in cells
         ]
         for cells in parts
     ]
@@ -294,11 +317,14 @@ def _counted(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints],
 
 
 def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
-    """Check k against every stratum, and against the records of it that miss the same columns; list all that fail."""
+    """Check k against every stratum, and against the records of it that miss, or are zero in, the same columns.
+
+    All that fail are listed.
+    """
     counted = "records" if columns.unit is None else f"different {columns.unit}"
     strata: dict[tuple[object, ...], int] = {}
-    for (stratum, _), size in zip(cells, sizes.tolist(), strict=True):
-        strata[stratum] = strata.get(stratum, 0) + size
+    for cell, size in zip(cells, sizes.tolist(), strict=True):
+        strata[cell.stratum] = strata.get(cell.stratum, 0) + size
     small = [
         f"{describe_stratum(columns.by, stratum)} has {size} {counted if size != 1 else counted.removesuffix('s')}"
         for stratum, size in strata.items()
@@ -309,17 +335,38 @@ def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], 
             f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
             "Take a smaller k, join small strata before masking, or leave their records out: small='suppress'."
         )
-    rare = []
-    for (key, pattern), size in zip(cells, sizes.tolist(), strict=True):
-        if size < request.k:
-            lacking = ", ".join(str(name) for name, hole in zip(columns.masked, pattern, strict=True) if hole)
-            what = f"exactly: {lacking}" if lacking else "nothing"
-            rare.append(f"only {size} {counted} of {describe_stratum(columns.by, key)} miss {what}")
+    rare = [
+        f"only {size} {counted} of {describe_stratum(columns.by, cell.stratum)} {_describe_patterns(columns, cell)}"
+        for cell, size in zip(cells, sizes.tolist(), strict=True)
+        if size < request.k
+    ]
+    if rare and columns.zeros:
+        raise InputError(
+            f"Parameter 'zeros' keeps records apart that are zero in different columns, but {_listed(rare)}; "
+            f"k={request.k} are needed. Name fewer columns in 'zeros', take a smaller k, or leave these records out: "
+            "small='suppress'."
+        )
     if rare:
         raise InputError(
             f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
             "smaller k, fewer columns, or leave these records out: small='suppress'."
         )
+
+
+def _describe_patterns(columns: Columns, cell: Cell) -> str:
+    """Say for a message which columns the records of a cell miss, and in which they are zero."""
+    lacking, zero = (
+        ", ".join(str(name) for name, found in zip(names, pattern, strict=True) if found)
+        for names, pattern in ((columns.masked, cell.missing), (columns.zeros, cell.zero))
+    )
+    told = [f"miss exactly: {lacking}" if lacking else "miss nothing"] if lacking or not columns.zeros else []
+    if columns.zeros:
+        told.append(f"are zero in exactly: {zero}" if zero else f"are zero in none of: {_names(columns.zeros)}")
+    return " and ".join(told)
+
+
+def _names(names: Sequence[Name]) -> str:
+    return ", ".join(map(str, names))
 
 
 def _listed(found: Sequence[str]) -> str:

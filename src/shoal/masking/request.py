@@ -126,11 +126,19 @@ class MaskRequest:
     )
     small: str = _ask(
         "error",
-        """What to do with strata, and within them with records that miss the same columns, if they are fewer than k:
+        """What to do with strata, and within them with records that miss, or are zero in (`zeros`), the same columns,
+        if they are fewer than k:
         ``error`` refuses and lists them, ``suppress`` leaves their records out of the release.""",
         "--small",
         stored=(str, NoneType),
         choices=SMALL,
+    )
+    zeros: Sequence[Name] | Name | None = _ask(
+        None,
+        """Masked columns of numbers whose zeros are kept: a record that is zero stays zero, and is grouped with records
+        that are zero in the same of these columns.""",
+        "--keep-zeros",
+        stored=(list, NoneType),
     )
     integers: str = _ask(
         "float",
@@ -410,7 +418,7 @@ class MaskRequest:
             "method": self.entry.name,
             "options": {name: self._plain(value) for name, value in self.options.items()},
             "kinds": self.plain_kinds(),
-            **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep")},
+            **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros")},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",

@@ -25,8 +25,9 @@ from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.request import MaskRequest
+from shoal.masking.rounding import Rounding
 from shoal.models.units import count_units, least_units, record_counters
-from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, is_whole
+from shoal.tables.columns import FLOAT, Column, Kind, Name, NewColumn, Spelling, is_whole
 from shoal.tables.csv_files import MISSING
 from shoal.tables.frames import Table
 from shoal.tables.kinds import Category, Hierarchy, Nominal
@@ -58,7 +59,13 @@ __all__ = [
     "units_of_part",
 ]
 
-Cell = tuple[tuple[object, ...], tuple[bool, ...]]  # a stratum, and the columns that its records miss
+
+class Cell(NamedTuple):
+    """What the records of a cell have in common."""
+
+    stratum: tuple[object, ...]
+    missing: tuple[bool, ...]  # of each masked column
+    zero: tuple[bool, ...] = ()  # of each column whose zeros are kept
 
 
 class Columns(NamedTuple):
@@ -72,6 +79,7 @@ class Columns(NamedTuple):
     given: frozenset[Name]  # columns whose kind was named by the user
     released: tuple[Name, ...]  # all columns of the release, in order
     importance: tuple[float, ...] | None  # of each masked column, if not all count alike
+    zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
@@ -95,6 +103,11 @@ class Columns(NamedTuple):
     def categories(self) -> frozenset[Name]:
         """The masked columns that hold no numbers."""
         return frozenset(name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None)
+
+    @property
+    def zero_places(self) -> list[int]:
+        """The places of the columns whose zeros are kept."""
+        return [self.masked.index(name) for name in self.zeros]
 
     def read(self) -> list[Name]:
         """Return all of them."""
@@ -137,6 +150,7 @@ class Bucket(NamedTuple):
     sizes: Ints  # how many groups there are of each size
     outcome: Outcome  # what the method said, without its labels
     decimals: Bools  # whether values that stand for whole numbers are not whole
+    new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
 
 
 @dataclass(frozen=True)
@@ -180,14 +194,14 @@ def read_part(
     if columns.unit is not None:
         arrays["unit"] = unit_words(table, columns.unit, first)
     dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
-    suppressed = _in_cells(table, columns, holes, small) & ~dropped
+    suppressed = _in_cells(table, columns, X, holes, small) & ~dropped
     if dropped.any() or suppressed.any():
         arrays[KEPT] = kept = np.flatnonzero(~(dropped | suppressed))
         table = table.take(kept)
         arrays |= {name: array[kept] for name, array in arrays.items() if name != KEPT}
         X, holes = arrays["X"], holes[kept]
         limits = bounds(X)
-    codes, cells = _cells(table, columns, holes)
+    codes, cells = _cells(table, columns, X, holes)
     counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
     if codes is not None:
         arrays["codes"] = codes
@@ -264,22 +278,24 @@ def unit_words(table: Table, name: Name, first: int = 0) -> Words:
     return words
 
 
-def _cells(table: Table, columns: Columns, holes: Bools) -> tuple[Ints | None, list[Cell]]:
-    """Number the combinations of stratum and missing columns in order of appearance; None if all are alike."""
-    by, complete = columns.by, not holes.any()
-    if complete and not by:
-        return None, [((), (False,) * len(columns.masked))] if len(holes) else []
+def _cells(table: Table, columns: Columns, X: Floats, holes: Bools) -> tuple[Ints | None, list[Cell]]:
+    """Number the combinations of stratum, missing and zero columns in order of appearance; None if all are alike."""
+    by, complete, d = columns.by, not holes.any(), len(columns.masked)
+    if complete and not by and not columns.zeros:
+        return None, [Cell((), (False,) * d)] if len(holes) else []
     strata = table.cells(by).get_columns() if by else []
-    keys = pl.DataFrame([*strata, *(pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T))])
-    codes, rows = number_rows(keys)
-    return codes, [(row[: len(by)], row[len(by) :]) for row in rows]
+    misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
+    zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]
+    codes, rows = number_rows(pl.DataFrame([*strata, *misses, *zeros]))
+    first = len(by)
+    return codes, [Cell(row[:first], row[first : first + d], row[first + d :]) for row in rows]
 
 
-def _in_cells(table: Table, columns: Columns, holes: Bools, wanted: Collection[Cell]) -> Bools:
+def _in_cells(table: Table, columns: Columns, X: Floats, holes: Bools, wanted: Collection[Cell]) -> Bools:
     """Say which records belong to some cells."""
     if not wanted:
         return np.zeros(len(holes), dtype=np.bool_)
-    codes, cells = _cells(table, columns, holes)
+    codes, cells = _cells(table, columns, X, holes)
     found = np.array([cell in wanted for cell in cells], dtype=np.bool_)
     belongs: Bools = np.full(len(holes), found.any()) if codes is None else found[codes]
     return belongs
@@ -355,7 +371,7 @@ def mask_bucket(
     arrays: Arrays,
     state: State,
     request: MaskRequest,
-    kinds: Sequence[Kind],
+    rounding: Rounding,
     embedding: Embedding,
     scale: Scaling | None,
     records: int,
@@ -389,12 +405,18 @@ def mask_bucket(
     if "unit" in arrays:
         outcome = _with_units(outcome, compared, block[order], arrays["unit"].reshape(-1)[order], request.k)
     labels = outcome.labels
-    values = released_values(X, Z, labels, request.aggregate, weights, embedding.codings)
-    rounded = _rounded(values, kinds, request)
+    values, rounded = released_values(X, Z, labels, request.aggregate, weights, embedding.codings, rounding)
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
-    lost = _lost(Z, labels, values, rounded, request, kinds, embedding, scale)
-    decimals = np.array([kind.whole and not is_whole(column) for kind, column in zip(kinds, rounded.T, strict=True)])
-    known = Bucket(*lost, np.bincount(np.concatenate(sizes)), replace(outcome, labels=labels[:0]), decimals)
+    lost = _lost(Z, labels, values, rounded, request, rounding, embedding, scale)
+    pairs = zip(rounding.kinds, rounded.T, strict=True)
+    decimals = np.array([kind.whole and not is_whole(column) for kind, column in pairs])
+    known = Bucket(
+        *lost,
+        np.bincount(np.concatenate(sizes)),
+        replace(outcome, labels=labels[:0]),
+        decimals,
+        rounding.new_zeros(X, rounded),
+    )
     if whole:
         return {"released": rounded, "group": labels}, known
     back = np.empty_like(order)
@@ -430,30 +452,19 @@ def _with_units(outcome: Outcome, Z: Floats, block: Ints, units: Words, k: int) 
     )
 
 
-def _rounded(values: Floats, kinds: Sequence[Kind], request: MaskRequest) -> Floats:
-    """Return the values as they can be stored."""
-    rounded = values.copy()
-    for j, kind in enumerate(kinds):
-        if request.whole and kind.whole:
-            rounded[:, j] = np.rint(values[:, j])
-        elif kind.type == "float32":
-            rounded[:, j] = values[:, j].astype(np.float32)
-    return rounded
-
-
 def _lost(
     Z: Floats,
     labels: Ints,
     values: Floats,
     rounded: Floats,
     request: MaskRequest,
-    kinds: Sequence[Kind],
+    rounding: Rounding,
     embedding: Embedding,
     scale: Scaling,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself."""
     errors, totals = squared_errors(Z, embedding.apply(rounded, scale))
-    plain = squared_errors(Z, embedding.apply(values, scale))[0] if request.whole or _has_float32(kinds) else errors
+    plain = squared_errors(Z, embedding.apply(values, scale))[0] if rounding.changes else errors
     grouped = plain
     if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
         grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
@@ -468,10 +479,6 @@ def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
     return [(members, np.flatnonzero(~np.isnan(X[members[0]]))) for members in rows if len(members)]
 
 
-def _has_float32(kinds: Sequence[Kind]) -> bool:
-    return any(kind.type == "float32" for kind in kinds)
-
-
 def released_values(
     X: Floats,
     Z: Floats,
@@ -479,21 +486,23 @@ def released_values(
     aggregate: str,
     weights: Floats | None,
     codings: Sequence[Coding | None],
-) -> Floats:
-    """Return the released values of every record; a missing cell stays missing."""
+    rounding: Rounding,
+) -> tuple[Floats, Floats]:
+    """Return the values of every record's group, and as they are released; a missing cell stays missing."""
     if labels.ndim == 2:
         columns = [
-            released_values(X[:, [j]], Z[:, [j]], np.ascontiguousarray(of), aggregate, weights, codings[j : j + 1])
-            for j, of in enumerate(labels.T)
+            released_values(X[:, [j]], Z[:, [j]], column, aggregate, weights, codings[j : j + 1], rounding.only(j))
+            for j, column in enumerate(np.ascontiguousarray(labels.T))
         ]
-        return np.column_stack(columns)
+        values, rounded = (np.column_stack(found) for found in zip(*columns, strict=True))
+        return values, rounded
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
     values = group_values(X, Z, labels, aggregate, weights)
     if aggregate != "medoid":
         for j, coding in enumerate(codings):
             if coding is not None:
                 values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
-    return np.take(values, labels, axis=0)
+    return np.take(values, labels, axis=0), np.take(rounding.apply(values), labels, axis=0)
 
 
 def release_part(
@@ -554,9 +563,8 @@ def rehearse(request: MaskRequest, d: int) -> bool:
                 arrays["weights"] = np.ones(rows)
             if request.unit is not None:
                 arrays["unit"] = np.arange(rows, dtype=np.uint64)
-            kinds = [Kind("float64", whole=False)] * d
-            plain = Embedding.of_numbers(d)
-            answers, _ = mask_bucket(arrays, fresh_state(), request, kinds, plain, blocks.scale, rows, 1, 1)
+            stored, plain = Rounding((FLOAT,) * d), Embedding.of_numbers(d)
+            answers, _ = mask_bucket(arrays, fresh_state(), request, stored, plain, blocks.scale, rows, 1, 1)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
         words = words_of(X)
