@@ -32,6 +32,8 @@ def table():
         }
     )
     frame.loc[frame.index % 8 < 2, "a"] = np.nan
+    frame["both"] = frame["count"] + frame["few"]
+    frame["sum"] = frame["a"] + frame["b"]
     return frame
 
 
@@ -98,6 +100,8 @@ def test_every_method_is_the_same_on_every_engine(table, tmp_path, engine, metho
         {"unit": "region", "k": 2, "block": 240},
         {"unit": "count", "by": "region", "small": "suppress", "k": 4, "block": 60},
         {"identifiers": "name"},
+        {"columns": ["count", "few", "both"], "sums": "both = count + few", "integers": "round", "by": "region"},
+        {"columns": ["a", "b", "sum"], "sums": "sum = a + b", "weights": "weight"},
         {"columns": ["b", "few"], "zeros": "few", "integers": "round", "by": "region"},
         {"columns": ["a", "few"], "zeros": ["a", "few"], "small": "suppress", "weights": "weight"},
         {"identifiers": "name", "keep": ["weight"], "by": "region"},
@@ -141,6 +145,9 @@ def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked
         {"by": "count", "k": 6},
         {"columns": ["count", "a"], "zeros": "count", "k": 8},
         {"zeros": "few"},
+        {"columns": ["count", "few", "both"], "sums": "count = both + few"},
+        {"columns": ["count", "few"], "sums": "both = count + few"},
+        {"columns": ["count", "few", "both"], "sums": "both = count + few", "aggregate": "medoid"},
         {"zeros": "region", "columns": ["a", "region"]},
         {"integers": "keep"},
     ],

@@ -332,11 +332,13 @@ def _kept_zeros(
     for column in absent if missing == "drop" else []:
         released &= ~column
     apart = [column.filter(released) for column in (*(series[name] for name in found.named("stratum")), *absent)]
+    unit = _unit(found.columns, series)
+    units = None if unit is None else series[unit].filter(released)
     kept = []
     for name in masked:
         if kinds[name] in NUMBERS and _zeros(cells[name]) > ZEROS:
             zero = (series[name] == 0).fill_null(value=False).filter(released)
-            if len(zero) and int(_sizes([*apart, zero]).min()) >= k:  # type: ignore[arg-type]
+            if len(zero) and _fewest([*apart, zero], units) >= k:
                 apart.append(zero)
                 kept.append(name)
     return kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,8 @@ from shoal.core.measures import group_sizes
 from shoal.core.types import Bools, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kernels.words import Words, bucket_of_words, number_words
-from shoal.masking.steps import number_rows, unit_words
+from shoal.masking.additivity import count_broken
+from shoal.masking.steps import Columns, number_rows, unit_words
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.units import count_units
 from shoal.tables.columns import Name, Spelling
@@ -28,24 +28,19 @@ class Counted(NamedTuple):
     strata: list[tuple[object, ...]]  # by code
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
     zeros: tuple[int, ...]  # of each column whose zeros are kept
+    broken: tuple[int, ...]  # the records that break each rule of sums
     identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
 
 
 def count_part(
-    table: Table,
-    first: int,
-    columns: Sequence[Name],
-    categories: Collection[Name],
-    by: Sequence[Name],
-    zeros: Sequence[Name],
-    others: bool,
-    unit: Name | Words | None,
+    table: Table, first: int, columns: Columns, others: bool, unit: Name | Words | None
 ) -> tuple[Arrays, Counted]:
     """Read the cells of a released part as they are written: words of the masked columns, strata, whole records.
 
     `unit` is the column of the units, or the unit of each record if that column is not in the release.
     """
-    words = [table.words(name, category=name in categories) for name in columns]
+    masked, categories, by = columns.masked, columns.categories, columns.by
+    words = [table.words(name, category=name in categories) for name in masked]
     arrays: dict[str, Any] = {"words": np.column_stack(words)}
     strata: list[tuple[object, ...]] = [()]
     if by:
@@ -58,12 +53,15 @@ def count_part(
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
         table.spellings(name, _missing(table, name, name in categories)) if missing[j] else frozenset[Spelling]()
-        for j, name in enumerate(columns)
+        for j, name in enumerate(masked)
     )
-    left = [name for name in table.names if name not in {*columns, *by}] if others else []
+    left = [name for name in table.names if name not in {*masked, *by}] if others else []
     looks = {name: reason for name in left if (reason := looks_like_identifier(name, table.keys([name])["0"]))}
-    found = tuple(int(np.count_nonzero(table.column(name).values == 0)) for name in zeros)
-    return arrays, Counted(table.rows, strata, spellings, found, looks)
+    promised = {*columns.zeros, *(name for rule in columns.rules for name in rule.columns)}
+    numbers = {name: table.column(name) for name in promised}
+    zeros = tuple(int(np.count_nonzero(numbers[name].values == 0)) for name in columns.zeros)
+    broken = tuple(count_broken(rule, numbers)[0] for rule in columns.rules)
+    return arrays, Counted(table.rows, strata, spellings, zeros, broken, looks)
 
 
 def _missing(table: Table, name: Name, category: bool) -> Bools:

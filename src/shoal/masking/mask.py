@@ -61,6 +61,7 @@ def mask(
     missing: str = "error",
     small: str = "error",
     zeros: Sequence[Name] | Name | None = None,
+    sums: Sequence[str] | str | None = None,
     integers: str = "float",
     aggregate: str = "mean",
     refine: int | None = 0,

@@ -244,9 +244,7 @@ def _recount(
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
     read = list(names) if others else [*columns, *by]
     unit = request.unit if request.unit in names or units is None else units
-    parts: list[Counted] = released.keep(
-        count_part, columns, plan.columns.categories, by, plan.columns.zeros, others, unit, columns=read
-    )
+    parts: list[Counted] = released.keep(count_part, plan.columns, others, unit, columns=read)
     found = sum(part.rows for part in parts)
     if found != plan.rows:
         raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
@@ -259,6 +257,9 @@ def _recount(
     for name, count, known in zip(plan.columns.zeros, zeros, plan.zeros + _new_zeros(buckets), strict=True):
         if count != known:
             raise VerificationError(f"Column {name!r} has {count} zeros instead of {known}. Nothing was released.")
+    for rule, *broken in zip(plan.columns.rules, *(part.broken for part in parts), strict=True):
+        if sum(broken):
+            raise VerificationError(f"Rule {rule.text!r} is broken by {sum(broken)} records. Nothing was released.")
     rows = released.rows_of_a_target(10 * len(columns) + 12, counted=True)
     targets = -(-found // rows)
     sent = {"words": ("uint64", len(columns) + bool(by))}
@@ -362,6 +363,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             for name, count in zip(plan.columns.zeros, _new_zeros(buckets), strict=True)
             if count
         ]
+    notes += [f"the sum {rule.text} holds in the release: every record was checked" for rule in plan.columns.rules]
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
     changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
     if request.whole and plan.whole_columns:

@@ -15,6 +15,7 @@ from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records, Schema
+from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
@@ -104,7 +105,31 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         tuple(name for name in names if name not in dropped),
         _importance(request, chosen),
         _zeros(request, chosen, schema),
+        _rules(request, chosen, schema),
     )
+
+
+def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
+    """Return the sums that are kept; refuse one with a column that is not masked or holds no numbers."""
+    spelled = {str(name): name for name in schema.names}  # the columns of an array are called 0, 1, …
+    rules = [read_rule(text) for text in as_names(request.sums)]
+    for rule in rules:
+        for name in rule.columns:
+            check_name(name, list(spelled), "sums")
+        outside = [name for name in rule.columns if spelled[name] not in masked]
+        if outside:
+            all_of_them = len(outside) == len(rule.columns)
+            way = "Leave the rule out: it holds as before" if all_of_them else "Name it in 'columns' too"
+            raise InputError(
+                f"Parameter 'sums' says {rule.text!r}, but column {outside[0]!r} is not masked"
+                f"{', nor is any other of it' if all_of_them else ''}. {way}."
+            )
+        for name in rule.columns:
+            if _kind_of(spelled[name], request.kinds or {}, schema) is not None:
+                raise InputError(
+                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds categories. Leave the rule out."
+                )
+    return in_order([rule.renamed(spelled) for rule in rules])
 
 
 def _zeros(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
@@ -194,6 +219,8 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         if coding is not None:
             limits[:, j] = 0, max(0, len(coding.values) - 1)
     kinds = _merge_kinds(parts)
+    _check_rules(request, columns, kinds, parts)
+    places = {name: place for place, name in enumerate(columns.masked)}
     return Plan(
         columns,
         kept,
@@ -204,10 +231,39 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         limits,
         np.sum([part.present for part in parts], axis=0),
         Embedding(codings, columns.importance),
-        Rounding(kinds, request.whole, tuple(columns.zero_places)),
+        Rounding(
+            kinds,
+            request.whole,
+            tuple(columns.zero_places),
+            tuple(rule.renamed(places) for rule in columns.rules),
+        ),
         sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
         _notes(request, incomplete, sum(part.suppressed for part in parts)),
     )
+
+
+def _check_rules(request: MaskRequest, columns: Columns, kinds: Sequence[Kind], parts: Sequence[Part]) -> None:
+    """Refuse a rule that records break, or that whole numbers could not obey."""
+    whole = {name for name, kind in zip(columns.masked, kinds, strict=True) if kind.whole}
+    empty = {
+        name for name, *found in zip(columns.masked, *(part.kinds for part in parts), strict=True) if not any(found)
+    }
+    for rule, *found in zip(columns.rules, *(part.broken for part in parts), strict=True):
+        count = sum(broken for broken, _ in found)
+        if count:
+            first = min(record for broken, record in found if broken)
+            raise InputError(
+                f"Parameter 'sums' says {rule.text!r}, but {count} record{' breaks' if count == 1 else 's break'} it, "
+                f"{'' if count == 1 else 'the first of them '}record {first}. Correct the values, make one of them "
+                "missing, or leave the rule out."
+            )
+        split = [name for name in rule.columns if name not in whole | empty]
+        if request.whole and rule.total in whole and split:
+            raise InputError(
+                f"Parameter 'integers' is {request.integers!r}, but in the rule {rule.text!r} column {rule.total!r} "
+                f"holds whole numbers and column {split[0]!r} does not: their sum would not stay whole. Take "
+                "integers='float', or leave the rule out."
+            )
 
 
 def code_values(

@@ -140,6 +140,13 @@ class MaskRequest:
         "--keep-zeros",
         stored=(list, NoneType),
     )
+    sums: Sequence[str] | str | None = _ask(
+        None,
+        """Rules such as ``total = wages + capital`` that masked columns obey, and do in the release; also with minus.
+        Names with blanks or signs stand in backticks or quotes.""",
+        "--sum",
+        stored=(list, NoneType),
+    )
     integers: str = _ask(
         "float",
         "``float`` releases means of columns of whole numbers as they are, ``round`` keeps them whole.",
@@ -241,8 +248,7 @@ class MaskRequest:
             value = getattr(self, item.name)
             if item.metadata["choices"] and not (value is None and item.default is None):
                 check_choice(item.name, value, item.metadata["choices"])
-        if self.weights is not None and self.aggregate != "mean":
-            raise InputError(f"Parameter 'weights' goes with aggregate='mean' only, got aggregate={self.aggregate!r}.")
+        self._check_aggregate()
         self._check_refine()
         if self.processes is not None and (
             isinstance(self.processes, bool) or not isinstance(self.processes, int) or self.processes < 1
@@ -254,6 +260,17 @@ class MaskRequest:
         for name, engines in OF_ENGINES.items():
             if getattr(self, name) is not None and self.engine not in engines:
                 raise self._misplaced(name, f"engine={self.engine!r}")
+
+    def _check_aggregate(self) -> None:
+        for name in ("weights", "sums"):
+            if getattr(self, name) is not None and self.aggregate != "mean":
+                raise InputError(
+                    f"Parameter {name!r} goes with aggregate='mean' only, got aggregate={self.aggregate!r}."
+                )
+        if self.sums is not None:
+            from shoal.masking.additivity import in_order, read_rule
+
+            in_order([read_rule(text) for text in as_names(self.sums)])
 
     def _check_comparison(self) -> None:
         for name, value in (self.importance or {}).items():
@@ -337,6 +354,11 @@ class MaskRequest:
                 f"Parameter 'refine' moves whole records, but method {entry.name!r} groups every column on its own. "
                 "Leave it out."
             )
+        if not entry.whole_records and self.sums:
+            raise InputError(
+                f"Method {entry.name!r} groups every column on its own, which breaks sums: 'sums' does not go with it. "
+                "Leave it out, or take a method that groups whole records, such as 'mdav'."
+            )
         if entry.univariate and len(columns) != 1:
             raise InputError(
                 f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
@@ -418,7 +440,7 @@ class MaskRequest:
             "method": self.entry.name,
             "options": {name: self._plain(value) for name, value in self.options.items()},
             "kinds": self.plain_kinds(),
-            **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros")},
+            **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",

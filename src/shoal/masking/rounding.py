@@ -1,6 +1,7 @@
 """From the values of groups to values that can be stored: whole numbers where asked for, of 32 bits where need be.
 
 Where zeros are kept, a value that is not zero is not rounded to zero either, but to the whole number next to it: −1, 1.
+Where sums are kept, totals are added up from what is released.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.types import Bools, Floats, Ints
+from shoal.masking.additivity import Rule, add_up, round_together
 from shoal.tables.columns import Kind
 
 __all__ = ["Rounding", "nearest"]
@@ -39,11 +41,14 @@ class Rounding:
         Whether columns of whole numbers stay whole.
     zeros
         The places of columns whose zeros are kept.
+    rules
+        The sums that are kept, in order; their columns are places.
     """
 
     kinds: tuple[Kind, ...]
     whole: bool = False
     zeros: tuple[int, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -56,15 +61,18 @@ class Rounding:
 
     def apply(self, values: Floats) -> Floats:
         """Return the values of groups, one row a group, as they can be stored."""
-        rounded = values.copy()
         whole = np.array([self.whole and kind.whole for kind in self.kinds])
-        if whole.any():
-            nonzero = np.isin(np.arange(len(whole)), self.zeros)
-            rounded[:, whole] = nearest(values[:, whole], nonzero[whole])
-        for j, kind in enumerate(self.kinds):
-            if kind.type == "float32" and not whole[j]:
-                rounded[:, j] = values[:, j].astype(np.float32)
-        return rounded
+        single = np.array([kind.type == "float32" for kind in self.kinds])
+        nonzero = np.isin(np.arange(len(whole)), self.zeros)
+        rounded = values.copy()
+        rounded[:, whole] = nearest(values[:, whole], nonzero[whole])
+        rounded[:, single & ~whole] = values[:, single & ~whole].astype(np.float32)
+        if self.rules and whole.any():
+            # A step must not end at zero where zeros are kept.
+            down, up = (np.where(nonzero & (side(values) == 0), rounded, side(values)) for side in (np.floor, np.ceil))
+            low, high = (np.where(whole, side, rounded) for side in (down, up))
+            rounded = round_together(values, low, high, rounded, self.rules)
+        return add_up(rounded, self.rules, single) if self.rules else rounded
 
     def new_zeros(self, X: Floats, rounded: Floats) -> Ints:
         """Count, of each column whose zeros are kept, the zeros that stand for other values."""

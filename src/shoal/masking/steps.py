@@ -22,6 +22,7 @@ from shoal.core.types import Bools, Floats, Ints, State
 from shoal.engines.records import KEPT, Arrays, Layout
 from shoal.kernels.dealing import put_rows, sort_by_target
 from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
+from shoal.masking.additivity import Rule, count_broken
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.request import MaskRequest
@@ -80,6 +81,7 @@ class Columns(NamedTuple):
     released: tuple[Name, ...]  # all columns of the release, in order
     importance: tuple[float, ...] | None  # of each masked column, if not all count alike
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
+    rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
@@ -130,6 +132,7 @@ class Part(NamedTuple):
     kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
     limits: Floats  # the least and the greatest value of each column
+    broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
     values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
 
 
@@ -188,6 +191,7 @@ def read_part(
         table.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
         for j, column in enumerate(read)
     )
+    broken = tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules)
     arrays: dict[str, Any] = {"X": X}
     if columns.weights is not None or weights is not None:
         arrays["weights"] = _read_weights(table, first, columns.weights, weights)
@@ -223,6 +227,7 @@ def read_part(
         kinds=kinds,
         spellings=spellings,
         limits=limits,
+        broken=broken,
         values=counted,
     )
 
