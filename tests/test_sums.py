@@ -17,6 +17,7 @@ import shoal
 from shoal.core.errors import InputError, VerificationError
 from shoal.masking import pipeline
 from shoal.masking.additivity import add_up, in_order, read_rule, round_together
+from shoal.masking.totals import keep_total
 
 
 def firms(n=120, *, whole=False, seed=0):
@@ -270,3 +271,127 @@ def test_rules_of_other_kinds_of_tables():
     release = shoal.mask(frame, k=3, columns=COLUMNS, sums=RULES, integers="round")
     assert_rules_hold(release.data)
     assert [rule.total for rule in in_order([read_rule(text) for text in RULES])] == ["total", "net income"]
+
+
+# Totals of columns
+
+
+def test_totals_by_hand():
+    # Six records add up to 3; 5 + 5 + 4 records to 6, which none of 0, 4, 5, 9, 10 is: 5 is nearest, at the least cost.
+    assert keep_total(np.array([0.5, 0.5]), np.array([3, 3]), np.zeros(2), np.ones(2), 3).tolist() in ([0, 1], [1, 0])
+    three = np.array([0.4, 0.4, 0.5]), np.array([5, 5, 4]), np.zeros(3), np.ones(3)
+    assert keep_total(*three, 6).tolist() == [1, 0, 0]
+    # Both up would be 14, and no number may leave its range.
+    assert keep_total(np.array([1.5]), np.array([2]), np.array([1]), np.array([2]), 9).tolist() == [2]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(st.integers(-4, 4), min_size=2, max_size=5), min_size=1, max_size=5))
+def test_totals_are_as_near_as_can_be_at_the_least_cost(groups):
+    means, sizes = np.array([np.mean(group) for group in groups]), np.array([len(group) for group in groups])
+    low, high = (np.array([end(group) for group in groups]) for end in (min, max))
+    total = sum(map(sum, groups))
+
+    def quality(values):
+        return abs(total - int(sizes @ values)), float(sizes @ np.square(values - means))
+
+    found = keep_total(means, sizes, low, high, total)
+    assert ((low <= found) & (found <= high)).all()
+    ways = product(*(range(a, b + 1) for a, b in zip(low, high, strict=True)))
+    off, cost = min((off, round(cost, 9)) for off, cost in map(quality, map(np.array, ways)))
+    assert quality(found)[0] == off
+    assert quality(found)[1] == pytest.approx(cost, abs=1e-6)
+
+
+def test_totals_of_many_groups_are_exact():
+    rng = np.random.default_rng(0)
+    for sizes in (rng.integers(3, 6, 50_000), np.array([100] * 99 + [137]), np.array([3, 5000, 7, 4] * 9)):
+        means = np.rint(rng.normal(50, 20, len(sizes)) * sizes) / sizes
+        total = int(np.rint(sizes @ means))
+        near = np.floor(means).astype(np.int64) - 60, np.ceil(means).astype(np.int64) + 60
+        found = keep_total(means, sizes, *near, total)
+        assert sizes @ found == total
+    # Whatever is far away from the nearest numbers is approached first.
+    found = keep_total(np.zeros(9000), np.full(9000, 4), np.zeros(9000), np.full(9000, 9), 4 * 50_000)
+    assert 4 * found.sum() == 4 * 50_000
+
+
+@pytest.mark.parametrize("asked", [{}, {"by": "region"}, {"block": 40}, {"method": "individual-ranking"}])
+@pytest.mark.filterwarnings("ignore::shoal.NotKAnonymousWarning")
+def test_the_note_tells_what_is_left_of_totals(asked):
+    frame = firms(122, whole=True)
+    release = shoal.mask(frame, k=3, columns=COLUMNS, integers="totals", **asked)
+    note = next(note for note in release.notes if note.startswith("totals of integer columns, counted again: "))
+    for name in COLUMNS:
+        off = release.data[name].sum() - frame[name].sum()
+        assert f"{name} {f'off by {off:+d}' if off else 'exactly'}" in note
+        assert release.data[name].dtype == pl.Int64
+        assert ((release.data[name] - frame[name].mean()).abs().max()) <= (frame[name] - frame[name].mean()).abs().max()
+    rounded = shoal.mask(frame, k=3, columns=COLUMNS, integers="round", **asked)
+    assert sum(abs(release.data[name].sum() - frame[name].sum()) for name in COLUMNS) < sum(
+        abs(rounded.data[name].sum() - frame[name].sum()) for name in COLUMNS
+    )
+
+
+def test_strata_keep_totals_of_their_own():
+    frame = firms(122, whole=True)
+    release = shoal.mask(frame, k=3, columns=["wages"], by="region", integers="totals", method="mdav")
+    for region in "ns":  # 61 records are 19 groups of 3 and one of 4
+        before, after = (table.filter(region=region)["wages"].sum() for table in (frame, release.data))
+        assert before == after
+
+
+def test_totals_with_sums():
+    frame = firms(122, whole=True)
+    release = shoal.mask(frame, k=3, columns=COLUMNS, sums=RULES, integers="totals")
+    assert_rules_hold(release.data)
+    off = {name: release.data[name].sum() - frame[name].sum() for name in COLUMNS}
+    assert off["total"] == off["wages"] + off["capital"]
+    assert off["wages"] == off["capital"] == off["tax"] == 0
+
+
+def test_totals_with_zeros_and_missing_cells():
+    frame = firms(120, whole=True).with_columns(
+        tax=pl.when(pl.int_range(120) % 4 > 0).then(pl.col("tax") % 3),
+        capital=pl.when(pl.int_range(120) % 3 == 0).then(0).otherwise(pl.col("capital") % 2 + 1),
+    )
+    release = shoal.mask(
+        frame, k=3, columns=["capital", "tax"], zeros=["capital", "tax"], missing="group", integers="totals"
+    )
+    for name in ("capital", "tax"):
+        assert ((release.data[name] == 0) == (frame[name] == 0)).all()
+        assert release.data[name].is_null().to_list() == frame[name].is_null().to_list()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"weights": "weight"},
+            "Parameter 'integers' keeps totals of means without weights, got 'totals' with weights",
+        ),
+        ({"aggregate": "median"}, "got 'totals' with aggregate='median'. Take integers='round'"),
+        ({"sums": RULES, "zeros": "total"}, "'zeros' names column 'total', which integers='totals' adds up"),
+    ],
+)
+def test_totals_are_refused_by_name(asked, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        shoal.mask(firms(whole=True), k=3, columns=COLUMNS, integers="totals", **asked)
+
+
+def test_totals_beyond_all_measure_are_refused():
+    frame = pl.DataFrame({"a": [1e300, 2e300, 3e300, 4e300], "b": [1, 2, 3, 4]})
+    with pytest.raises(InputError, match="the values of column 'a' are too large, up to 4e"):
+        shoal.mask(frame, k=2, integers="totals")
+
+
+def test_totals_on_the_command_line(tmp_path):
+    firms(122, whole=True).write_csv(tmp_path / "in.csv")
+    done = command(
+        "mask", "in.csv", "-k", 3, "-c", "wages", "-c", "tax", "--integers", "totals", "-o", "out.csv",
+        "--manifest", "run.json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "totals of integer columns, counted again: wages exactly, tax exactly" in done.stdout
+    assert pl.read_csv(tmp_path / "out.csv")["wages"].sum() == pl.read_csv(tmp_path / "in.csv")["wages"].sum()
+    assert "same bytes" in command("mask", "--from-manifest", "run.json", cwd=tmp_path).stdout

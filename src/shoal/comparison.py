@@ -331,7 +331,7 @@ def _measured(
 ) -> Trial:
     X, Z, embedding = numbers.X, numbers.coordinates, numbers.embedding
     stored = Rounding((FLOAT,) * X.shape[1])
-    released = released_values(X, Z, labels, aggregate, None, embedding.codings, stored)[0]
+    released = released_values(X, Z, labels, aggregate, None, embedding.codings, stored, strata)[0]
     if entry.whole_records:
         verify(released, k, strata)
     groups = identical_records(released, strata)

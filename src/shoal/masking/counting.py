@@ -12,6 +12,7 @@ from shoal.engines.records import Arrays
 from shoal.kernels.words import Words, bucket_of_words, number_words
 from shoal.masking.additivity import count_broken
 from shoal.masking.steps import Columns, number_rows, unit_words
+from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.units import count_units
 from shoal.tables.columns import Name, Spelling
@@ -29,6 +30,7 @@ class Counted(NamedTuple):
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by masked column
     zeros: tuple[int, ...]  # of each column whose zeros are kept
     broken: tuple[int, ...]  # the records that break each rule of sums
+    totals: tuple[int, ...]  # of each masked column of whole numbers, if they are kept
     identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
 
 
@@ -57,11 +59,15 @@ def count_part(
     )
     left = [name for name in table.names if name not in {*masked, *by}] if others else []
     looks = {name: reason for name in left if (reason := looks_like_identifier(name, table.keys([name])["0"]))}
-    promised = {*columns.zeros, *(name for rule in columns.rules for name in rule.columns)}
+    numeric = [name for name in masked if name not in categories] if columns.totals else []
+    promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
     numbers = {name: table.column(name) for name in promised}
     zeros = tuple(int(np.count_nonzero(numbers[name].values == 0)) for name in columns.zeros)
     broken = tuple(count_broken(rule, numbers)[0] for rule in columns.rules)
-    return arrays, Counted(table.rows, strata, spellings, zeros, broken, looks)
+    totals = {name: whole_total(numbers[name].values) for name in numeric}
+    return arrays, Counted(
+        table.rows, strata, spellings, zeros, broken, tuple(totals.get(name, 0) for name in masked), looks
+    )
 
 
 def _missing(table: Table, name: Name, category: bool) -> Bools:

@@ -77,7 +77,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
             layout=columns.layout(), output=output,
         )  # fmt: skip
         with seconds("verify"):
-            uniques, named = _recount(
+            uniques, named, totals = _recount(
                 released.records, columns.released, request, plan, buckets, _units(records, request, plan, shuffled)
             )
         if request.labels is not None:
@@ -85,7 +85,12 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups)
     release = _summarise(records, request, plan, blocks, buckets)
     left = tuple(name for name in columns.released if name not in {*columns.masked, *columns.by})
-    notes = (*release.notes, *_identifier_notes(request, _with_unit(request, columns, named)), *released.notes)
+    notes = (
+        *release.notes,
+        *_total_notes(plan, totals),
+        *_identifier_notes(request, _with_unit(request, columns, named)),
+        *released.notes,
+    )
     if shuffled is not None:
         release = replace(release, labels=release.labels[shuffled], kept=release.kept[shuffled])
     return replace(
@@ -235,10 +240,10 @@ def _recount(
     plan: Plan,
     buckets: Sequence[Bucket],
     units: Words | None,
-) -> tuple[int, dict[Name, str]]:
+) -> tuple[int, dict[Name, str], Ints]:
     """Count every group again, in what was released and nothing else but units that are not in it.
 
-    Return the records that are unique in it, and the columns that look like identifiers.
+    Return the records that are unique in it, the columns that look like identifiers, and totals that are kept.
     """
     columns, by = plan.columns.masked, plan.columns.by
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
@@ -280,7 +285,14 @@ def _recount(
     named = {
         name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
     }
-    return sum(released.regroup(how)), named
+    return sum(released.regroup(how)), named, np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
+
+
+def _total_notes(plan: Plan, totals: Ints) -> list[str]:
+    """Say how far the released totals of columns of whole numbers are from those of the given table."""
+    off = dict(zip(plan.columns.masked, (totals - plan.totals).tolist(), strict=True)) if plan.columns.totals else {}
+    told = [f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off]
+    return [f"totals of integer columns, counted again: {', '.join(told)}"] if told else []
 
 
 def _new_zeros(buckets: Sequence[Bucket]) -> Ints:

@@ -20,6 +20,7 @@ from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.steps import Cell, Columns, Own, Part, Spellings
+from shoal.masking.totals import LARGEST
 from shoal.models.units import units_in_cells
 from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Kind, Name, Spelling
@@ -57,6 +58,7 @@ class Plan:
     present: Ints  # cells of each column that are not missing
     embedding: Embedding
     rounding: Rounding
+    totals: Ints  # of each column of whole numbers, if they are kept
     zeros: Ints  # how many there are in each column whose zeros are kept
     notes: tuple[str, ...]
 
@@ -106,6 +108,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         _importance(request, chosen),
         _zeros(request, chosen, schema),
         _rules(request, chosen, schema),
+        request.integers == "totals",
     )
 
 
@@ -220,6 +223,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
             limits[:, j] = 0, max(0, len(coding.values) - 1)
     kinds = _merge_kinds(parts)
     _check_rules(request, columns, kinds, parts)
+    _check_totals(columns, kinds, limits, kept)
     places = {name: place for place, name in enumerate(columns.masked)}
     return Plan(
         columns,
@@ -236,7 +240,9 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
             request.whole,
             tuple(columns.zero_places),
             tuple(rule.renamed(places) for rule in columns.rules),
+            columns.totals,
         ),
+        np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
         sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
         _notes(request, incomplete, sum(part.suppressed for part in parts)),
     )
@@ -263,6 +269,22 @@ def _check_rules(request: MaskRequest, columns: Columns, kinds: Sequence[Kind], 
                 f"Parameter 'integers' is {request.integers!r}, but in the rule {rule.text!r} column {rule.total!r} "
                 f"holds whole numbers and column {split[0]!r} does not: their sum would not stay whole. Take "
                 "integers='float', or leave the rule out."
+            )
+
+
+def _check_totals(columns: Columns, kinds: Sequence[Kind], limits: Floats, records: int) -> None:
+    """Refuse to keep totals that are too large, or zeros of a column that is added up from rounded ones."""
+    for name, kind, most in zip(columns.masked, kinds, np.abs(limits).max(axis=0).tolist(), strict=True):
+        if columns.totals and kind.whole and most * records >= LARGEST:
+            raise InputError(
+                f"Parameter 'integers' is 'totals', but the values of column {name!r} are too large, up to {most:g}. "
+                "Take integers='round'."
+            )
+    for rule in columns.rules:
+        if columns.totals and rule.total in columns.zeros:
+            raise InputError(
+                f"Parameter 'zeros' names column {rule.total!r}, which integers='totals' adds up from rounded parts "
+                f"({rule.text}): its zeros cannot be kept. Take integers='round', or leave it out of 'zeros'."
             )
 
 

@@ -28,7 +28,7 @@ __all__ = ["AGGREGATES", "CSV", "ENGINES", "INTEGERS", "MISSING", "SPLITS", "Mas
 
 MISSING = ("error", "group", "drop")
 SMALL = ("error", "suppress")
-INTEGERS = ("float", "round")
+INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
 ENGINES = ("memory", "local", "dask")
@@ -149,7 +149,8 @@ class MaskRequest:
     )
     integers: str = _ask(
         "float",
-        "``float`` releases means of columns of whole numbers as they are, ``round`` keeps them whole.",
+        """``float`` releases means of columns of whole numbers as they are, ``round`` keeps them whole, ``totals`` too
+        and rounds up or down so that the total of each column is kept, in every stratum and block.""",
         "--integers",
         stored=(str,),
         choices=INTEGERS,
@@ -267,6 +268,12 @@ class MaskRequest:
                 raise InputError(
                     f"Parameter {name!r} goes with aggregate='mean' only, got aggregate={self.aggregate!r}."
                 )
+        if self.integers == "totals" and (self.aggregate != "mean" or self.weights is not None):
+            other = f"aggregate={self.aggregate!r}" if self.aggregate != "mean" else "weights"
+            raise InputError(
+                f"Parameter 'integers' keeps totals of means without weights, got 'totals' with {other}. Take "
+                "integers='round', or leave that out."
+            )
         if self.sums is not None:
             from shoal.masking.additivity import in_order, read_rule
 
@@ -416,7 +423,7 @@ class MaskRequest:
     @property
     def whole(self) -> bool:
         """Whether columns of whole numbers are rounded."""
-        return self.integers == "round"
+        return self.integers != "float"
 
     @property
     def weight_vector(self) -> np.ndarray[Any, Any] | None:

@@ -1,7 +1,8 @@
 """From the values of groups to values that can be stored: whole numbers where asked for, of 32 bits where need be.
 
 Where zeros are kept, a value that is not zero is not rounded to zero either, but to the whole number next to it: −1, 1.
-Where sums are kept, totals are added up from what is released.
+Where sums are kept, totals are added up from what is released. Where totals of columns are kept, groups are rounded up
+or down for that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from shoal.core.types import Bools, Floats, Ints
 from shoal.masking.additivity import Rule, add_up, round_together
+from shoal.masking.totals import keep_totals
 from shoal.tables.columns import Kind
 
 __all__ = ["Rounding", "nearest"]
@@ -43,12 +45,15 @@ class Rounding:
         The places of columns whose zeros are kept.
     rules
         The sums that are kept, in order; their columns are places.
+    totals
+        Whether whole numbers keep the total of every block.
     """
 
     kinds: tuple[Kind, ...]
     whole: bool = False
     zeros: tuple[int, ...] = ()
     rules: tuple[Rule, ...] = ()
+    totals: bool = False
 
     @property
     def changes(self) -> bool:
@@ -57,17 +62,23 @@ class Rounding:
 
     def only(self, place: int) -> Rounding:
         """Return how the values of one column are stored, if it is grouped on its own."""
-        return Rounding((self.kinds[place],), self.whole, (0,) if place in self.zeros else ())
+        return Rounding((self.kinds[place],), self.whole, (0,) if place in self.zeros else (), totals=self.totals)
 
-    def apply(self, values: Floats) -> Floats:
-        """Return the values of groups, one row a group, as they can be stored."""
+    def apply(self, values: Floats, X: Floats, labels: Ints, block: Ints) -> Floats:
+        """Return the values of groups, one row a group, as they can be stored.
+
+        `X`, `labels` and `block` are the numbers, the group and the block of each record.
+        """
         whole = np.array([self.whole and kind.whole for kind in self.kinds])
         single = np.array([kind.type == "float32" for kind in self.kinds])
         nonzero = np.isin(np.arange(len(whole)), self.zeros)
         rounded = values.copy()
         rounded[:, whole] = nearest(values[:, whole], nonzero[whole])
         rounded[:, single & ~whole] = values[:, single & ~whole].astype(np.float32)
-        if self.rules and whole.any():
+        if self.totals:
+            for j in np.flatnonzero(whole):
+                rounded[:, j] = keep_totals(values[:, j], X[:, j], labels, block, nonzero=bool(nonzero[j]))
+        elif self.rules and whole.any():
             # A step must not end at zero where zeros are kept.
             down, up = (np.where(nonzero & (side(values) == 0), rounded, side(values)) for side in (np.floor, np.ceil))
             low, high = (np.where(whole, side, rounded) for side in (down, up))

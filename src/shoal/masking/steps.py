@@ -27,6 +27,7 @@ from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
+from shoal.masking.totals import whole_total
 from shoal.models.units import count_units, least_units, record_counters
 from shoal.tables.columns import FLOAT, Column, Kind, Name, NewColumn, Spelling, is_whole
 from shoal.tables.csv_files import MISSING
@@ -82,6 +83,7 @@ class Columns(NamedTuple):
     importance: tuple[float, ...] | None  # of each masked column, if not all count alike
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
+    totals: bool = False  # whether columns of whole numbers keep their totals
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
@@ -133,6 +135,7 @@ class Part(NamedTuple):
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
     limits: Floats  # the least and the greatest value of each column
     broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
+    totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
     values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
 
 
@@ -228,6 +231,7 @@ def read_part(
         spellings=spellings,
         limits=limits,
         broken=broken,
+        totals=tuple(map(whole_total, X.T)) if columns.totals else (),
         values=counted,
     )
 
@@ -410,7 +414,9 @@ def mask_bucket(
     if "unit" in arrays:
         outcome = _with_units(outcome, compared, block[order], arrays["unit"].reshape(-1)[order], request.k)
     labels = outcome.labels
-    values, rounded = released_values(X, Z, labels, request.aggregate, weights, embedding.codings, rounding)
+    values, rounded = released_values(
+        X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]
+    )
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
     lost = _lost(Z, labels, values, rounded, request, rounding, embedding, scale)
     pairs = zip(rounding.kinds, rounded.T, strict=True)
@@ -492,11 +498,14 @@ def released_values(
     weights: Floats | None,
     codings: Sequence[Coding | None],
     rounding: Rounding,
+    block: Ints,
 ) -> tuple[Floats, Floats]:
     """Return the values of every record's group, and as they are released; a missing cell stays missing."""
     if labels.ndim == 2:
         columns = [
-            released_values(X[:, [j]], Z[:, [j]], column, aggregate, weights, codings[j : j + 1], rounding.only(j))
+            released_values(
+                X[:, [j]], Z[:, [j]], column, aggregate, weights, codings[j : j + 1], rounding.only(j), block
+            )
             for j, column in enumerate(np.ascontiguousarray(labels.T))
         ]
         values, rounded = (np.column_stack(found) for found in zip(*columns, strict=True))
@@ -507,7 +516,7 @@ def released_values(
         for j, coding in enumerate(codings):
             if coding is not None:
                 values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
-    return np.take(values, labels, axis=0), np.take(rounding.apply(values), labels, axis=0)
+    return np.take(values, labels, axis=0), np.take(rounding.apply(values, X, labels, block), labels, axis=0)
 
 
 def release_part(
