@@ -34,6 +34,7 @@ def table():
     frame.loc[frame.index % 8 < 2, "a"] = np.nan
     frame["both"] = frame["count"] + frame["few"]
     frame["sum"] = frame["a"] + frame["b"]
+    frame["coded"] = frame["count"].where(frame.index % 8 < 5, -9)
     return frame
 
 
@@ -99,6 +100,10 @@ def test_every_method_is_the_same_on_every_engine(table, tmp_path, engine, metho
         {"unit": "count", "by": "region", "missing": "drop", "method": "path"},
         {"unit": "region", "k": 2, "block": 240},
         {"unit": "count", "by": "region", "small": "suppress", "k": 4, "block": 60},
+        {"columns": ["coded", "b"], "missing_codes": {"coded": ["-9", 99]}},
+        {"columns": ["coded", "a"], "missing_codes": {"coded": -9}, "by": "region", "integers": "round"},
+        {"columns": ["coded", "b"], "missing_codes": {"coded": -9}, "kinds": {"coded": "nominal"}},
+        {"columns": ["region", "b"], "missing_codes": {"region": "south"}},
         {"identifiers": "name"},
         {"columns": ["count", "few", "both"], "sums": "both = count + few", "integers": "round", "by": "region"},
         {"columns": ["count", "few", "both"], "sums": "both = count + few", "integers": "totals", "by": "region"},
@@ -156,6 +161,9 @@ def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked
         {"integers": "totals", "weights": "weight"},
         {"integers": "totals", "aggregate": "median"},
         {"columns": ["few", "count", "both"], "sums": "both = count + few", "integers": "totals", "zeros": "both"},
+        {"missing_codes": {"count": -9}},
+        {"missing_codes": {"a": "?"}},
+        {"columns": ["coded"], "missing_codes": {"coded": -9}, "missing": "error"},
     ],
     ids=str,
 )

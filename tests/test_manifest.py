@@ -258,7 +258,7 @@ def test_what_the_clock_ended_cannot_be_repeated(folder, method, options, way):
 def test_a_manifest_of_an_earlier_version_is_repeated(folder):
     """Parameters that were added since are as if they had not been given."""
     content = json.loads((folder / "run.json").read_text())
-    added = "kinds identifiers keep distance importance shuffle small thousands refine zeros sums"
+    added = "kinds identifiers keep distance importance shuffle small thousands refine zeros sums missing_codes"
     for name in added.split():
         del content["parameters"][name]
     (folder / "run.json").write_text(json.dumps(content))

@@ -17,7 +17,7 @@ from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import METHODS, Method, SharedWork, find
 from shoal.assessment.risk import linkage
 from shoal.blocks.running import group_cells
-from shoal.core.checks import as_names, check_choice, check_k
+from shoal.core.checks import as_names, check_k
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes, released_loss
@@ -25,7 +25,7 @@ from shoal.core.progress import DONE, STOP, fresh_state, watch, within
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.numbers import Numbers, read_numbers, read_original
 from shoal.masking.refining import refined
-from shoal.masking.request import MISSING, MaskRequest
+from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.steps import cells_of, released_values
 from shoal.masking.verification import identical_records, verify
@@ -176,6 +176,7 @@ def compare(
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
+    missing_codes: Mapping[Name, Any] | None = None,
     seed: int | None = 0,
     time_limit: float = 10.0,
     thousands: str | None = None,
@@ -191,7 +192,7 @@ def compare(
         One or more group sizes to try.
     methods
         Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
-    columns, kinds, by, weights, missing, seed, thousands
+    columns, kinds, by, weights, missing, missing_codes, seed, thousands
         As `shoal.mask` takes them.
     time_limit
         The seconds that one run may take, all strata together. A method that would take longer on this table and
@@ -215,7 +216,15 @@ def compare(
     sizes = sorted({k} if isinstance(k, (int, np.integer)) else set(k))
     if not sizes:
         raise InputError("Parameter 'k' must name at least one group size, got none; for example k=[3, 5, 10].")
-    check_choice("missing", missing, MISSING)
+    request = MaskRequest(
+        k=sizes[0],
+        columns=columns,
+        kinds=kinds,
+        by=by,
+        weights=weights,
+        missing=missing,
+        missing_codes=missing_codes,
+    )
     if not time_limit > 0:
         raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
     wanted = METHODS if methods == "all" else [methods] if isinstance(methods, str) or callable(methods) else methods
@@ -225,7 +234,6 @@ def compare(
     opened = watch(lambda _: read(), None, title="read", show=progress)
     for size in sizes:
         check_k(size, opened.rows)
-    request = MaskRequest(k=sizes[0], columns=columns, kinds=kinds, by=by, weights=weights, missing=missing)
     table, numbers, cell = read_numbers(opened, request)
     names, Z = list(numbers.names), numbers.coordinates
     cells = cells_of(Z, cell)
@@ -275,6 +283,7 @@ def compare(
             "by": by_names,
             "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",
             "missing": missing,
+            "missing_codes": missing_codes,
             "seed": seed,
             "time_limit": time_limit,
         },

@@ -16,8 +16,10 @@ from shoal.masking.coding import MOST_VALUES
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import open_data
+from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
 from shoal.tables.files import WRITABLE
+from shoal.tables.frames import Table
 from shoal.tables.looks import (
     SMALL,
     Cells,
@@ -167,19 +169,28 @@ def inspect(
     request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal)
     request.check_data(data, dask=False)
     table = open_data(data, delimiter=delimiter, encoding=encoding, decimal=decimal)
-    series = {name: _plain(column) for name, column in zip(table.names, table.keys(table.names), strict=True)}
+    words = {
+        name: missing_codes(Cells.of(column)) for name, column in _series(table).items() if column.dtype == pl.String
+    }
+    # Without words for missing, text may hold numbers.
+    series = _series(table.coded({name: list(found) for name, found in words.items()}))
     cells = {name: Cells.of(column) for name, column in series.items()}
+    codes = {name: words.get(name, {}) | missing_codes(found) for name, found in cells.items()}
     bodies = any(map(is_of_body, series))
-    looked = [_look(name, cells[name], table.scale(name), bodies=bodies) for name in series]
+    looked = [_look(name, cells[name], codes[name], table.scale(name), bodies=bodies) for name in series]
     found = Inspection(tuple(_with_strata(looked, series, k)), table.rows, 0, 0, "")
     keys, strata = ([series[name] for name in found.named(role)] for role in ("key", "stratum"))
-    asked = _asked(found, series, cells, request)
+    asked = _asked(found, series, cells, codes, request)
     return replace(
         found,
         uniques=int((_sizes(keys) == 1).sum()),
         uniques_in_strata=int((_sizes([*keys, *strata]) == 1).sum()),
         command=_command(asked, data) if asked["columns"] else "",
     )
+
+
+def _series(table: Table) -> dict[Name, pl.Series]:
+    return {name: _plain(column) for name, column in zip(table.names, table.keys(table.names), strict=True)}
 
 
 def _plain(series: pl.Series) -> pl.Series:
@@ -206,7 +217,9 @@ def _fewest(columns: Sequence[pl.Series], unit: pl.Series | None) -> int:
     return int(_sizes(columns).min())  # type: ignore[arg-type]
 
 
-def _look(name: Name, cells: Cells, scale: str | None, *, bodies: bool) -> InspectedColumn:
+def _look(
+    name: Name, cells: Cells, codes: Mapping[int | str, int], scale: str | None, *, bodies: bool
+) -> InspectedColumn:
     """Propose a kind and a role; `bodies` says that the table measures bodies, of which a weight is one measure."""
     kind = scale or kind_of_cells(cells)
     code = kind == "integer" and is_code(name, cells)
@@ -214,7 +227,7 @@ def _look(name: Name, cells: Cells, scale: str | None, *, bodies: bool) -> Inspe
     what = f"a code ({cells.distinct} whole numbers)" if code else _what(kind, cells)
     role, reason = _role(name, cells, bodies=bodies)
     if role in ("key", "confidential"):
-        reason = "; ".join([f"{what} {reason}", *_notes(kind, cells)])
+        reason = "; ".join([f"{what} {reason}", *_notes(kind, cells, codes)])
     return InspectedColumn(name, kind, role, reason, cells.distinct, cells.records - cells.present)
 
 
@@ -243,10 +256,11 @@ def _role(name: Name, cells: Cells, *, bodies: bool) -> tuple[str, str]:  # noqa
     return "key", "that others may know"
 
 
-def _notes(kind: str, cells: Cells) -> list[str]:
+def _notes(kind: str, cells: Cells, codes: Mapping[int | str, int]) -> list[str]:
     """Say what else is to be known of a column that is released."""
-    codes = ", ".join(f"{code} ({count:,} times)" for code, count in missing_codes(cells).items())
-    notes = [f"{codes} far from the rest: codes for missing?"] if codes else []
+    told = ", ".join(f"{code} ({count:,} time{'' if count == 1 else 's'})" for code, count in codes.items())
+    apart = " far from the rest" if any(isinstance(code, int) for code in codes) else ""
+    notes = [f"{told}{apart}: codes for missing?"] if told else []
     if kind in NUMBERS:
         zeros = _zeros(cells)
         notes += [f"{100 * zeros:.1f} % are zero, the others stand out"] if zeros > ZEROS else []
@@ -296,11 +310,15 @@ def _maskable(columns: Sequence[InspectedColumn]) -> list[Name]:
 
 
 def _asked(
-    found: Inspection, series: Mapping[Name, pl.Series], cells: Mapping[Name, Cells], request: MaskRequest
+    found: Inspection,
+    series: Mapping[Name, pl.Series],
+    cells: Mapping[Name, Cells],
+    codes: Mapping[Name, Mapping[int | str, int]],
+    request: MaskRequest,
 ) -> dict[str, Any]:
     """Return the masking that follows, as `MaskRequest.recorded` tells it."""
     masked, strata, unit = _maskable(found.columns), found.named("stratum"), _unit(found.columns, series)
-    absent = [series[name].is_null() for name in masked]
+    absent = [series[name].is_null() | is_coded(series[name], list(codes[name])) for name in masked]
     missing = "error"
     if any(column.any() for column in absent):
         # Records that miss the same columns are masked among themselves, which takes k of them.
@@ -315,6 +333,7 @@ def _asked(
         "weights": next(iter(found.named("weight")), None),
         "missing": missing,
         "zeros": _kept_zeros(found, series, cells, request.k, missing) or None,
+        "missing_codes": {name: list(codes[name]) for name in masked if codes[name]} or None,
         "identifiers": found.named("identifier") or None,
         "kinds": dict.fromkeys(coded, "nominal") or None,
         **request.csv,

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import HierarchyOption, NominalOption, OrdinalOption, option, read_kinds
+from shoal.cli.options import (
+    MISSING_CODE,
+    HierarchyOption,
+    NominalOption,
+    OrdinalOption,
+    option,
+    read_codes,
+    read_kinds,
+)
 from shoal.core.errors import InputError
 
 __all__ = ["compare", "read_sizes"]
@@ -26,6 +34,7 @@ def compare(
     by: Annotated[list[str] | None, option("by")] = None,
     weights: Annotated[str | None, option("weights")] = None,
     missing: Annotated[str, option("missing")] = "error",
+    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     seed: Annotated[int, option("seed")] = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds a run may take; slower methods are left out.")] = 10.0,
     thousands: Annotated[str | None, option("thousands")] = None,
@@ -49,6 +58,7 @@ def compare(
         by=by or None,
         weights=weights,
         missing=missing,
+        missing_codes=read_codes(missing_codes or []),
         seed=seed,
         time_limit=time_limit,
         thousands=thousands,

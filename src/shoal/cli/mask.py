@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.options import HierarchyOption, NominalOption, OrdinalOption, read_kinds, with_parameters
+from shoal.cli.options import (
+    MISSING_CODE,
+    HierarchyOption,
+    NominalOption,
+    OrdinalOption,
+    read_codes,
+    read_kinds,
+    with_parameters,
+)
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import InputError
 from shoal.masking.request import MaskRequest, parameters
@@ -41,6 +49,7 @@ def mask(
         list[str] | None,
         typer.Option(metavar="COLUMN=NUMBER", help="How much a column counts when records are compared; repeat."),
     ] = None,
+    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
     ] = None,
@@ -75,6 +84,7 @@ def mask(
     else:
         source = _check_given(source, asked)
         asked["kinds"] = read_kinds(nominal, ordinal, hierarchy)
+        asked["missing_codes"] = read_codes(missing_codes or [])
         asked["importance"] = _importance(importance or [])
         if no_block:
             asked["block"] = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import Field
 from inspect import Parameter, signature
 from pathlib import Path
@@ -14,7 +14,16 @@ import typer
 from shoal.core.errors import InputError
 from shoal.masking.request import parameters
 
-__all__ = ["HierarchyOption", "NominalOption", "OrdinalOption", "option", "read_kinds", "with_parameters"]
+__all__ = [
+    "MISSING_CODE",
+    "HierarchyOption",
+    "NominalOption",
+    "OrdinalOption",
+    "option",
+    "read_codes",
+    "read_kinds",
+    "with_parameters",
+]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 ITEMS = {item.name: item for item in parameters()}
@@ -59,6 +68,30 @@ def option(name: str) -> Any:
     """Return the option that asks for a parameter of a masking."""
     item = ITEMS[name]
     return typer.Option(*item.metadata["flags"], help=_help(item))
+
+
+MISSING_CODE = typer.Option(
+    "--missing-code",
+    metavar="COLUMN=CODE,…",
+    help="Numbers or texts that stand for missing in a masked column, such as income=-9,99; repeat.",
+)
+
+
+def read_codes(pairs: Sequence[str]) -> dict[str, list[str]] | None:
+    """Read codes for missing.
+
+    Examples
+    --------
+    >>> read_codes(["income=-9,99", "job=?", "income=-8"])
+    {'income': ['-9', '99', '-8'], 'job': ['?']}
+    """
+    codes: dict[str, list[str]] = {}
+    for pair in pairs:
+        name, equals, listed = pair.partition("=")
+        if not equals or not all(code.strip() for code in listed.split(",")):
+            raise InputError(f"Option --missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
+        codes.setdefault(name, []).extend(listed.split(","))
+    return codes or None
 
 
 def with_parameters(command: Command) -> Command:

@@ -22,6 +22,7 @@ from shoal.core.types import Ints
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
 from shoal.kernels.dealing import sort_by_target
 from shoal.tables.choosing import is_dask
+from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable, Dialect
 from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
@@ -46,6 +47,7 @@ def open_dask(
     scheduler: str | None,
     *,
     wanted: Sequence[str],
+    codes: Codes,
     csv: Mapping[str, str | None],
 ) -> Iterator[DaskRecords]:
     """Give the records of a Dask DataFrame, or of files that the workers of a cluster can read.
@@ -68,7 +70,7 @@ def open_dask(
     with distributed.Client(scheduler) if scheduler else nullcontext(), folder_beside(target) as folder:
         dialect, numeric = None, None
         if paths[0].suffix.lower() in CSV:
-            source = open_source(paths, folder, RECORDS, wanted=wanted, **csv)  # type: ignore[arg-type]
+            source = open_source(paths, folder, RECORDS, wanted=wanted, codes=codes, **csv)  # type: ignore[arg-type]
             paths = list(dict.fromkeys(part.path for part in source.parts))
             dialect, numeric = source.dialect, source.numeric
         frame = _library()[1].read_parquet([str(path) for path in paths], index=False, split_row_groups=True)

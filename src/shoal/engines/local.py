@@ -29,6 +29,7 @@ from shoal.core.types import Ints, State
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
 from shoal.engines.shuffle import Places, Shuffle, write_all
 from shoal.engines.workers import Template, Workers
+from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable, Dialect, csv_text
 from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
@@ -85,12 +86,13 @@ def open_local(
     template: Template | None,
     *,
     wanted: Sequence[str],
+    codes: Codes,
     csv: Mapping[str, str | None],
 ) -> Iterator[LocalRecords]:
     """Give the records of files; processes and intermediate files go with them."""
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
-        source = open_source(paths, folder, rows, wanted=wanted, run=workers.map, **csv)
+        source = open_source(paths, folder, rows, wanted=wanted, codes=codes, run=workers.map, **csv)
         yield LocalRecords(source, folder, workers, limits)
 
 

@@ -11,6 +11,8 @@ from shoal.masking.request import parameters
 
 __all__ = ["as_call", "as_command", "can_be_written"]
 
+PAIRS = {"importance": "--importance", "missing_codes": "--missing-code"}  # what is given by column
+
 
 def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
     """Return the command line that asks for a masking; `asked` as `MaskRequest.recorded` tells it.
@@ -33,17 +35,22 @@ def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
             if value is True:
                 words.append(item.metadata["flags"][0])
                 continue
-            if isinstance(value, dict):  # importance
-                words += [word for name, part in value.items() for word in ("--importance", f"{name}={part}")]
+            if isinstance(value, dict):
+                flag = PAIRS[item.name]
+                words += [word for name, part in value.items() for word in (flag, f"{name}={_listed(part)}")]
                 continue
             for part in value if isinstance(value, list) else [value]:
                 words += [item.metadata["flags"][0], str(part)]
     return shlex.join([*words, "-o", output])
 
 
+def _listed(part: Any) -> str:
+    return ",".join(map(str, part)) if isinstance(part, (list, tuple)) else str(part)
+
+
 def _ordinal(name: object, levels: Any) -> list[str]:
     """Return the option of an ordinal column; a hierarchy is a file that no command can hold."""
-    return ["--ordinal", f"{name}={','.join(map(str, levels))}"] if isinstance(levels, list) else []
+    return ["--ordinal", f"{name}={_listed(levels)}"] if isinstance(levels, list) else []
 
 
 def as_call(asked: Mapping[str, Any], source: str | None) -> str:

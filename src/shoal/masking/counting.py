@@ -15,6 +15,7 @@ from shoal.masking.steps import Columns, number_rows, unit_words
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.units import count_units
+from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.frames import Table
 from shoal.tables.looks import looks_like_identifier
@@ -35,13 +36,15 @@ class Counted(NamedTuple):
 
 
 def count_part(
-    table: Table, first: int, columns: Columns, others: bool, unit: Name | Words | None
+    table: Table, first: int, columns: Columns, codes: Codes, others: bool, unit: Name | Words | None
 ) -> tuple[Arrays, Counted]:
     """Read the cells of a released part as they are written: words of the masked columns, strata, whole records.
 
-    `unit` is the column of the units, or the unit of each record if that column is not in the release.
+    `codes` are those that missing cells read; `unit` is the column of the units, or the unit of each record if that
+    column is not in the release.
     """
     masked, categories, by = columns.masked, columns.categories, columns.by
+    table = table.coded(codes)
     words = [table.words(name, category=name in categories) for name in masked]
     arrays: dict[str, Any] = {"words": np.column_stack(words)}
     strata: list[tuple[object, ...]] = [()]

@@ -59,6 +59,7 @@ def mask(
     unit: Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     missing: str = "error",
+    missing_codes: Mapping[Name, Any] | None = None,
     small: str = "error",
     zeros: Sequence[Name] | Name | None = None,
     sums: Sequence[str] | str | None = None,

@@ -51,6 +51,7 @@ class Numbers:
 
 def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, Ints]:
     """Return the records of a table that would be released, their numbers and their cells."""
+    table = table.coded(request.codes)
     records = MemoryRecords(table)
     chosen = choose_masked(request, records.schema)
     parts = records.keep(
@@ -99,10 +100,13 @@ def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
     table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV})
     if set(release.columns) <= set(table.names) and release.kept.max() < table.rows:
         request = MaskRequest(
-            **{name: asked[name] for name in ("k", "kinds", "distance", "importance")}, columns=release.columns
+            **{name: asked[name] for name in ("k", "kinds", "distance", "importance", "missing_codes")},
+            columns=release.columns,
         )
+        before = table.take(release.kept).coded(request.codes)
+        after = open_table(release.data).coded({name: [code] for name, code in release.codes.items()})
         try:
-            found = read_pair(table.take(release.kept), open_table(release.data), request)
+            found = read_pair(before, after, request)
         except InputError:  # a column of another kind, or other categories
             found = None
         if found is not None and _fits(release, *found):

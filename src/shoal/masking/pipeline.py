@@ -69,6 +69,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         blocks = None if rule is None else _divide(records, plan, rule)
     with seconds("partition"):
         buckets = _group(records, request, plan, blocks)
+        plan = _without_taken(plan, buckets)
     with seconds("write"), moved_together():
         output = None if request.output is None else Path(request.output)
         shuffled = _random_order(request, plan.rows) if request.shuffled else None
@@ -208,6 +209,14 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
     return found
 
 
+def _without_taken(plan: Plan, buckets: Sequence[Bucket]) -> Plan:
+    """Leave missing cells empty where the code for them is also the value of a group."""
+    taken = np.any([bucket.taken for bucket in buckets], axis=0)
+    names = [name for name, found in zip(plan.columns.masked, taken, strict=True) if found]
+    notes = [f"missing cells of {n} are empty: {plan.spellings.codes[n]} is also the value of a group" for n in names]
+    return replace(plan, spellings=plan.spellings.without(names), notes=(*plan.notes, *notes))
+
+
 def _buckets(blocks: Blocks, rows: int) -> tuple[Ints, Ints]:
     """Return the bucket of each block, runs of blocks in Morton order of about `rows` records, and each one's first."""
     before = np.cumsum(blocks.sizes) - blocks.sizes
@@ -249,7 +258,8 @@ def _recount(
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
     read = list(names) if others else [*columns, *by]
     unit = request.unit if request.unit in names or units is None else units
-    parts: list[Counted] = released.keep(count_part, plan.columns, others, unit, columns=read)
+    codes = {name: [code] for name, code in plan.spellings.codes.items()}
+    parts: list[Counted] = released.keep(count_part, plan.columns, codes, others, unit, columns=read)
     found = sum(part.rows for part in parts)
     if found != plan.rows:
         raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
@@ -354,6 +364,7 @@ def _summarise(
         notes=_notes(request, plan, percent, buckets),
         timings={},
         certificate=outcome.certificate,
+        codes=dict(plan.spellings.codes),
     )
 
 

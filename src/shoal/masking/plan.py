@@ -23,8 +23,9 @@ from shoal.masking.steps import Cell, Columns, Own, Part, Spellings
 from shoal.masking.totals import LARGEST
 from shoal.models.units import units_in_cells
 from shoal.tables.choosing import choose_columns
+from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
+from shoal.tables.csv_files import Dialect, coded_text, one_spelling, parse_numbers
 from shoal.tables.frames import check_name, describe_stratum
 from shoal.tables.kinds import Category, Nominal, Ordinal
 
@@ -106,6 +107,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         frozenset(kinds),
         tuple(name for name in names if name not in dropped),
         _importance(request, chosen),
+        request.codes,
         _zeros(request, chosen, schema),
         _rules(request, chosen, schema),
         request.integers == "totals",
@@ -180,6 +182,13 @@ def _check_roles(request: MaskRequest, names: list[Name], masked: list[Name], ap
                 )
     if both := [name for name in dropped if name in kept]:
         raise InputError(f"Column {both[0]!r} stands in 'identifiers' and in 'keep'. Name it in one of them.")
+    for name in request.codes:
+        check_name(name, names, "missing_codes")
+        if name not in masked:
+            raise InputError(
+                f"Parameter 'missing_codes' names column {name!r}, which is not masked: its codes are kept as they "
+                "are. Leave it out, or mask the column."
+            )
     for name in request.kinds or {}:
         check_name(name, names, "kinds")
         if name not in masked:
@@ -215,13 +224,13 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
     sizes = _sizes(parts, roots, len(numbered))
     _check_cells(request, columns, numbered, _counted(request, parts, roots, len(numbered)))
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
-    spellings = {name: next(iter(s)) if len(s) == 1 else None for name, s in zip(columns.masked, spelled, strict=True)}
+    spellings, coded = _spell_missing(columns, spelled, dialect)
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
     limits = np.stack([low.min(axis=0), high.max(axis=0)])
     for j, coding in enumerate(codings):
         if coding is not None:
             limits[:, j] = 0, max(0, len(coding.values) - 1)
-    kinds = _merge_kinds(parts)
+    kinds = _merge_kinds(columns, parts, coded)
     _check_rules(request, columns, kinds, parts)
     _check_totals(columns, kinds, limits, kept)
     places = {name: place for place, name in enumerate(columns.masked)}
@@ -231,7 +240,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         [Own(*found) for found in zip(roots, codes, strict=True)],
         sizes,
         kinds,
-        Spellings(spellings, strata),
+        Spellings(spellings, strata, {name: codes[0] for name, codes in coded.items() if codes}),
         limits,
         np.sum([part.present for part in parts], axis=0),
         Embedding(codings, columns.importance),
@@ -244,7 +253,7 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         ),
         np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
         sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
-        _notes(request, incomplete, sum(part.suppressed for part in parts)),
+        (*_notes(request, incomplete, sum(part.suppressed for part in parts)), *_code_notes(request, coded)),
     )
 
 
@@ -288,6 +297,45 @@ def _check_totals(columns: Columns, kinds: Sequence[Kind], limits: Floats, recor
             )
 
 
+def _spell_missing(
+    columns: Columns, spelled: Sequence[frozenset[Spelling]], dialect: Dialect | None
+) -> tuple[dict[Name, Spelling], dict[Name, list[Code]]]:
+    """Choose what missing cells read in each masked column; return it, and the codes for missing that occur.
+
+    It is the code that was named first of those that occur, by its shortest spelling; without one, the only spelling
+    that there is, else an empty cell.
+    """
+    chosen: dict[Name, Spelling] = {}
+    coded: dict[Name, list[Code]] = {}
+    for name, kind, found in zip(columns.masked, columns.kinds, spelled, strict=True):
+        chosen[name] = next(iter(found)) if len(found) == 1 else None
+        texts = sorted((text for text in found if text is not None), key=lambda text: (len(text), text))
+        for code in columns.codes.get(name, ()):
+            if kind is None and dialect is None and as_number(code) is None:
+                raise InputError(f"Parameter 'missing_codes' names {code!r} for column {name!r}, which holds numbers.")
+            cells = pl.Series(texts, dtype=pl.String)
+            hits = [str(code)] if dialect is None else cells.filter(coded_text(cells, [code], dialect)).to_list()
+            if set(hits) & found:
+                if not coded.setdefault(name, []):
+                    chosen[name] = hits[0]
+                coded[name].append(code)
+    return chosen, coded
+
+
+def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> list[str]:
+    """Say which codes were taken for missing, and which never occur."""
+    notes = []
+    for name, codes in request.codes.items():
+        found = coded.get(name, ())
+        if found:
+            alike = f"; all its missing cells are released as {found[0]}" if request.missing == "group" else ""
+            notes.append(f"cells of {name} that read {' or '.join(map(str, found))} were taken for missing{alike}")
+        absent = [str(code) for code in codes if code not in found]
+        if absent:
+            notes.append(f"missing code {' and '.join(absent)} never occurs in {name}")
+    return notes
+
+
 def code_values(
     columns: Columns, parts: Sequence[Part]
 ) -> tuple[tuple[Coding | None, ...], list[tuple[Floats | None, ...]]]:
@@ -325,14 +373,17 @@ def _notes(request: MaskRequest, incomplete: int, suppressed: int) -> tuple[str,
     return tuple(notes)
 
 
-def _merge_kinds(parts: Sequence[Part]) -> tuple[Kind, ...]:
+def _merge_kinds(columns: Columns, parts: Sequence[Part], coded: Mapping[Name, Sequence[Code]]) -> tuple[Kind, ...]:
     """Return the kind of each column; the parts of a CSV file may differ in it."""
     merged = []
-    for found in zip(*(part.kinds for part in parts), strict=True):
+    for name, category, *found in zip(columns.masked, columns.kinds, *(part.kinds for part in parts), strict=True):
+        absent = as_number(coded[name][0]) if name in coded and category is None else None
         kinds = [kind for kind in found if kind is not None]
         types = {kind.type for kind in kinds}
         merged.append(
-            Kind(types.pop() if len(types) == 1 else "float64", bool(kinds) and all(kind.whole for kind in kinds))
+            Kind(
+                types.pop() if len(types) == 1 else "float64", bool(kinds) and all(kind.whole for kind in kinds), absent
+            )
         )
     return tuple(merged)
 

@@ -63,6 +63,8 @@ class Release:
         No unit has more records than this; 1 without units.
     certificate
         What an independent check of the bound needs, or None.
+    codes
+        What missing cells read in masked columns, where it is one of the codes that were named.
     """
 
     data: Any = field(repr=False)
@@ -83,6 +85,7 @@ class Release:
     uniques: int = 0
     unit_records: int = 1
     certificate: Any = field(default=None, repr=False)
+    codes: Mapping[Name, Any] = field(default_factory=dict)
 
     @property
     def gap(self) -> float | None:

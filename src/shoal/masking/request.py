@@ -22,6 +22,7 @@ from shoal.core.memory import read_memory
 if TYPE_CHECKING:
     import numpy as np
 
+    from shoal.tables.codes import Codes
     from shoal.tables.columns import Name
 
 __all__ = ["AGGREGATES", "CSV", "ENGINES", "INTEGERS", "MISSING", "SPLITS", "MaskRequest", "parameters"]
@@ -123,6 +124,12 @@ class MaskRequest:
         "--missing",
         stored=(str,),
         choices=MISSING,
+    )
+    missing_codes: Mapping[Name, Any] | None = _ask(
+        None,
+        """Numbers or texts that stand for missing in masked columns, such as ``{"income": [-9, 99]}``: `missing`
+        applies to their cells. In other columns they stay as they are.""",
+        stored=(dict, NoneType),
     )
     small: str = _ask(
         "error",
@@ -244,6 +251,10 @@ class MaskRequest:
             from shoal.tables.kinds import read_kind
 
             object.__setattr__(self, "kinds", {name: read_kind(name, kind) for name, kind in self.kinds.items()})
+        if self.missing_codes is not None:
+            from shoal.tables.codes import read_codes
+
+            object.__setattr__(self, "missing_codes", read_codes(self.missing_codes))
         check_options(self.method, self.options)
         for item in parameters():
             value = getattr(self, item.name)
@@ -434,6 +445,11 @@ class MaskRequest:
         return np.asarray(self.weights, dtype=np.float64) if given else None
 
     @property
+    def codes(self) -> Codes:
+        """The codes for missing, by column."""
+        return self.missing_codes or {}
+
+    @property
     def csv(self) -> dict[str, str | None]:
         """How a CSV file is written."""
         return {name: getattr(self, name) for name in CSV}
@@ -450,6 +466,7 @@ class MaskRequest:
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
+            "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
             "block": None if self.block is None else int(self.block),
             **engine,

@@ -36,7 +36,9 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
         if dask or request.engine == "dask":
             from shoal.engines.dask import open_dask
 
-            with open_dask(data, request.output, request.scheduler, wanted=wanted, csv=request.csv) as records:
+            with open_dask(
+                data, request.output, request.scheduler, wanted=wanted, codes=request.codes, csv=request.csv
+            ) as records:
                 return mask_records(records, request)
         if is_beyond_memory(data, request.engine, request.memory):
             return _mask_files(data, request, template)
@@ -48,7 +50,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
         numbers = [*wanted, *([request.weights] if isinstance(request.weights, str) else [])]
         read = partial(open_data, data, numbers=numbers, **request.csv)
         table = watch(lambda _: read(), None, title="read", show=request.progress)
-        return mask_records(MemoryRecords(table, progress=request.progress), request)
+        return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request)
 
 
 def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> Release:
@@ -58,7 +60,8 @@ def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> R
 
     def run(state: State) -> Release:
         wanted = as_names(request.columns)
-        with open_local(paths, target, limits, state, template, wanted=wanted, csv=request.csv) as records:
+        known = {"wanted": wanted, "codes": request.codes, "csv": request.csv}
+        with open_local(paths, target, limits, state, template, **known) as records:  # type: ignore[arg-type]
             return mask_records(records, request)
 
     steps = max(1, stored_bytes(paths) // 10_000_000)

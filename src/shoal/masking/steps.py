@@ -29,6 +29,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.totals import whole_total
 from shoal.models.units import count_units, least_units, record_counters
+from shoal.tables.codes import Code, Codes
 from shoal.tables.columns import FLOAT, Column, Kind, Name, NewColumn, Spelling, is_whole
 from shoal.tables.csv_files import MISSING
 from shoal.tables.frames import Table
@@ -81,6 +82,7 @@ class Columns(NamedTuple):
     given: frozenset[Name]  # columns whose kind was named by the user
     released: tuple[Name, ...]  # all columns of the release, in order
     importance: tuple[float, ...] | None  # of each masked column, if not all count alike
+    codes: Codes  # numbers and texts that stand for missing in masked columns
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
     totals: bool = False  # whether columns of whole numbers keep their totals
@@ -157,6 +159,7 @@ class Bucket(NamedTuple):
     outcome: Outcome  # what the method said, without its labels
     decimals: Bools  # whether values that stand for whole numbers are not whole
     new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
+    taken: Bools  # whether a released value is the number that stands for missing in the column
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,12 @@ class Spellings:
 
     missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
     strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
+    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
+
+    def without(self, names: Collection[Name]) -> Spellings:
+        """Return them with empty missing cells in some columns."""
+        codes = {name: code for name, code in self.codes.items() if name not in names}
+        return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
 
 
 def read_part(
@@ -174,7 +183,7 @@ def read_part(
 
     Records that miss a value are left out if the policy is to drop them, and so are those of small cells.
     """
-    read, values = _read_columns(table, first, columns)
+    read, values = _read_columns(table.coded(columns.codes), first, columns)
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
     for column, ends in zip(read, limits.T, strict=True):
@@ -191,7 +200,7 @@ def read_part(
     incomplete: Bools = np.logical_or.reduce(missing_cells)
     holes = np.column_stack(missing_cells) if total.any() else np.zeros(X.shape, dtype=np.bool_)
     spellings = tuple(
-        table.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
+        table.coded(columns.codes).spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
         for j, column in enumerate(read)
     )
     broken = tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules)
@@ -419,7 +428,7 @@ def mask_bucket(
     )
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
     lost = _lost(Z, labels, values, rounded, request, rounding, embedding, scale)
-    pairs = zip(rounding.kinds, rounded.T, strict=True)
+    pairs = list(zip(rounding.kinds, rounded.T, strict=True))
     decimals = np.array([kind.whole and not is_whole(column) for kind, column in pairs])
     known = Bucket(
         *lost,
@@ -427,6 +436,7 @@ def mask_bucket(
         replace(outcome, labels=labels[:0]),
         decimals,
         rounding.new_zeros(X, rounded),
+        np.array([bool((column == kind.absent).any()) for kind, column in pairs]),
     )
     if whole:
         return {"released": rounded, "group": labels}, known
@@ -532,6 +542,7 @@ def release_part(
     """Return a part with the released values in their place; shuffled, its units are numbered anew."""
     if KEPT in answers:
         table = table.take(answers[KEPT])
+    table = table.coded(columns.codes)
     new = {
         name: NewColumn(
             np.ascontiguousarray(answers["released"][:, j]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ class Kind(NamedTuple):
 
     type: str  # of its numbers: "float64", "float32", "int64", "uint8", …
     whole: bool  # whether all its numbers are whole, whatever their type
+    absent: float | None = None  # the number that stands for missing
 
     @property
     def integer(self) -> bool:
@@ -62,7 +63,7 @@ class NewColumn:
     rounded
         Whether the values have been rounded, to be stored as integers if the column did.
     missing
-        How missing cells are spelled.
+        How missing cells are spelled: a code for missing, "NaN", or None.
     categories
         Of a column of categories: what the values, which are codes, stand for.
     """
@@ -78,10 +79,23 @@ class NewColumn:
         """Whether integers are released."""
         return self.rounded and self.kind.integer
 
+    @property
+    def code(self) -> str | None:
+        """The code that stands in missing cells, if there is one."""
+        return None if self.missing in (None, "NaN") else self.missing
+
+    def filled(self) -> NewColumn:
+        """Return a column of numbers with the code for missing in its missing cells."""
+        if self.code is None or self.categories is not None:
+            return self
+        return replace(self, values=np.where(np.isnan(self.values), float(self.code), self.values), missing=None)
+
     def cells(self) -> list[Any]:
-        """Return the cells of a column of categories; None where they are missing."""
+        """Return the cells of a column of categories; where they are missing, the code for it or None."""
         names = self.categories or ()
-        return [None if np.isnan(code) else names[int(code)] for code in self.values]
+        whole = self.code is not None and any(isinstance(name, int) for name in names)
+        absent = int(float(str(self.code))) if whole else self.code
+        return [absent if np.isnan(code) else names[int(code)] for code in self.values]
 
 
 def is_whole(values: Floats) -> bool:

@@ -20,18 +20,21 @@ import polars as pl
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
+from shoal.tables.codes import Code, Codes, as_number, is_coded
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
 from shoal.tables.frames import as_floats, cell_words, check_unique, kind_of, mostly_numbers, not_numeric
 
 __all__ = [
     "CsvTable",
     "Dialect",
+    "coded_text",
     "csv_text",
     "one_spelling",
     "parse_numbers",
     "read_csv",
     "read_text",
     "sniff_dialect",
+    "without_words",
     "write_csv",
 ]
 
@@ -65,10 +68,14 @@ class CsvTable:
         How the file is written.
     numbers
         Columns to read as numbers even if they look like codes (007).
+    codes
+        Cells that stand for missing, by column.
     """
 
-    def __init__(self, text: pl.DataFrame, dialect: Dialect, numbers: Collection[Name] = ()) -> None:
-        self.text, self.dialect, self._numbers = text, dialect, numbers
+    def __init__(
+        self, text: pl.DataFrame, dialect: Dialect, numbers: Collection[Name] = (), codes: Codes | None = None
+    ) -> None:
+        self.text, self.dialect, self._numbers, self._codes = text, dialect, numbers, codes or {}
 
     @property
     def native(self) -> pl.DataFrame:
@@ -93,8 +100,8 @@ class CsvTable:
         """Return a column as numbers, codes such as 007 too."""
         numbers = self._numbers_of(name)
         if not numbers.dtype.is_numeric():
-            raise _not_numbers(self.text[name], self.dialect, first)
-        return Column(name, as_floats(numbers), kind_of(numbers.dtype))
+            raise _not_numbers(self._named(name), self.dialect, first)
+        return Column(name, as_floats(numbers.set(self._coded(name), None)), kind_of(numbers.dtype))
 
     def scale(self, name: Name) -> str | None:
         """Return None: text says nothing of categories."""
@@ -102,6 +109,7 @@ class CsvTable:
     def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
         """Return the cells as text; a column of which most values are numbers is no column of categories by itself."""
         text: pl.Series = self.text[name].set(self.text[name].str.strip_chars().is_in(MISSING), None)
+        text = text.set(self._coded(name), None)
         if not given and mostly_numbers(text):
             raise _not_numbers(self.text[name], self.dialect, first)
         return text
@@ -123,24 +131,30 @@ class CsvTable:
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return a word for each text or number, once it is sure that no number is spelled in two ways."""
+        coded = self._coded(name)
         if category:
-            return cell_words(self.text[name], category=True)
+            return cell_words(self.text[name].set(coded, None), category=True)
         cells, numbers = self.text[name], self._numbers_of(name)
+        numbers = numbers.set(coded, None)
         if not numbers.dtype.is_numeric() or not (_spelled(numbers, self.dialect) == cells).drop_nulls().all():
             raise VerificationError(f"Column {name!r} has numbers spelled in several ways. Nothing was released.")
         return cell_words(numbers)
 
     def take(self, rows: Ints) -> CsvTable:
         """Return some of the records."""
-        return CsvTable(self.text[rows], self.dialect, self._numbers)
+        return CsvTable(self.text[rows], self.dialect, self._numbers, self._codes)
 
     def without(self, names: Sequence[Name]) -> CsvTable:
         """Return the table without some of the columns."""
-        return CsvTable(self.text.drop(list(names)), self.dialect, self._numbers)
+        return CsvTable(self.text.drop(list(names)), self.dialect, self._numbers, self._codes)
 
     def only(self, names: Sequence[Name]) -> CsvTable:
         """Return some of the columns."""
-        return CsvTable(self.text.select(list(names)), self.dialect, self._numbers)
+        return CsvTable(self.text.select(list(names)), self.dialect, self._numbers, self._codes)
+
+    def coded(self, codes: Codes) -> CsvTable:
+        """Return the table with codes for missing."""
+        return CsvTable(self.text, self.dialect, self._numbers, codes)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -157,19 +171,41 @@ class CsvTable:
         columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
         categories = [name for name, column in new.items() if column.categories is not None]
         numbers = [name for name in {*self._numbers, *new} if name not in categories]
-        return CsvTable(self.text.with_columns(columns), self.dialect, numbers)
+        return CsvTable(self.text.with_columns(columns), self.dialect, numbers, self._codes)
 
     def with_numbers(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return the cells, those of some columns as numbers."""
         return self.text.with_columns(self._numbers_of(name).alias(name) for name in names)
 
     def _numbers_of(self, name: Name) -> pl.Series:
-        numbers = parse_numbers(self.text[name], self.dialect, codes=True)
+        numbers = parse_numbers(self._named(name), self.dialect, codes=True)
         missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def _parsed(self, name: Name) -> pl.Series:
-        return parse_numbers(self.text[name], self.dialect, codes=name in self._numbers)
+        parsed = parse_numbers(self._named(name), self.dialect, codes=name in self._numbers)
+        return parsed if parsed.dtype.is_numeric() else self.text[name]
+
+    def _coded(self, name: Name) -> pl.Series:
+        """Say which cells are codes for missing."""
+        return coded_text(self.text[name], self._codes.get(name, ()), self.dialect)
+
+    def _named(self, name: Name) -> pl.Series:
+        """Return the cells without codes for missing that are words: beside them a column may hold numbers."""
+        return without_words(self.text[name], self._codes.get(name, ()))
+
+
+def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.Series:
+    """Say which cells are codes for missing, as text or as the number that they mean."""
+    if not codes:
+        return pl.repeat(value=False, n=len(text), dtype=pl.Boolean, eager=True)
+    return is_coded(text, codes, _plain(text.str.strip_chars(), dialect).cast(pl.Float64, strict=False))
+
+
+def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
+    """Return cells with null in the place of codes that are no numbers."""
+    words = [code for code in codes if isinstance(code, str) and as_number(code) is None]
+    return text.set(text.str.strip_chars().is_in(words), None) if words else text
 
 
 def _spelled(numbers: pl.Series, dialect: Dialect) -> pl.Series:

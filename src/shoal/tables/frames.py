@@ -16,6 +16,7 @@ import polars as pl
 from shoal.core.errors import InputError, closest
 from shoal.core.types import Bools, Floats, Ints
 from shoal.kernels.words import ABSENT, Words, words_of
+from shoal.tables.codes import Codes, is_coded, without_codes
 from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, round_to
 from shoal.tables.metadata import without_metadata
 
@@ -121,6 +122,9 @@ class Table(Protocol):
 
     def only(self, names: Sequence[Name]) -> Table:
         """Return the table of some of the columns and of nothing else, not even an index of its rows."""
+
+    def coded(self, codes: Codes) -> Table:
+        """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -247,8 +251,8 @@ def cell_words(series: pl.Series, *, category: bool = False) -> Words:
 class FrameTable:
     """A pandas, polars or pyarrow frame."""
 
-    def __init__(self, frame: nw.DataFrame[Any]) -> None:
-        self._frame = frame
+    def __init__(self, frame: nw.DataFrame[Any], codes: Codes | None = None) -> None:
+        self._frame, self._codes = frame, codes or {}
 
     @property
     def native(self) -> Any:
@@ -276,7 +280,8 @@ class FrameTable:
         if not series.dtype.is_numeric():
             raise _no_numbers(name, series.to_list(), str(series.dtype), first)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        return Column(name, as_floats(series.to_polars()), kind_of(series.dtype))
+        numbers = without_codes(series.to_polars(), self._codes.get(name, ()))
+        return Column(name, as_floats(numbers), kind_of(series.dtype))
 
     def scale(self, name: Name) -> str | None:
         """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
@@ -285,10 +290,15 @@ class FrameTable:
         return "nominal" if str(self._frame.schema[name]) == "Categorical" else None
 
     def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
-        """Return a column of text, of Booleans, of categories or, if they are codes, of integers."""
+        """Return a column of text, of Booleans, of categories or, if they are codes, of whole numbers."""
+        return without_codes(self._categories(name, given=given, first=first), self._codes.get(name, ()))
+
+    def _categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
         series: pl.Series = _series(self._frame.get_column(name))
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
+        if given and series.dtype.is_float():
+            series = _whole_numbers(name, series, first)
         if series.dtype not in (pl.String, pl.Boolean) and not (given and series.dtype.is_integer()):
             raise _no_numbers(name, [], str(series.dtype), first)
         if series.dtype == pl.String and not given and mostly_numbers(series):
@@ -316,15 +326,22 @@ class FrameTable:
         return self.keys(names)
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return "NaN", None for null, or both."""
+        """Return "NaN", None for null, and the codes for missing that occur."""
         absent = self._frame.get_column(name).is_null().to_numpy()
+        codes = self._codes.get(name, ())
+        found = [str(code) for code in codes if is_coded(self._stored(name), [code]).any()]
+        missing = missing & ~is_coded(self._stored(name), codes).to_numpy() if found else missing
         return frozenset(
-            spelling for spelling, found in ((None, missing & absent), ("NaN", missing & ~absent)) if found.any()
+            [*found, *(word for word, cells in ((None, missing & absent), ("NaN", missing & ~absent)) if cells.any())]
         )
+
+    def _stored(self, name: Name) -> pl.Series:
+        """Return a column in which codes for missing are looked for."""
+        return _series(self._frame.get_column(name))
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column; null is another cell than NaN."""
-        return cell_words(_series(self._frame.get_column(name)), category=category)
+        return cell_words(without_codes(self._stored(name), self._codes.get(name, ())), category=category)
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
@@ -340,6 +357,10 @@ class FrameTable:
 
         return FrameTable(nw.maybe_reset_index(self._frame.select([nw.col(name) for name in names])))
 
+    def coded(self, codes: Codes) -> FrameTable:
+        """Return the frame with codes for missing."""
+        return FrameTable(self._frame, codes)
+
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
     ) -> FrameTable:
@@ -354,7 +375,8 @@ class FrameTable:
             return self._new_category(name, new)
         import narwhals as nw
 
-        missing, backend = np.isnan(new.values), self._frame.implementation
+        new, backend = new.filled(), self._frame.implementation
+        missing = np.isnan(new.values)
         stored = new.kind.type if new.integers or new.kind.type == "float32" else "float64"
         values: Any = np.where(missing, 0.0, new.values) if "int" in stored else new.values
         values = round_to(values, stored) if "int" in stored else values.astype(stored, copy=False)
@@ -364,10 +386,13 @@ class FrameTable:
         absent = nw.new_series(name, missing, backend=backend)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else _without(released, absent)
-        # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart.
+        # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart,
+        # and a cell that was not missing must not come back.
         series = self._frame.get_column(name)
         mixed = new.missing is None and (missing & ~series.is_null().to_numpy()).any()
         given = series.fill_nan(None) if mixed else series
+        if not np.isnan(as_floats(given.to_polars())[missing]).all():
+            return released if new.missing == "NaN" else _without(released, absent)
         return given.cast(released.dtype).zip_with(absent, released)
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
@@ -380,13 +405,31 @@ class FrameTable:
             kind = types.get(type(next(iter(new.categories or ()), None)), nw.String())
             return nw.new_series(name, cells, kind, backend=backend)
         series = self._frame.get_column(name)
-        known = {cell: record for record, cell in enumerate(self.categories(name, given=True))}
+        known = {cell: record for record, cell in enumerate(self._categories(name, given=True))}
         if set(cells) <= known.keys():
             return series[[known[cell] for cell in cells]].alias(name)
-        if series.dtype.is_integer() and not any(isinstance(cell, str) for cell in cells):
+        if series.dtype.is_numeric() and not any(isinstance(cell, str) for cell in cells):
             return nw.new_series(name, cells, series.dtype, backend=backend)
         text = nw.new_series(name, cells, nw.String(), backend=backend)
         return text.cast(series.dtype) if isinstance(series.dtype, (nw.Categorical, nw.Boolean)) else text
+
+
+def _whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
+    """Return floats that are codes as integers: SPSS has no integers, nor has pandas beside missing cells."""
+    numbers = series.fill_nan(None)
+    whole = numbers.cast(pl.Int64, strict=False)
+    wrong = (numbers.is_not_null() & (whole.is_null() | (whole != numbers))).arg_max() if len(series) else None
+    if wrong is not None and numbers[wrong] is not None and whole[wrong] != numbers[wrong]:
+        raise not_whole(name, first + wrong + 1, numbers[wrong])
+    return whole
+
+
+def not_whole(name: Name, record: int, value: object) -> InputError:
+    """Say which number of a column is no code."""
+    return InputError(
+        f"Column {name!r} must hold whole numbers to be codes, but record {record} holds {value}. Leave it out of "
+        "'kinds'."
+    )
 
 
 def _without(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[Any]:
@@ -461,13 +504,13 @@ def _codes_as_numbers(column: NewColumn) -> NewColumn:
 class ArrayTable:
     """A NumPy array, one record a row; columns are named by their number."""
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: np.ndarray[Any, Any], codes: Codes | None = None) -> None:
         if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
             raise InputError(
                 f"Parameter 'data' must be an array of numbers with records in rows, got shape {array.shape} of "
                 f"type {array.dtype}."
             )
-        self._array = array
+        self._array, self._codes = array, codes or {}
 
     @property
     def native(self) -> np.ndarray[Any, Any]:
@@ -495,7 +538,14 @@ class ArrayTable:
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as float64."""
         kind = self._array.dtype
-        return Column(name, self._columns[:, name].astype(np.float64), str(kind) if kind.kind in "iu" else _float(kind))
+        values = self._columns[:, name].astype(np.float64)
+        values[self._coded(name)] = np.nan
+        return Column(name, values, str(kind) if kind.kind in "iu" else _float(kind))
+
+    def _coded(self, name: Name, codes: Sequence[Any] | None = None) -> Bools:
+        """Say which cells are codes for missing."""
+        cells = pl.Series(np.ascontiguousarray(self._columns[:, name]))
+        return is_coded(cells, self._codes.get(name, ()) if codes is None else codes).to_numpy()
 
     def scale(self, name: Name) -> str | None:
         """Return None: numbers say nothing of categories."""
@@ -506,11 +556,10 @@ class ArrayTable:
         if column.dtype.kind == "f":
             whole = np.isnan(column) | (np.rint(column) == column)
             if not whole.all():
-                raise InputError(
-                    f"Column {name!r} must hold whole numbers to be codes, but record {int(np.argmin(whole)) + 1} "
-                    f"holds {column[np.argmin(whole)]}. Leave it out of 'kinds'."
-                )
-        return pl.Series(column.astype(np.float64)).fill_nan(None).cast(pl.Int64)
+                raise not_whole(name, first + int(np.argmin(whole)) + 1, column[np.argmin(whole)])
+        cells = column.astype(np.float64)
+        cells[self._coded(name)] = np.nan
+        return pl.Series(cells).fill_nan(None).cast(pl.Int64)
 
     def levels(self, name: Name) -> None:
         """Return nothing: numbers are no levels."""
@@ -524,12 +573,14 @@ class ArrayTable:
         return self.keys(names)
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return "NaN" if anything is missing."""
-        return frozenset(["NaN"] if missing.any() else [])
+        """Return "NaN" if that is missing, and the codes for missing that occur."""
+        found = [str(code) for code in self._codes.get(name, ()) if self._coded(name, [code]).any()]
+        return frozenset([*found, *(["NaN"] if (missing & ~self._coded(name)).any() else [])])
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column."""
-        return cell_words(pl.Series(np.ascontiguousarray(self._columns[:, name])))
+        cells = pl.Series(np.ascontiguousarray(self._columns[:, name]))
+        return cell_words(without_codes(cells, self._codes.get(name, ())))
 
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
@@ -543,13 +594,18 @@ class ArrayTable:
         """Return some of the columns, numbered anew."""
         return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, list(names)])
 
+    def coded(self, codes: Codes) -> ArrayTable:
+        """Return the array with codes for missing."""
+        return ArrayTable(self._array, codes)
+
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
     ) -> ArrayTable:
         """Return the array with new values in some columns; integers become floats unless they were rounded."""
         kind = self._array.dtype
-        new = {name: _codes_as_numbers(column) for name, column in new.items()}
-        floats = kind.kind in "iu" and not all(column.integers for column in new.values())
+        new = {name: _codes_as_numbers(column).filled() for name, column in new.items()}
+        whole = all(column.integers and not np.isnan(column.values).any() for column in new.values())
+        floats = kind.kind in "iu" and not whole
         if floats:
             self._check_others(new)
         array = self._columns.astype(np.float64 if floats else kind, copy=True)

@@ -106,6 +106,7 @@ LOOKS = {
 DIGITS = re.compile(r"(?!\d+[.,]\d+$)\+?\(?\d([ ()/.-]{0,2}\d){7,}")  # telephones, accounts, social security
 CODES = (-7, -8, -9, *(sign * (10**d - c) for d in range(2, 7) for sign in (1, -1) for c in (1, 2, 3)))
 CODES += tuple(sign * c for sign in (1, -1) for c in (88, 888, 8888))
+WORDS = re.compile(r"(?i)\?+|-+|\.|n/?a|n\.a\.|#n/a|nan|null|unknown|not known|not stated|missing|no answer|refused")
 
 
 @dataclass(frozen=True)
@@ -227,22 +228,27 @@ def is_code(name: Name, cells: Cells) -> bool:
     return cells.whole and again and QUANTITIES.search(_plain(name)) is None
 
 
-def missing_codes(cells: Cells) -> dict[int, int]:
-    """Return the numbers that look like codes for missing, and how often they stand: far from the rest, and repeated.
+def missing_codes(cells: Cells) -> dict[int | str, int]:
+    """Return what looks like a code for missing, and how often it stands: numbers far from the rest, words such as NA.
 
-    Below zero where all others are not, or farther above all others than these lie apart.
+    A number is repeated and lies below zero where all others do not, or farther above all others than these lie apart.
 
     Examples
     --------
     >>> missing_codes(Cells.of(pl.Series([18, 30, 44, 999, -9, 52, 999, -9, 999, -9])))
     {-9: 3, 999: 3}
+    >>> missing_codes(Cells.of(pl.Series(["smith", "?", "baker", "?"])))
+    {'?': 2}
     """
+    if cells.text:
+        words = [word for word in cells.values.unique().sort() if WORDS.fullmatch(word)]
+        return {word: int((cells.values == word).sum()) for word in words} if len(words) < cells.distinct else {}
     numbers = cells.numbers
     rest = numbers[~np.isin(numbers, CODES)]
     if len(rest) < 2:
         return {}
     least, most = float(rest.min()), float(rest.max())
-    apart = {
+    apart: dict[int | str, int] = {
         code: int((numbers == code).sum()) for code in sorted(CODES) if code < 0 <= least or code > 2 * most - least
     }
     return {code: count for code, count in apart.items() if count >= 3}

@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
-from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, sniff_dialect
+from shoal.tables.codes import Codes
+from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, sniff_dialect, without_words
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import Table, open_table
 
@@ -131,13 +132,14 @@ def open_source(
     rows: int,
     *,
     wanted: Sequence[str] = (),
+    codes: Codes | None = None,
     run: Run = starmap,
     **csv: str | None,
 ) -> Source:
     """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder.
 
     `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own;
-    `csv` says how CSV files are written.
+    `csv` says how CSV files are written, `codes` which of their cells stand for missing.
     """
     if paths[0].suffix.lower() in CSV:
         dialect = sniff_dialect(paths[0], **csv)
@@ -149,7 +151,8 @@ def open_source(
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
         names = tuple(header)
         head = parts[0].head(10_000) if parts else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-        numeric = tuple(n for n in names if parse_numbers(head[n], dialect, codes=n in wanted).dtype.is_numeric())
+        cells = {name: without_words(head[name], (codes or {}).get(name, ())) for name in names}
+        numeric = tuple(n for n in names if parse_numbers(cells[n], dialect, codes=n in wanted).dtype.is_numeric())
         return Source(parts, names, numeric, dialect)
     schema = read_schema(paths[0])
     for path in paths[1:]:

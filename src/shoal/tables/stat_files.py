@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from shoal.core.errors import FileError
 from shoal.core.types import Ints
+from shoal.tables.codes import Codes, as_number
 from shoal.tables.columns import Name, NewColumn, Spelling
 from shoal.tables.frames import FrameTable, Table, as_polars
 
@@ -49,6 +50,24 @@ class StatFile:
     suffix: str
 
 
+class Changed(NamedTuple):
+    """How a column was masked."""
+
+    category: bool  # whether its values are among those of the original
+    code: str | None  # what missing cells read, if it is a code
+
+    def labels(self, known: Mapping[Any, str], released: pl.Series) -> dict[Any, str]:
+        """Return the labels of released categories and of the code; of numbers no label may tell of the original."""
+        absent = None if self.code is None else as_number(self.code)
+        said = {self.code, absent} | (set(released.unique()) if self.category else set())
+        return {value: label for value, label in known.items() if value in said}
+
+    def missing_ranges(self, known: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return the definition of the code, if the package knew it as missing."""
+        code = None if self.code is None else self.code if isinstance(known[0]["lo"], str) else as_number(self.code)
+        return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in known) else []
+
+
 class StatTable(FrameTable):
     """A statistical package's file: every value that the package takes for missing is a missing cell.
 
@@ -56,12 +75,17 @@ class StatTable(FrameTable):
     """
 
     def __init__(
-        self, frame: pl.DataFrame, file: StatFile, changed: Collection[str] = (), strata: Collection[str] = ()
+        self,
+        frame: pl.DataFrame,
+        file: StatFile,
+        changed: Mapping[str, Changed] | None = None,
+        strata: Collection[str] = (),
+        codes: Codes | None = None,
     ) -> None:
         import narwhals as nw
 
-        super().__init__(nw.from_native(frame, eager_only=True))
-        self.file, self.changed, self.strata = file, frozenset(changed), frozenset(strata)
+        super().__init__(nw.from_native(frame, eager_only=True), codes)
+        self.file, self.changed, self.strata = file, changed or {}, frozenset(strata)
 
     @property
     def native(self) -> pl.DataFrame:
@@ -83,6 +107,13 @@ class StatTable(FrameTable):
         """Return columns as they are stored."""
         return pl.DataFrame([self.native[name].alias(str(i)) for i, name in enumerate(names)])
 
+    def coded(self, codes: Codes) -> StatTable:
+        """Return the table with codes for missing, some of which the package may know."""
+        return StatTable(self._frame.to_native(), self.file, self.changed, self.strata, codes)
+
+    def _stored(self, name: Name) -> pl.Series:
+        return super()._stored(name) if name in self.changed else self.file.raw[name]
+
     def take(self, rows: Ints) -> StatTable:
         """Return some of the records."""
         tagged = {name: series[rows] for name, series in self.file.tagged.items()}
@@ -93,14 +124,16 @@ class StatTable(FrameTable):
         """Return the table without some of the columns."""
         tagged = {name: series for name, series in self.file.tagged.items() if name not in names}
         file = replace(self.file, raw=self.file.raw.drop(list(names)), tagged=tagged)
-        return StatTable(self._frame.to_native().drop(list(names)), file, self.changed - set(names), self.strata)
+        changed = {name: how for name, how in self.changed.items() if name not in names}
+        return StatTable(self._frame.to_native().drop(list(names)), file, changed, self.strata)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
     ) -> StatTable:
         """Return the table with new values in some columns; all that is missing in the strata is alike."""
         frame = super().released(new, strata).native
-        return StatTable(frame, self.file, {*self.changed, *new}, {*self.strata, *(strata or {})})
+        changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
+        return StatTable(frame, self.file, {**self.changed, **changed}, {*self.strata, *(strata or {})})
 
 
 def _pyreadstat() -> Any:
@@ -133,7 +166,8 @@ def read_stat(path: Path) -> StatTable:
 def write_stat(table: Table, path: Path) -> None:
     """Write a table with the labels of the file it came from, as far as the format has them.
 
-    What describes values of the original, value labels and missing codes, stays with columns that were not changed.
+    What describes values of the original, value labels and missing codes, stays with columns that were not changed; of
+    others, with values that are released as they were: categories and codes for missing.
     """
     library = _pyreadstat()
     suffix = path.suffix.lower()
@@ -145,19 +179,27 @@ def write_stat(table: Table, path: Path) -> None:
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:
             return {n: value for n, value in described.items() if n in frame.columns and n not in table.changed}
 
+        categories = {name for name, how in table.changed.items() if how.category}
+        labels, ranges = kept(known.variable_value_labels), kept(known.missing_ranges)
+        for name, how in table.changed.items():
+            labels[name] = how.labels(known.variable_value_labels.get(name, {}), frame[name])
+            ranges[name] = how.missing_ranges(known.missing_ranges[name]) if name in known.missing_ranges else []
+        formats = kept(known.original_variable_types)
+        formats |= {name: known.original_variable_types[name] for name in categories}
+
         keywords["column_labels"] = {
             n: label for n, label in known.column_names_to_labels.items() if n in frame.columns
         }
         keywords["file_label"] = known.file_label or ""
         if suffix != ".xpt":
-            keywords["variable_value_labels"] = kept(known.variable_value_labels)
+            keywords["variable_value_labels"] = {name: said for name, said in labels.items() if said}
         if suffix in SPSS and table.file.suffix in SPSS:
-            keywords["missing_ranges"] = kept(known.missing_ranges)
+            keywords["missing_ranges"] = {name: said for name, said in ranges.items() if said}
             keywords["variable_measure"] = {n: m for n, m in known.variable_measure.items() if n in frame.columns}
-            keywords["variable_format"] = kept(known.original_variable_types)
+            keywords["variable_format"] = formats
         if suffix == table.file.suffix == ".dta":
             keywords["missing_user_values"] = kept(known.missing_user_values)
-            keywords["variable_format"] = kept(known.original_variable_types)
+            keywords["variable_format"] = formats
             tags = [series for name, series in kept(table.file.tagged).items() if name not in table.strata]
             frame = frame.with_columns(_integers_of_stata(frame, known.readstat_variable_types)).with_columns(tags)
     if suffix in SPSS:
