@@ -237,7 +237,7 @@ def test_the_call_for_a_table_runs():
     assert set(namespace["release"].data.columns) == set(data.columns) - set(found.named("identifier"))
 
 
-@pytest.mark.parametrize(("few", "policy"), [(5, "group"), (2, "drop")])
+@pytest.mark.parametrize(("few", "policy"), [(5, "--missing group"), (2, "--missing group --small suppress")])
 def test_the_command_for_a_file_runs(tmp_path, few, policy):
     frame = (
         firms(200)
@@ -248,7 +248,8 @@ def test_the_command_for_a_file_runs(tmp_path, few, policy):
     done = command("inspect", "some firms.csv", "-k", 5, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     line = done.stdout.strip().splitlines()[-1]
-    assert f"--missing {policy}" in line
+    assert policy in line
+    assert ("--small" in line) == ("--small" in policy)
     program, *words = shlex.split(line)
     assert program == "shoal"
     assert command(*words, cwd=tmp_path).returncode == 0

@@ -319,11 +319,11 @@ def _asked(
     """Return the masking that follows, as `MaskRequest.recorded` tells it."""
     masked, strata, unit = _maskable(found.columns), found.named("stratum"), _unit(found.columns, series)
     absent = [series[name].is_null() | is_coded(series[name], list(codes[name])) for name in masked]
-    missing = "error"
+    missing = small = "error"
     if any(column.any() for column in absent):
         # Records that miss the same columns are masked among themselves, which takes k of them.
         fewest = _fewest([*(series[name] for name in strata), *absent], None if unit is None else series[unit])
-        missing = "group" if fewest >= request.k else "drop"
+        missing, small = "group", "error" if fewest >= request.k else "suppress"
     coded = [c.name for c in found.columns if c.name in masked and c.kind == "nominal" and len(cells[c.name].numbers)]
     return {
         "k": request.k,
@@ -332,7 +332,8 @@ def _asked(
         "unit": unit,
         "weights": next(iter(found.named("weight")), None),
         "missing": missing,
-        "zeros": _kept_zeros(found, series, cells, request.k, missing) or None,
+        "small": small,
+        "zeros": _kept_zeros(found, series, cells, request.k) or None,
         "missing_codes": {name: list(codes[name]) for name in masked if codes[name]} or None,
         "identifiers": found.named("identifier") or None,
         "kinds": dict.fromkeys(coded, "nominal") or None,
@@ -341,22 +342,16 @@ def _asked(
     }
 
 
-def _kept_zeros(
-    found: Inspection, series: Mapping[Name, pl.Series], cells: Mapping[Name, Cells], k: int, missing: str
-) -> list[Name]:
+def _kept_zeros(found: Inspection, series: Mapping[Name, pl.Series], cells: Mapping[Name, Cells], k: int) -> list[Name]:
     """Return the keys whose zeros can be kept: k records are zero in the same columns, and k are not."""
     masked, kinds = _maskable(found.columns), found.kinds
-    absent = [series[name].is_null() for name in masked]
-    released = pl.repeat(True, found.records, eager=True)
-    for column in absent if missing == "drop" else []:
-        released &= ~column
-    apart = [column.filter(released) for column in (*(series[name] for name in found.named("stratum")), *absent)]
+    apart = [*(series[name] for name in found.named("stratum")), *(series[name].is_null() for name in masked)]
     unit = _unit(found.columns, series)
-    units = None if unit is None else series[unit].filter(released)
+    units = None if unit is None else series[unit]
     kept = []
     for name in masked:
         if kinds[name] in NUMBERS and _zeros(cells[name]) > ZEROS:
-            zero = (series[name] == 0).fill_null(value=False).filter(released)
+            zero = (series[name] == 0).fill_null(value=False)
             if len(zero) and _fewest([*apart, zero], units) >= k:
                 apart.append(zero)
                 kept.append(name)

@@ -18,7 +18,7 @@ from shoal.masking.coding import Coding, Embedding
 from shoal.masking.plan import choose_masked, code_values, make_plan
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
-from shoal.masking.steps import Own, number_of_cells, numbers_of, read_part
+from shoal.masking.steps import STAY, Own, count_values, number_of_cells, numbers_of, read_part
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, open_table
@@ -33,6 +33,7 @@ class Numbers:
     names: tuple[Name, ...]
     X: Floats
     embedding: Embedding
+    lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
 
     @cached_property
     def scale(self) -> Scaling:
@@ -55,7 +56,7 @@ def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, In
     records = MemoryRecords(table)
     chosen = choose_masked(request, records.schema)
     parts = records.keep(
-        read_part, chosen, request.missing, (), request.weight_vector, request.k, columns=chosen.read()
+        read_part, chosen, request.missing, STAY, request.weight_vector, request.k, columns=chosen.read()
     )
     plan = make_plan(request, chosen, parts, records.dialect)
     arrays = records.original()
@@ -63,10 +64,23 @@ def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, In
     return (table.take(arrays[KEPT]) if KEPT in arrays else table), numbers, number_of_cells(arrays, plan.own[0])
 
 
-def read_pair(before: Table, after: Table, request: MaskRequest) -> tuple[Numbers, Floats]:
-    """Return the numbers of a table, and those of the same records released: categories have the codes of the first."""
+def read_pair(before: Table, after: Table, request: MaskRequest, *, blanked: bool = False) -> tuple[Numbers, Floats]:
+    """Return the numbers of a table, and those of the same records released: categories have the codes of the first.
+
+    If masking has `blanked` cells, these are missing in both.
+    """
     columns = choose_masked(request, MemoryRecords(before).schema)
-    arrays, part = read_part(before, 0, columns, "group", (), None, request.k)
+    arrays, part = read_part(before, 0, columns, "group", STAY, None, request.k)
+    X, lost = arrays["X"], None
+    if blanked:
+        missing = [
+            np.isnan(after.column(name).values) if kind is None else after.categories(name, given=True).is_null()
+            for name, kind in zip(columns.masked, columns.kinds, strict=True)
+        ]
+        hidden = np.column_stack(missing) & ~np.isnan(X)
+        lost, X = np.where(hidden, X, np.nan), np.where(hidden, np.nan, X)
+        found = (count_values(X[:, j], [value for value, _ in listed]) for j, listed in enumerate(part.values))
+        part = part._replace(values=tuple(found))
     codings, (codes,) = code_values(columns, [part])
     released = [
         after.column(name).values if coding is None else _codes(name, after.categories(name, given=True), coding)
@@ -74,7 +88,9 @@ def read_pair(before: Table, after: Table, request: MaskRequest) -> tuple[Number
     ]
     own = Own(np.empty(0, dtype=np.int64), codes)
     embedding = Embedding(codings, columns.importance)
-    return Numbers(columns.masked, numbers_of(arrays, own), embedding), np.column_stack(released)
+    X = numbers_of({"X": X}, own)
+    lost = None if lost is None else numbers_of({"X": lost}, own)
+    return Numbers(columns.masked, X, embedding, lost), np.column_stack(released)
 
 
 def _codes(name: Name, cells: pl.Series, coding: Coding) -> Floats:
@@ -100,13 +116,14 @@ def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
     table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV})
     if set(release.columns) <= set(table.names) and release.kept.max() < table.rows:
         request = MaskRequest(
-            **{name: asked[name] for name in ("k", "kinds", "distance", "importance", "missing_codes")},
+            **{name: asked[name] for name in ("k", "distance", "importance", "missing_codes")},
             columns=release.columns,
+            kinds={name: kind for name, kind in (asked["kinds"] or {}).items() if name in release.columns},
         )
         before = table.take(release.kept).coded(request.codes)
         after = open_table(release.data).coded({name: [code] for name, code in release.codes.items()})
         try:
-            found = read_pair(before, after, request)
+            found = read_pair(before, after, request, blanked=release.blanked)
         except InputError:  # a column of another kind, or other categories
             found = None
         if found is not None and _fits(release, *found):
@@ -121,7 +138,12 @@ def _fits(release: Release, before: Numbers, Y: Floats) -> bool:
     """Say whether a release lost what it says, in every column whose released values are unmistakable."""
     if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
         return False
-    _, lost = released_loss(before.coordinates, before.place(Y), before.embedding.starts)
+    Z, released = before.coordinates, before.place(Y)
+    if before.lost is not None:
+        # A cell that was made missing has lost all that it deviates from the mean, which is 0.
+        blanked = before.place(before.lost)
+        Z, released = np.where(np.isnan(blanked), Z, blanked), np.where(np.isnan(blanked), released, 0.0)
+    _, lost = released_loss(Z, released, before.embedding.starts)
     told = [release.column_loss[name] for name in before.names]
     sure = [c is None or len(set(map(str, c.values))) == len(c.values) for c in before.embedding.codings]
     # Rounded integers and text are not the very numbers that the loss was summed from.

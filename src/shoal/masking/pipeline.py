@@ -24,13 +24,15 @@ from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
+from shoal.masking.joining import join_small
 from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells, small_cells
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import (
+    STAY,
     Bucket,
-    Cell,
     Columns,
+    Moves,
     Part,
     count_records_of_units,
     deal_to_blocks,
@@ -61,8 +63,8 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     with seconds("prepare"):
         records.prepare(rehearse, request, len(columns.masked))
     with seconds("read"):
-        parts = _read(records, request, columns)
-        plan = make_plan(request, columns, parts, records.dialect)
+        parts, moves = _read(records, request, columns)
+        plan = make_plan(request, columns, parts, records.dialect, moves)
     with seconds("block"):
         most = _most_records(records, request, plan)
         rule = choose_rule(request, records, plan, most)
@@ -112,17 +114,20 @@ def _most_records(records: Records, request: MaskRequest, plan: Plan) -> int:
     return int(records.reduce(count_records_of_units, operator.add, own=plan.own).max())
 
 
-def _read(records: Records, request: MaskRequest, columns: Columns) -> list[Part]:
-    """Read the numbers of all parts; once more without the records of small cells, if they are to be left out."""
+def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[Part], Moves]:
+    """Read the numbers of all parts; once more if records of small cells are to be left out or joined to others."""
 
-    def read(small: frozenset[Cell]) -> list[Part]:
+    def read(moves: Moves) -> list[Part]:
         return records.keep(
-            read_part, columns, request.missing, small, request.weight_vector, request.k, columns=columns.read()
+            read_part, columns, request.missing, moves, request.weight_vector, request.k, columns=columns.read()
         )
 
-    parts = read(frozenset())
-    small = small_cells(request, columns, parts, records.dialect) if request.small == "suppress" else frozenset[Cell]()
-    return read(small) if small else parts
+    parts, moves = read(STAY), STAY
+    if request.small == "suppress":
+        moves = Moves(dict.fromkeys(small_cells(request, columns, parts, records.dialect)))
+    elif request.small == "merge":
+        moves = join_small(records, request, columns, parts) or STAY
+    return (read(moves) if moves.patterns else parts), moves
 
 
 def _units(records: Records, request: MaskRequest, plan: Plan, shuffled: Ints | None) -> Words | None:
@@ -187,6 +192,8 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         sent["weights"] = ("float64", 1)
     if request.unit is not None:
         sent["unit"] = ("uint64", 1)
+    if plan.blanked:
+        sent["lost"] = ("float64", d)
     answered = {"released": ("float64", d)}
     if request.labels is not None or records.whole:
         answered |= {"group": ("int64", 1), "size": ("int64", 1)}
@@ -365,6 +372,7 @@ def _summarise(
         timings={},
         certificate=outcome.certificate,
         codes=dict(plan.spellings.codes),
+        blanked=plan.blanked,
     )
 
 

@@ -19,7 +19,7 @@ from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.masking.steps import Cell, Columns, Own, Part, Spellings
+from shoal.masking.steps import STAY, Cell, Columns, Moves, Own, Part, Spellings
 from shoal.masking.totals import LARGEST
 from shoal.models.units import units_in_cells
 from shoal.tables.choosing import choose_columns
@@ -27,19 +27,23 @@ from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_files import Dialect, coded_text, one_spelling, parse_numbers
 from shoal.tables.frames import check_name, describe_stratum
-from shoal.tables.kinds import Category, Nominal, Ordinal
+from shoal.tables.kinds import Category, Hierarchy, Nominal, Ordinal
 
 T = TypeVar("T", bound=Hashable)
 
 __all__ = [
     "Plan",
     "check_engine",
+    "check_records",
     "choose_masked",
     "choose_rule",
     "code_values",
     "make_plan",
+    "merged_limits",
     "number_cells",
+    "sizes_of",
     "small_cells",
+    "spell_strata",
 ]
 
 MOST_LISTED = 100  # strata that a message names
@@ -62,6 +66,7 @@ class Plan:
     totals: Ints  # of each column of whole numbers, if they are kept
     zeros: Ints  # how many there are in each column whose zeros are kept
     notes: tuple[str, ...]
+    blanked: bool  # whether numbers are made missing
 
     @property
     def extent(self) -> Extent:
@@ -191,8 +196,16 @@ def _check_roles(request: MaskRequest, names: list[Name], masked: list[Name], ap
             )
     for name in request.kinds or {}:
         check_name(name, names, "kinds")
-        if name not in masked:
-            raise InputError(f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too.")
+        of_stratum = (
+            name in as_names(request.by)
+            and request.small == "merge"
+            and isinstance((request.kinds or {})[name], Hierarchy)
+        )
+        if name not in masked and not of_stratum:
+            raise InputError(
+                f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too. (A "
+                "stratum may have a hierarchy if small strata are joined: small='merge'.)"
+            )
 
 
 def _kind_of(name: Name, given: Mapping[Name, Category], schema: Schema) -> Category | None:
@@ -205,8 +218,8 @@ def _kind_of(name: Name, given: Mapping[Name, Category], schema: Schema) -> Cate
     return Ordinal(levels) if len(levels) > 1 else Nominal()
 
 
-def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None) -> Plan:
-    """Apply the missing-value policy to what is known of all parts, and check k against every set of records."""
+def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> None:
+    """Apply the missing-value policy, and check k against the records that it leaves."""
     incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
     check_k(request.k, sum(part.rows for part in parts))
     if incomplete and request.missing == "error":
@@ -215,21 +228,25 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
             f"Values are missing in column {listed}; {incomplete} records are concerned. Choose missing='group' to "
             "mask them among records that miss the same columns, or missing='drop' to leave them out."
         )
-    kept = sum(part.kept for part in parts)
     dropped = request.missing == "drop" and incomplete > 0
+    kept = sum(part.kept for part in parts)
     check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
-    cells, strata = _spell_strata(columns, [part.cells for part in parts], dialect)
+
+
+def make_plan(
+    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None, moves: Moves = STAY
+) -> Plan:
+    """Apply the missing-value policy to what is known of all parts, and check k against every set of records."""
+    check_records(request, columns, parts)
+    incomplete, kept = sum(part.incomplete for part in parts), sum(part.kept for part in parts)
+    cells, strata = spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
     codings, codes = code_values(columns, parts)
-    sizes = _sizes(parts, roots, len(numbered))
+    sizes = sizes_of(parts, roots, len(numbered))
     _check_cells(request, columns, numbered, _counted(request, parts, roots, len(numbered)))
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
     spellings, coded = _spell_missing(columns, spelled, dialect)
-    low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
-    limits = np.stack([low.min(axis=0), high.max(axis=0)])
-    for j, coding in enumerate(codings):
-        if coding is not None:
-            limits[:, j] = 0, max(0, len(coding.values) - 1)
+    limits = merged_limits(parts, codings)
     kinds = _merge_kinds(columns, parts, coded)
     _check_rules(request, columns, kinds, parts)
     _check_totals(columns, kinds, limits, kept)
@@ -240,7 +257,12 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         [Own(*found) for found in zip(roots, codes, strict=True)],
         sizes,
         kinds,
-        Spellings(spellings, strata, {name: codes[0] for name, codes in coded.items() if codes}),
+        Spellings(
+            spellings,
+            strata if moves.joined is None else moves.joined.spelled,
+            {name: found[0] for name, found in coded.items()},
+            moves.joined,
+        ),
         limits,
         np.sum([part.present for part in parts], axis=0),
         Embedding(codings, columns.importance),
@@ -253,7 +275,12 @@ def make_plan(request: MaskRequest, columns: Columns, parts: Sequence[Part], dia
         ),
         np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
         sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
-        (*_notes(request, incomplete, sum(part.suppressed for part in parts)), *_code_notes(request, coded)),
+        (
+            *_notes(request, incomplete, sum(part.suppressed for part in parts)),
+            *moves.notes,
+            *_code_notes(request, coded),
+        ),
+        moves.blanked > 0,
     )
 
 
@@ -295,6 +322,16 @@ def _check_totals(columns: Columns, kinds: Sequence[Kind], limits: Floats, recor
                 f"Parameter 'zeros' names column {rule.total!r}, which integers='totals' adds up from rounded parts "
                 f"({rule.text}): its zeros cannot be kept. Take integers='round', or leave it out of 'zeros'."
             )
+
+
+def merged_limits(parts: Sequence[Part], codings: Sequence[Coding | None]) -> Floats:
+    """Return the least and the greatest value of each column; of categories, of their codes."""
+    low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
+    limits = np.stack([low.min(axis=0), high.max(axis=0)])
+    for j, coding in enumerate(codings):
+        if coding is not None:
+            limits[:, j] = 0, max(0, len(coding.values) - 1)
+    return limits
 
 
 def _spell_missing(
@@ -395,7 +432,7 @@ def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
     return roots, list(numbers)
 
 
-def _spell_strata(
+def spell_strata(
     columns: Columns, parts: Sequence[Sequence[Cell]], dialect: Dialect | None
 ) -> tuple[list[list[Cell]], dict[Name, dict[Spelling, Spelling]]]:
     """Give every value of the strata one spelling in all parts; only text has several."""
@@ -421,7 +458,7 @@ def small_cells(
     request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
 ) -> frozenset[Cell]:
     """Return the cells with fewer than k records, as the parts spell them."""
-    roots, numbered = number_cells(_spell_strata(columns, [part.cells for part in parts], dialect)[0])
+    roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
     sizes = _counted(request, parts, roots, len(numbered))
     return frozenset(
         cell
@@ -431,7 +468,7 @@ def small_cells(
     )
 
 
-def _sizes(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
     """Return the number of records of each cell."""
     sizes = np.zeros(cells, dtype=np.int64)
     for part, numbers in zip(parts, roots, strict=True):
@@ -442,7 +479,7 @@ def _sizes(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
 def _counted(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
     """Return what k is held against: the records of each cell, or its units, k where there are more."""
     units = [part.units for part in parts if part.units is not None]
-    return units_in_cells(units, roots, cells, request.k) if units else _sizes(parts, roots, cells)
+    return units_in_cells(units, roots, cells, request.k) if units else sizes_of(parts, roots, cells)
 
 
 def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
@@ -451,6 +488,12 @@ def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], 
     All that fail are listed.
     """
     counted = "records" if columns.unit is None else f"different {columns.unit}"
+    # Units of several strata may be the same, so that joined strata need not have as many as they have together.
+    strata_joined, cells_joined = (
+        ("join small strata (small='merge'), ", "make more cells missing (small='merge'), ")
+        if columns.unit is None
+        else ("join small strata before masking, ", "")
+    )
     strata: dict[tuple[object, ...], int] = {}
     for cell, size in zip(cells, sizes.tolist(), strict=True):
         strata[cell.stratum] = strata.get(cell.stratum, 0) + size
@@ -462,7 +505,7 @@ def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], 
     if small and (columns.by or columns.unit is not None):
         raise InputError(
             f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
-            "Take a smaller k, join small strata before masking, or leave their records out: small='suppress'."
+            f"Take a smaller k, {strata_joined}or leave their records out: small='suppress'."
         )
     rare = [
         f"only {size} {counted} of {describe_stratum(columns.by, cell.stratum)} {_describe_patterns(columns, cell)}"
@@ -478,7 +521,7 @@ def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], 
     if rare:
         raise InputError(
             f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
-            "smaller k, fewer columns, or leave these records out: small='suppress'."
+            f"smaller k, fewer columns, {cells_joined}or leave these records out: small='suppress'."
         )
 
 

@@ -34,7 +34,8 @@ class Release:
     sizes
         The number of records of each group.
     loss
-        Information loss 100·SSE/SST on the standardised columns, from the released values.
+        Information loss 100·SSE/SST on the standardised columns, from the released values. A cell that was made missing
+        has lost all its squared deviation from the mean.
     bound
         A certified lower bound on the loss of any such partition, or None.
     status
@@ -65,6 +66,8 @@ class Release:
         What an independent check of the bound needs, or None.
     codes
         What missing cells read in masked columns, where it is one of the codes that were named.
+    blanked
+        Whether cells were made missing (``small="merge"``).
     """
 
     data: Any = field(repr=False)
@@ -86,6 +89,7 @@ class Release:
     unit_records: int = 1
     certificate: Any = field(default=None, repr=False)
     codes: Mapping[Name, Any] = field(default_factory=dict)
+    blanked: bool = False
 
     @property
     def gap(self) -> float | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["AGGREGATES", "CSV", "ENGINES", "INTEGERS", "MISSING", "SPLITS", "MaskRequest", "parameters"]
 
 MISSING = ("error", "group", "drop")
-SMALL = ("error", "suppress")
+SMALL = ("error", "suppress", "merge")
 INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
@@ -134,8 +134,10 @@ class MaskRequest:
     small: str = _ask(
         "error",
         """What to do with strata, and within them with records that miss, or are zero in (`zeros`), the same columns,
-        if they are fewer than k:
-        ``error`` refuses and lists them, ``suppress`` leaves their records out of the release.""",
+        if they are fewer than k: ``error`` refuses and lists them, ``suppress`` leaves their records out of the
+        release, ``merge`` joins strata to the nearest, which then read "a or b" (or the common ancestor, if the
+        column has a hierarchy), and rare patterns of missing columns to others, whose records then miss what either
+        misses.""",
         "--small",
         stored=(str, NoneType),
         choices=SMALL,
@@ -260,7 +262,7 @@ class MaskRequest:
             value = getattr(self, item.name)
             if item.metadata["choices"] and not (value is None and item.default is None):
                 check_choice(item.name, value, item.metadata["choices"])
-        self._check_aggregate()
+        self._check_together()
         self._check_refine()
         if self.processes is not None and (
             isinstance(self.processes, bool) or not isinstance(self.processes, int) or self.processes < 1
@@ -273,7 +275,7 @@ class MaskRequest:
             if getattr(self, name) is not None and self.engine not in engines:
                 raise self._misplaced(name, f"engine={self.engine!r}")
 
-    def _check_aggregate(self) -> None:
+    def _check_together(self) -> None:
         for name in ("weights", "sums"):
             if getattr(self, name) is not None and self.aggregate != "mean":
                 raise InputError(
@@ -289,6 +291,16 @@ class MaskRequest:
             from shoal.masking.additivity import in_order, read_rule
 
             in_order([read_rule(text) for text in as_names(self.sums)])
+        if self.small == "merge" and self.unit is not None:
+            raise InputError(
+                "Parameter 'small' must not be 'merge' where k counts units (unit is given). Take small='suppress', or "
+                "join small strata before masking."
+            )
+        if self.small == "merge" and as_names(self.zeros):
+            raise InputError(
+                "Parameter 'small' must not be 'merge' where zeros are kept (zeros is given): records that are zero in "
+                "different columns are never joined. Take small='suppress'."
+            )
 
     def _check_comparison(self) -> None:
         for name, value in (self.importance or {}).items():

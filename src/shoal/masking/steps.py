@@ -39,14 +39,18 @@ if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
 
 __all__ = [
+    "STAY",
     "Bucket",
     "Cell",
     "Columns",
+    "Joined",
+    "Moves",
     "Own",
     "Part",
     "Spellings",
     "cells_of",
     "count_records_of_units",
+    "count_values",
     "deal_to_blocks",
     "deal_to_cells",
     "look",
@@ -148,6 +152,26 @@ class Own(NamedTuple):
     codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
 
 
+class Joined(NamedTuple):
+    """Strata that are joined."""
+
+    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # as the parts spell them, and what they read then
+    texts: frozenset[Name]  # columns of the strata in which some of them differ
+    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # cells of the other columns that are spelled otherwise
+
+
+class Moves(NamedTuple):
+    """What becomes of cells with too few records."""
+
+    patterns: Mapping[Cell, tuple[bool, ...] | None]  # the columns that their records miss then; None if left out
+    joined: Joined | None = None
+    blanked: int = 0  # cells of the table that are made missing
+    notes: tuple[str, ...] = ()
+
+
+STAY = Moves({})
+
+
 class Bucket(NamedTuple):
     """What is known of a bucket once it is masked."""
 
@@ -169,6 +193,7 @@ class Spellings:
     missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
     strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
     codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
+    joined: Joined | None = None
 
     def without(self, names: Collection[Name]) -> Spellings:
         """Return them with empty missing cells in some columns."""
@@ -177,11 +202,11 @@ class Spellings:
 
 
 def read_part(
-    table: Table, first: int, columns: Columns, missing: str, small: Collection[Cell], weights: Floats | None, k: int
+    table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
 ) -> tuple[Arrays, Part]:
     """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
 
-    Records that miss a value are left out if the policy is to drop them, and so are those of small cells.
+    Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
     """
     read, values = _read_columns(table.coded(columns.codes), first, columns)
     X = np.column_stack([column.values for column in read])
@@ -210,7 +235,12 @@ def read_part(
     if columns.unit is not None:
         arrays["unit"] = unit_words(table, columns.unit, first)
     dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
-    suppressed = _in_cells(table, columns, X, holes, small) & ~dropped
+    blank, suppressed = _moved(table, columns, X, holes, moves)
+    suppressed &= ~dropped
+    if moves.blanked:
+        arrays["lost"] = np.where(blank, X, np.nan)
+        X[blank], holes = np.nan, holes | blank
+        limits = bounds(X)
     if dropped.any() or suppressed.any():
         arrays[KEPT] = kept = np.flatnonzero(~(dropped | suppressed))
         table = table.take(kept)
@@ -218,6 +248,8 @@ def read_part(
         X, holes = arrays["X"], holes[kept]
         limits = bounds(X)
     codes, cells = _cells(table, columns, X, holes)
+    if moves.joined is not None:
+        cells = [cell._replace(stratum=moves.joined.strata.get(cell.stratum, cell.stratum)) for cell in cells]
     counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
     if codes is not None:
         arrays["codes"] = codes
@@ -225,7 +257,7 @@ def read_part(
     cell = np.zeros(len(X), dtype=np.int64) if codes is None else codes
     units = None if columns.unit is None else least_units(cell, arrays["unit"], k)
     kinds = tuple(column.kind for column in read)
-    counted = tuple(_counted(X[:, j], found) for j, found in enumerate(values))
+    counted = tuple(count_values(X[:, j], found) for j, found in enumerate(values))
     return arrays, Part(
         rows=len(incomplete),
         kept=len(X),
@@ -245,7 +277,7 @@ def read_part(
     )
 
 
-def _counted(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:
+def count_values(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:
     """Return values with the number of their records."""
     if not len(values):
         return []
@@ -309,14 +341,16 @@ def _cells(table: Table, columns: Columns, X: Floats, holes: Bools) -> tuple[Int
     return codes, [Cell(row[:first], row[first : first + d], row[first + d :]) for row in rows]
 
 
-def _in_cells(table: Table, columns: Columns, X: Floats, holes: Bools, wanted: Collection[Cell]) -> Bools:
-    """Say which records belong to some cells."""
-    if not wanted:
-        return np.zeros(len(holes), dtype=np.bool_)
+def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
+    """Say which numbers are made missing, and which records are left out."""
+    if not moves.patterns:
+        return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
     codes, cells = _cells(table, columns, X, holes)
-    found = np.array([cell in wanted for cell in cells], dtype=np.bool_)
-    belongs: Bools = np.full(len(holes), found.any()) if codes is None else found[codes]
-    return belongs
+    codes = np.zeros(len(holes), dtype=np.int64) if codes is None else codes
+    found = [moves.patterns.get(cell, cell.missing) for cell in cells]
+    out = np.array([pattern is None for pattern in found], dtype=np.bool_)
+    wanted = np.array([pattern or cell.missing for pattern, cell in zip(found, cells, strict=True)], dtype=np.bool_)
+    return wanted.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
 
 
 def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
@@ -333,9 +367,9 @@ def number_of_cells(arrays: Arrays, own: Own) -> Ints:
     return np.full(len(arrays["X"]), own.cells[0] if len(own.cells) else 0)
 
 
-def numbers_of(arrays: Arrays, own: Own) -> Floats:
+def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
     """Return the numbers of a part, with the codes that its categories have in the whole table."""
-    X = arrays["X"]
+    X = arrays[what]
     if all(codes is None for codes in own.codes):
         return X
     X = X.copy()
@@ -365,7 +399,7 @@ def units_of_part(part: int, arrays: Arrays, own: Own) -> Words:
 def deal_to_cells(part: int, arrays: Arrays, own: Own) -> tuple[Ints, Arrays]:
     """Send all records to one bucket, every cell a block of its own."""
     block = number_of_cells(arrays, own)
-    return np.zeros(len(block), dtype=np.int64), _sent(arrays, numbers_of(arrays, own), block)
+    return np.zeros(len(block), dtype=np.int64), _sent(arrays, own, numbers_of(arrays, own), block)
 
 
 def deal_to_blocks(
@@ -377,11 +411,13 @@ def deal_to_blocks(
     X = numbers_of(arrays, own)
     block = assign(part, X, number_of_cells(arrays, own), blocks)
     target = bucket[block]
-    return target, _sent(arrays, X, block - firsts[target])
+    return target, _sent(arrays, own, X, block - firsts[target])
 
 
-def _sent(arrays: Arrays, X: Floats, block: Ints) -> Arrays:
+def _sent(arrays: Arrays, own: Own, X: Floats, block: Ints) -> Arrays:
     more = {name: arrays[name] for name in ("weights", "unit") if name in arrays}
+    if "lost" in arrays:
+        more["lost"] = numbers_of(arrays, own, "lost")
     return {"block": block, "X": X, **more}
 
 
@@ -427,11 +463,20 @@ def mask_bucket(
         X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]
     )
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
-    lost = _lost(Z, labels, values, rounded, request, rounding, embedding, scale)
+    errors, totals, added, grouped = _lost(Z, labels, values, rounded, request, rounding, embedding, scale)
+    if "lost" in arrays:
+        # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
+        blanked = embedding.by_column(np.nansum(np.square(embedding.apply(arrays["lost"], scale)), axis=0))
+        errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
+        if outcome.bound is not None:
+            outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
     pairs = list(zip(rounding.kinds, rounded.T, strict=True))
     decimals = np.array([kind.whole and not is_whole(column) for kind, column in pairs])
     known = Bucket(
-        *lost,
+        errors,
+        totals,
+        added,
+        grouped,
         np.bincount(np.concatenate(sizes)),
         replace(outcome, labels=labels[:0]),
         decimals,
@@ -554,7 +599,10 @@ def release_part(
         for j, (name, kind, coding) in enumerate(zip(columns.masked, kinds, codings, strict=True))
     }
     dropped = [name for name in table.names if name not in columns.released]
-    released = table.released(new, spellings.strata).without(dropped)
+    released = table.released(new, spellings.strata)
+    if spellings.joined is not None and spellings.joined.texts:
+        released = released.relabelled(_joined_cells(table, columns.by, spellings.joined))
+    released = released.without(dropped)
     if shuffled is None:
         return released
     released = released.take(shuffled)
@@ -562,6 +610,16 @@ def release_part(
         return released
     numbers = canonical_labels(unit_words(released, columns.unit)).astype(np.float64) + 1.0
     return released.released({columns.unit: NewColumn(numbers, Kind("int64", whole=True), True, None, None)})
+
+
+def _joined_cells(table: Table, by: Sequence[Name], joined: Joined) -> dict[Name, list[str | None]]:
+    """Return the text of columns of joined strata."""
+    codes, strata = number_rows(table.cells(by))
+    names = [joined.strata.get(stratum, stratum) for stratum in strata]
+    texts = [[None if value is None else str(value) for value in name] for name in names]
+    return {
+        name: [texts[code][place] for code in codes.tolist()] for place, name in enumerate(by) if name in joined.texts
+    }
 
 
 def rehearse(request: MaskRequest, d: int) -> bool:

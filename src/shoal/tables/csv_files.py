@@ -173,6 +173,11 @@ class CsvTable:
         numbers = [name for name in {*self._numbers, *new} if name not in categories]
         return CsvTable(self.text.with_columns(columns), self.dialect, numbers, self._codes)
 
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> CsvTable:
+        """Return the table with other text in some columns."""
+        new = [pl.Series(name, cells, dtype=pl.String) for name, cells in texts.items()]
+        return CsvTable(self.text.with_columns(new), self.dialect, self._numbers, self._codes)
+
     def with_numbers(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return the cells, those of some columns as numbers."""
         return self.text.with_columns(self._numbers_of(name).alias(name) for name in names)

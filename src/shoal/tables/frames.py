@@ -134,6 +134,9 @@ class Table(Protocol):
         `strata` says which cells of columns that are not replaced are spelled otherwise, and how.
         """
 
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:
+        """Return the table with text in the place of some columns."""
+
 
 def open_table(data: Any) -> Table:
     """Wrap a frame or an array; one that is yet to be computed (polars, DuckDB) is collected as a polars frame.
@@ -369,6 +372,14 @@ class FrameTable:
 
         frame = self._frame.with_columns(*(self._new(name, column) for name, column in new.items()))
         return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
+
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> FrameTable:
+        """Return the frame with text in the place of some columns."""
+        import narwhals as nw
+
+        backend = self._frame.implementation
+        made = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
+        return FrameTable(self._frame.with_columns(*made))
 
     def _new(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         if new.categories is not None:
@@ -612,6 +623,13 @@ class ArrayTable:
         for name, column in new.items():
             array[:, name] = round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
         return ArrayTable(array.reshape(self._array.shape))
+
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
+        """Refuse: an array of numbers holds no text."""
+        raise InputError(
+            f"Parameter 'small' is 'merge', but joined strata of column {next(iter(texts))} would read as text, which "
+            "an array of numbers cannot hold. Give a frame."
+        )
 
     def _check_others(self, masked: Collection[Name]) -> None:
         """Refuse to turn integers into floats that are not the same numbers, in columns that are not masked."""

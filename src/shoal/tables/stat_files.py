@@ -135,6 +135,11 @@ class StatTable(FrameTable):
         changed = {name: Changed(column.categories is not None, column.code) for name, column in new.items()}
         return StatTable(frame, self.file, {**self.changed, **changed}, {*self.strata, *(strata or {})})
 
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> StatTable:
+        """Return the table with text in the place of some columns, which no label describes."""
+        changed = {name: Changed(category=False, code=None) for name in texts}
+        return StatTable(super().relabelled(texts).native, self.file, {**self.changed, **changed}, self.strata)
+
 
 def _pyreadstat() -> Any:
     try:

@@ -1,0 +1,263 @@
+"""Joining what is too small for a group: strata with fewer than k records, and rare patterns of missing cells.
+
+A stratum below k is joined to the nearest of those that share most of the first columns of `by`, the smallest first. A
+rare pattern within a stratum is joined to another; its records then miss what either misses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import ne
+from typing import Any
+
+import numpy as np
+
+from shoal.core.measures import Scaling
+from shoal.core.types import Floats, Ints
+from shoal.engines.records import Arrays, Records
+from shoal.masking.coding import Embedding, order_values
+from shoal.masking.plan import (
+    check_records,
+    code_values,
+    merged_limits,
+    number_cells,
+    sizes_of,
+    spell_strata,
+)
+from shoal.masking.request import MaskRequest
+from shoal.masking.steps import Columns, Joined, Moves, Own, Part, number_of_cells, numbers_of
+from shoal.tables.kinds import Hierarchy
+
+__all__ = ["cell_sums", "join_patterns", "join_small", "join_strata"]
+
+Stratum = tuple[object, ...]
+Pattern = tuple[bool, ...]
+DIGITS = 9  # of distances: sums of other parts differ in the last digits, and must not decide
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Of each cell or stratum, the number and the sum of the coordinates of its records; and the squares of all."""
+
+    counts: Ints
+    sums: Floats
+    squares: Floats
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums of both."""
+        return Sums(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
+
+
+def cell_sums(part: int, arrays: Arrays, own: Own, embedding: Embedding, scale: Scaling, cells: int) -> Sums:
+    """Sum the coordinates of the records of each cell of a part."""
+    Z = embedding.apply(numbers_of(arrays, own), scale)
+    cell, seen = number_of_cells(arrays, own), ~np.isnan(Z)
+    Z = np.where(seen, Z, 0.0)
+    counts, sums = np.zeros((cells, Z.shape[1]), dtype=np.int64), np.zeros((cells, Z.shape[1]))
+    np.add.at(counts, cell, seen)
+    np.add.at(sums, cell, Z)
+    return Sums(counts, sums, np.square(Z).sum(axis=0))
+
+
+def join_small(records: Records, request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> Moves | None:
+    """Return how small strata and rare patterns are joined; None if there are none."""
+    check_records(request, columns, parts)
+    spelled, changed = spell_strata(columns, [part.cells for part in parts], records.dialect)
+    roots, cells = number_cells(spelled)
+    sizes = sizes_of(parts, roots, len(cells))
+    if (sizes >= request.k).all():
+        return None
+    strata = list(dict.fromkeys(cell.stratum for cell in cells))
+    place = {stratum: i for i, stratum in enumerate(strata)}
+    where = np.array([place[cell.stratum] for cell in cells])
+    groups = join_strata(strata, _totals(where, sizes), *_coordinates(records, columns, parts, roots, where), request.k)
+    names = _names(request, columns, strata, groups)
+    patterns: list[dict[Pattern, int]] = [{} for _ in strata]
+    for i, cell, size in zip(where.tolist(), cells, sizes.tolist(), strict=True):
+        found = patterns[groups[i]]
+        found[cell.missing] = found.get(cell.missing, 0) + size
+    joined = [join_patterns(found, request.k) for found in patterns]
+    becomes = [joined[groups[i]][cell.missing] for i, cell in zip(where.tolist(), cells, strict=True)]
+    blanked = int(sizes @ [sum(new) - sum(cell.missing) for new, cell in zip(becomes, cells, strict=True)])
+    numbered = [
+        pair for part, own in zip(parts, roots, strict=True) for pair in zip(part.cells, own.tolist(), strict=True)
+    ]
+    differ = zip(*(map(ne, *pair) for pair in zip(names, strata, strict=True)), strict=True)
+    return Moves(
+        {cell: becomes[number] for cell, number in numbered},
+        Joined(
+            {cell.stratum: names[where[number]] for cell, number in numbered},
+            frozenset(name for name, found in zip(columns.by, differ, strict=True) if any(found)),
+            changed,
+        ),
+        blanked,
+        tuple(_notes(columns, groups, joined, blanked)),
+    )
+
+
+def _coordinates(
+    records: Records, columns: Columns, parts: Sequence[Part], roots: Sequence[Ints], where: Ints
+) -> tuple[Ints, Floats]:
+    """Return, of each stratum and coordinate, how many records do not miss it, and their sum in standardised columns.
+
+    `roots` are the numbers of the cells of each part, `where` is the stratum of each cell.
+    """
+    codings, codes = code_values(columns, parts)
+    embedding = Embedding(codings)
+    own = [Own(*found) for found in zip(roots, codes, strict=True)]
+    scale = _within(merged_limits(parts, codings))
+    sums = records.reduce(cell_sums, Sums.plus, embedding, scale, len(where), own=own)
+    return _totals(where, sums.counts), _standard(where, sums, embedding)
+
+
+def _within(limits: Floats) -> Scaling:
+    """Return what brings every column between 0 and 1, so that sums of parts cost no digits."""
+    low, high = (np.where(np.isfinite(row), row, 0.0) for row in limits)
+    reach = high / 2 - low / 2
+    return Scaling(low, np.where(reach > 0, reach, 1.0), np.zeros(len(low)), np.ones(len(low)))
+
+
+def _totals(where: Ints, values: Any) -> Any:
+    """Add up what is known of cells, by stratum."""
+    found = np.zeros((int(where.max()) + 1, *values.shape[1:]), dtype=values.dtype)
+    np.add.at(found, where, values)
+    return found
+
+
+def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
+    """Return the sums of each stratum in standardised columns; categories are standardised already."""
+    counts = np.maximum(sums.counts.sum(axis=0), 1)
+    mean = sums.sums.sum(axis=0) / counts
+    spread = np.sqrt(np.maximum(sums.squares / counts - np.square(mean), 0.0))
+    numbers = np.zeros(len(mean), dtype=np.bool_)
+    numbers[embedding.starts] = [coding is None for coding in embedding.codings]
+    centre, factor = np.where(numbers, mean, 0.0), np.where(numbers & (spread > 0), spread, 1.0)
+    standard: Floats = (_totals(where, sums.sums) - _totals(where, sums.counts) * centre) / factor
+    return standard
+
+
+def join_strata(strata: Sequence[Stratum], sizes: Ints, counts: Ints, sums: Floats, k: int) -> list[int]:
+    """Return the stratum that each is joined to, its own number if it is the first of them.
+
+    Parameters
+    ----------
+    strata
+        The values of each in the columns of ``by``, in order of appearance.
+    sizes
+        The number of its records.
+    counts, sums
+        Of each coordinate, the number of records that do not miss it, and their sum.
+    k
+        The least size. Distances are means over the coordinates that both know.
+
+    Examples
+    --------
+    >>> strata = [("north",), ("south",), ("east",)]
+    >>> join_strata(strata, np.array([5, 1, 5]), np.array([[5], [1], [5]]), np.array([[0.0], [9.0], [50.0]]), 2)
+    [0, 1, 1]
+    """
+    sizes, counts, sums = sizes.copy(), counts.copy(), sums.copy()
+    known: dict[object, int] = {}
+    # The values that a joined stratum has in a column are a set; equal sets have equal numbers.
+    values = [[frozenset([value]) for value in stratum] for stratum in strata]
+    numbers = np.array([[known.setdefault(value, len(known)) for value in row] for row in values], dtype=np.int64)
+    numbers = numbers.reshape(len(strata), -1)
+    alive, target = np.ones(len(strata), dtype=np.bool_), list(range(len(strata)))
+    while alive.sum() > 1:
+        least = int(np.argmin(np.where(alive, sizes, np.iinfo(np.int64).max)))
+        if sizes[least] >= k:
+            break
+        shared = np.cumprod(numbers == numbers[least], axis=1).sum(axis=1)
+        both = (counts > 0) & (counts[least] > 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squares = np.where(both, np.square(sums / counts - sums[least] / counts[least]), 0.0).sum(axis=1)
+            distances = np.where(both.any(axis=1), squares / both.sum(axis=1), np.inf).round(DIGITS)
+        others = alive & (np.arange(len(strata)) != least)
+        closest = np.flatnonzero(others & (shared == shared[others].max()))
+        nearest = int(closest[np.argmin(distances[closest])])
+        first, second = sorted((least, nearest))
+        sizes[first] += sizes[second]
+        counts[first] += counts[second]
+        sums[first] += sums[second]
+        values[first] = [a | b for a, b in zip(values[first], values[second], strict=True)]
+        numbers[first] = [known.setdefault(value, len(known)) for value in values[first]]
+        alive[second] = False
+        target = [first if i == second else i for i in target]
+    return target
+
+
+def join_patterns(sizes: Mapping[Pattern, int], k: int) -> dict[Pattern, Pattern]:
+    """Return the pattern that the records of each get, such that every one has k records.
+
+    The rarest is joined to the one with which the fewest cells are made missing, of several to the rarer.
+
+    Examples
+    --------
+    >>> a, b, both, none = (True, False), (False, True), (True, True), (False, False)
+    >>> join_patterns({none: 9, a: 1, both: 4, b: 3}, 3)[a]
+    (True, True)
+    """
+    left, becomes = dict(sizes), {pattern: pattern for pattern in sizes}
+    while len(left) > 1:
+        rare = min(left, key=lambda pattern: left[pattern])
+        if left[rare] >= k:
+            break
+        union = {other: tuple(a or b for a, b in zip(rare, other, strict=True)) for other in left if other != rare}
+
+        def cost(other: Pattern, rare: Pattern = rare, union: Mapping[Pattern, Pattern] = union) -> int:
+            return sum(left[part] * (sum(union[other]) - sum(part)) for part in (rare, other))
+
+        chosen = min(union, key=lambda other: (cost(other), left[other]))
+        new, size = union[chosen], left.pop(rare) + left.pop(chosen)
+        left[new] = left.get(new, 0) + size
+        becomes = {pattern: new if now in (rare, chosen) else now for pattern, now in becomes.items()}
+    return becomes
+
+
+def _names(request: MaskRequest, columns: Columns, strata: Sequence[Stratum], groups: Sequence[int]) -> list[Stratum]:
+    """Return what each stratum reads in the release: the values of all that are joined, or their common ancestor."""
+    names: list[Stratum] = list(strata)
+    joined: dict[int, list[int]] = {}
+    for i, group in enumerate(groups):
+        joined.setdefault(group, []).append(i)
+    for members in joined.values():
+        together = tuple(
+            _name(request, column, list(dict.fromkeys(strata[i][place] for i in members)))
+            for place, column in enumerate(columns.by)
+        )
+        for i in members:
+            names[i] = together
+    return names
+
+
+def _name(request: MaskRequest, column: object, values: Sequence[object]) -> object:
+    kind = (request.kinds or {}).get(column)
+    if len(values) == 1:
+        return values[0]
+    if isinstance(kind, Hierarchy) and None not in values:
+        order_values(column, kind, values)  # refuses what it does not name
+        ways: Any = kind.ways
+        ways = {str(value): (value, *above) for value, above in ways.items()}
+        levels = zip(*(ways[str(value)] for value in values), strict=True)
+        return next(nodes[0] for nodes in levels if len(set(nodes)) == 1)
+    return " or ".join("missing" if value is None else str(value) for value in values)
+
+
+def _notes(
+    columns: Columns, groups: Sequence[int], joined: Sequence[Mapping[Pattern, Pattern]], blanked: int
+) -> list[str]:
+    """Say what was joined."""
+    notes = []
+    sizes = [size for size in Counter(groups).values() if size > 1]
+    if sizes:
+        by = ", ".join(map(str, columns.by))
+        notes.append(f"{sum(sizes)} strata of {by} were joined into {len(sizes)} of at least k records (small='merge')")
+    rare = [size for found in joined for size in Counter(found.values()).values() if size > 1]
+    if rare:
+        notes.append(
+            f"{sum(rare)} patterns of missing values were joined into {len(rare)} of at least k records, which made "
+            f"{blanked} cells missing (small='merge'); each counts in the loss with all its squared deviation"
+        )
+    return notes

@@ -1,0 +1,326 @@
+"""small="merge": strata below k are joined to the nearest, rare patterns of missing cells to others."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from conftest import command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.core.errors import InputError
+from shoal.core.measures import standardise
+from shoal.masking.joining import join_patterns, join_strata
+
+NONE, A, B, BOTH = (False, False), (True, False), (False, True), (True, True)
+
+
+def joined(strata, sizes, means, k):
+    sizes = np.array(sizes)
+    means = np.array(means, dtype=float).reshape(len(strata), -1)
+    counts = np.repeat(sizes[:, None], means.shape[1], axis=1)
+    return join_strata(strata, sizes, counts, means * counts, k)
+
+
+def least(table, names):
+    return int(table.group_by(names).len()["len"].min())
+
+
+# Who is joined
+
+
+def test_the_nearest_centroid_is_joined():
+    assert joined([("a",), ("b",), ("c",)], [5, 2, 5], [0, 8, 10], 3) == [0, 1, 1]
+    assert joined([("a",), ("b",), ("c",)], [5, 2, 5], [0, 2, 10], 3) == [0, 0, 2]
+    assert joined([("a",), ("b",), ("c",)], [5, 2, 5], [0, 5, 10], 3) == [0, 0, 2]  # a tie goes to the first
+
+
+def test_the_longest_common_prefix_wins_over_the_distance():
+    strata = [("north", "a"), ("south", "a"), ("north", "b")]
+    assert joined(strata, [2, 9, 9], [0, 0, 50], 3) == [0, 1, 0]
+
+
+def test_the_smallest_is_joined_first_and_until_all_have_k():
+    # one (1) goes to few (3), which makes 4; both go on to mid.
+    assert joined([("mid",), ("few",), ("one",)], [9, 3, 1], [0, 5, 6], 5) == [0, 0, 0]
+    assert joined([("mid",), ("few",), ("one",)], [9, 3, 1], [0, 5, 6], 4) == [0, 1, 1]
+
+
+def test_coordinates_that_one_does_not_know_are_left_out():
+    counts = np.array([[5, 5], [2, 0], [5, 5]])
+    sums = np.array([[0.0, 0.0], [16.0, 0.0], [50.0, -500.0]])
+    assert join_strata([("a",), ("b",), ("c",)], np.array([5, 2, 5]), counts, sums, 3) == [0, 1, 1]
+
+
+def test_rare_patterns_take_the_union_that_costs_least():
+    assert join_patterns({NONE: 9, A: 1, B: 3, BOTH: 4}, 3) == {NONE: NONE, A: BOTH, B: B, BOTH: BOTH}
+    assert join_patterns({NONE: 9, A: 2, B: 2}, 3) == {NONE: NONE, A: BOTH, B: BOTH}  # 4 cells, not 18
+    assert join_patterns({NONE: 3, A: 1}, 3) == {NONE: A, A: A}
+    assert join_patterns({NONE: 3, A: 3}, 3) == {NONE: NONE, A: A}
+    # A and B make BOTH, which is there already.
+    assert set(join_patterns({A: 1, B: 1, BOTH: 2}, 4).values()) == {BOTH}
+
+
+# What is released
+
+
+def towns():
+    return pl.DataFrame(
+        {
+            "land": ["n"] * 8 + ["s"] * 5,
+            "town": [1] * 4 + [2] * 2 + [3] * 2 + [4] * 5,
+            "x": [10.0, 11, 12, 13, 50, 51, 48, 49, 50, 50, 51, 52, 53],
+        }
+    )
+
+
+def test_joined_strata_by_hand():
+    release = shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge")
+    assert release.data["land"].to_list() == towns()["land"].to_list()
+    assert release.data["town"].to_list() == ["1"] * 4 + ["2 or 3"] * 4 + ["4"] * 5
+    assert release.data["x"].to_list() == [11.5] * 4 + [49.5] * 4 + [51.2] * 5
+    assert "2 strata of land, town were joined into 1 of at least k records (small='merge')" in release.notes
+    assert release.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 5
+
+
+def test_all_of_a_land_is_joined_before_another_land():
+    release = shoal.mask(towns()[:-3], 3, columns=["x"], by=["town", "land"], small="merge")
+    assert release.data.unique(["town", "land"], maintain_order=True).select("town", "land").rows() == [
+        ("1", "n"),
+        ("2 or 3 or 4", "n or s"),
+    ]
+
+
+def test_nothing_changes_where_all_have_k():
+    plain = shoal.mask(towns(), 2, columns=["x"], by=["land", "town"])
+    release = shoal.mask(towns(), 2, columns=["x"], by=["land", "town"], small="merge")
+    assert release.data.equals(plain.data)
+    assert release.data["town"].dtype == pl.Int64
+
+
+def test_a_hierarchy_gives_the_common_ancestor():
+    tree = shoal.Hierarchy({1: ["far", "all"], 2: ["near", "all"], 3: ["near", "all"], 4: ["far", "all"]})
+    release = shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge", kinds={"town": tree})
+    assert release.data["town"].to_list() == ["1"] * 4 + ["near"] * 4 + ["4"] * 5
+    few = shoal.Hierarchy({1: ["all"], 2: ["all"]})
+    with pytest.raises(InputError, match="Column 'town' holds 3, which its kind hierarchy does not name"):
+        shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge", kinds={"town": few})
+    with pytest.raises(InputError, match="A stratum may have a hierarchy if small strata are joined"):
+        shoal.mask(towns(), 2, columns=["x"], by=["land", "town"], kinds={"town": tree})
+
+
+@pytest.mark.parametrize("native", [lambda f: f.to_pandas(), lambda f: f.to_arrow()], ids=["pandas", "pyarrow"])
+def test_frames_of_other_libraries(native):
+    release = shoal.mask(native(towns()), 3, columns=["x"], by=["land", "town"], small="merge")
+    expected = shoal.mask(towns(), 3, columns=["x"], by=["land", "town"], small="merge")
+    assert pl.DataFrame(release.data).rows() == expected.data.rows()
+
+
+def test_categories_are_compared_in_their_coordinates():
+    table = pl.DataFrame({"by": list("aaabbccc"), "job": ["cook"] * 3 + ["smith"] * 2 + ["smith"] * 3})
+    assert shoal.mask(table, 3, columns=["job"], by="by", small="merge").data["by"].to_list()[3:] == ["b or c"] * 5
+
+
+def test_missing_strata_and_spellings_of_csv_files(tmp_path):
+    (tmp_path / "in.csv").write_text("by,x,id\n1,1,007\n1.0,2,008\n1,3,1.50\nNA,9,x\n,9,y\n2,8,z\n")
+    shoal.mask(tmp_path / "in.csv", 3, columns=["x"], by="by", small="merge", output=tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines() == [
+        "by,x,id", "1,2.0,007", "1,2.0,008", "1,2.0,1.50", *(f"missing or 2,8.66666666666667,{i}" for i in "xyz"),
+    ]  # fmt: skip
+
+
+def test_an_array_has_no_place_for_text():
+    with pytest.raises(InputError, match="an array of numbers cannot hold"):
+        shoal.mask(towns().select("town", "x").to_numpy(), 3, columns=[1], by=[0], small="merge")
+
+
+def test_units_of_joined_strata_are_not_counted():
+    with pytest.raises(InputError, match="'small' must not be 'merge' where k counts units"):
+        shoal.mask(towns(), 3, columns=["x"], by="land", unit="town", small="merge")
+
+
+@pytest.mark.parametrize("suffix", ["sav", "dta"])
+def test_statistical_packages(tmp_path, suffix):
+    library = pytest.importorskip("pyreadstat")
+    labels = {"variable_value_labels": {"town": {1: "Bath", 2: "York"}}}
+    getattr(library, f"write_{suffix}")(towns(), tmp_path / f"in.{suffix}", **labels)
+    out = tmp_path / f"out.{suffix}"
+    shoal.mask(tmp_path / f"in.{suffix}", 3, columns=["x"], by=["land", "town"], small="merge", output=out)
+    after, known = getattr(library, f"read_{suffix}")(out, output_format="polars")
+    assert least(after, ["land", "town", "x"]) >= 3
+    assert [word.replace(".0", "") for word in after["town"]] == ["1"] * 4 + ["2 or 3"] * 4 + ["4"] * 5
+    assert known.variable_value_labels == {}
+
+
+# Patterns
+
+
+def test_rare_patterns_by_hand():
+    table = pl.DataFrame({"a": [1.0, 2, 3, None, 9, 20], "b": [1.0, 2, 3, 4, None, None]})
+    release = shoal.mask(table, 3, columns=["a", "b"], missing="group", small="merge")
+    # One record misses a, two miss b: together they miss both, three cells more.
+    assert release.data["a"].to_list() == [2.0] * 3 + [None] * 3
+    assert release.data["b"].to_list() == [2.0] * 3 + [None] * 3
+    note = "2 patterns of missing values were joined into 1 of at least k records, which made 3 cells missing"
+    assert any(note in told for told in release.notes)
+    # Standardised by what is left, mean 2 and variance 2/3: 2 + 2 within the group, and what was lost.
+    lost = (7**2 + 18**2 + 2**2) / (2 / 3)
+    assert release.loss == pytest.approx(100 * (6 + lost) / (6 + lost))
+    assert release.blanked
+
+
+def test_the_loss_of_cells_that_were_made_missing():
+    table = pl.DataFrame({"a": [1.0, 2, 9, 10, 4, None, None], "b": [1.0, 2, 8, 9, None, None, 7]})
+    release = shoal.mask(table, 2, columns=["a", "b"], missing="group", small="merge")
+    assert release.data["a"].null_count() == release.data["b"].null_count() == 3
+    kept = np.column_stack([[1.0, 2, 9, 10], [1.0, 2, 8, 9]])
+    after = np.column_stack([[1.5, 1.5, 9.5, 9.5], [1.5, 1.5, 8.5, 8.5]])
+    mean, spread = kept.mean(axis=0), kept.std(axis=0)
+    blanked = ((4 - mean[0]) / spread[0]) ** 2 + ((7 - mean[1]) / spread[1]) ** 2
+    errors = np.square((kept - after) / spread).sum() + blanked
+    assert release.loss == pytest.approx(100 * errors / (np.square(standardise(kept)).sum() + blanked))
+
+
+def test_a_bound_counts_lost_cells_too():
+    table = pl.DataFrame({"a": [1.0, 2, 9, 10, 4, None, None], "b": [1.0, 2, 8, 9, None, None, 7]})
+    asked = {"columns": ["a", "b"], "missing": "group", "small": "merge", "method": "search", "steps": 50}
+    release = shoal.mask(table, 2, **asked)
+    assert release.bound is None or release.bound <= release.loss * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("nan", [True, False])
+def test_cells_that_are_made_missing_read_like_the_others(nan):
+    hole = float("nan") if nan else None
+    table = pl.DataFrame({"a": [1.0, 2, 3, hole, 9], "b": [1.0, 2, 3, 4, hole]}, strict=False)
+    release = shoal.mask(table, 2, columns=["a", "b"], missing="group", small="merge").data
+    assert [str(cell) for cell in release["a"].to_list()[3:]] == ["nan" if nan else "None"] * 2
+    coded = table.fill_nan(None).fill_null(-9)
+    release = shoal.mask(
+        coded, 2, columns=["a", "b"], missing="group", small="merge", missing_codes={"a": -9, "b": -9}
+    ).data
+    assert release["a"].to_list()[3:] == release["b"].to_list()[3:] == [-9, -9]
+
+
+def test_dropped_records_count_for_no_stratum():
+    table = towns().with_columns(pl.when(pl.col("town") == 2).then(None).otherwise("x").alias("x"))
+    release = shoal.mask(table, 3, columns=["x"], by=["land", "town"], missing="drop", small="merge")
+    assert release.data["town"].to_list() == ["1 or 3"] * 6 + ["4"] * 5
+    with pytest.raises(InputError, match="Values are missing in column 'x'"):
+        shoal.mask(table, 3, columns=["x"], by=["land", "town"], small="merge")
+
+
+# Command line, manifest, report
+
+
+def test_the_command_its_manifest_and_its_report(tmp_path):
+    table = towns().with_columns(y=pl.Series([None, 2.0, None, *range(10)], strict=False))
+    table.write_csv(tmp_path / "in.csv")
+    done = command(
+        "mask", "in.csv", "-k", 3, "-c", "x", "-c", "y", "--by", "land", "--by", "town", "--missing", "group",
+        "--small", "merge", "-o", "out.csv", "--manifest", "run.json", "--report", "r.html", "--labels", "l.csv",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "were joined into" in done.stdout
+    assert "--small merge" in done.stdout
+    written = pl.read_csv(tmp_path / "out.csv")
+    assert least(written, ["land", "town", "x", "y"]) >= 3
+    assert pl.read_csv(tmp_path / "l.csv")["size"].min() >= 3
+    assert json.loads((tmp_path / "run.json").read_text())["parameters"]["small"] == "merge"
+    again = command("mask", "--from-manifest", "run.json", "-o", "again.csv", cwd=tmp_path)
+    assert "same bytes" in again.stdout, again.stderr
+    refused = command("mask", "in.csv", "-k", 3, "-c", "x", "--by", "town", "-o", "o.csv", cwd=tmp_path)
+    assert "--small merge" in refused.stderr
+
+
+def test_a_report_measures_joined_strata_and_lost_cells(tmp_path):
+    tree = shoal.Hierarchy({1: ["far", "all"], 2: ["near", "all"], 3: ["near", "all"], 4: ["far", "all"]})
+    jobs = [None, "cook", "cook", "smith", "cook", "smith", None, "clerk", "clerk", "smith", "cook", None, "cook"]
+    table = towns().with_columns(job=pl.Series(jobs))
+    release = shoal.mask(
+        table, 3, columns=["x", "job"], by=["land", "town"], missing="group", small="merge", kinds={"town": tree}
+    )
+    assert release.blanked
+    release.report(tmp_path / "r.html", original=table)
+    assert "were joined into" in (tmp_path / "r.html").read_text()
+
+
+def test_a_report_refuses_another_table():
+    table = pl.DataFrame({"a": [1.0, 2, 9, 10, 4, None, None], "b": [1.0, 2, 8, 9, None, None, 7]})
+    release = shoal.mask(table, 2, columns=["a", "b"], missing="group", small="merge")
+    with pytest.raises(InputError, match="must be the table that was masked"):
+        release.report("never.html", original=table.with_columns(pl.col("a") * pl.col("b")))
+
+
+# Properties
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(8, 45))
+    cells = st.one_of(st.none(), st.integers(-3, 3).map(float)) if draw(st.booleans()) else st.integers(0, 9).map(float)
+
+    def column(values):
+        return draw(st.lists(values, min_size=n, max_size=n))
+
+    return pl.DataFrame(
+        {
+            "land": column(st.sampled_from(["n", "s"])),
+            "town": column(st.integers(1, 4)),
+            "x": pl.Series(column(cells), dtype=pl.Float64),
+            "y": pl.Series(column(cells), dtype=pl.Float64),
+            "left": np.arange(n) % 5,
+        }
+    )
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(table=tables(), k=st.integers(2, 6), missing=st.sampled_from(["group", "drop"]))
+def test_every_stratum_and_combination_has_k(table, k, missing):
+    try:
+        release = shoal.mask(table, k, columns=["x", "y"], by=["land", "town"], missing=missing, small="merge")
+    except InputError as refused:
+        assert missing == "drop"
+        assert "'k'" in str(refused)  # noqa: PT017
+        return
+    found = release.data
+    assert least(found, ["land", "town"]) >= k
+    assert least(found, ["land", "town", "x", "y"]) >= k
+    kept = table[release.kept]
+    assert found["left"].equals(kept["left"])
+    for name in ("x", "y"):
+        assert (found[name].is_null() | kept[name].is_not_null()).all()  # no cell is invented
+    for name in ("land", "town"):
+        own = [str(before) in str(after).split(" or ") for before, after in zip(kept[name], found[name], strict=True)]
+        assert all(own)
+    assert release.loss >= 0
+    assert release.sizes.min() >= k
+    assert release.sizes.sum() == len(found)
+
+
+def test_engines_agree(tmp_path, one_template):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "town": rng.integers(0, 40, 200),
+            "x": rng.normal(size=200).round(2) + 1e9,
+            "y": np.where(rng.random(200) < 0.1, np.nan, rng.normal(size=200)),
+            "job": rng.choice(["cook", "smith"], 200),
+        }
+    )
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    frame.to_parquet(tmp_path / "in.parquet", index=False, row_group_size=70)
+    asked = {"columns": ["x", "y", "job"], "by": "town", "missing": "group", "small": "merge", "block": 60}
+    for ending in ("csv", "parquet"):
+        written = []
+        for engine in ("memory", "local"):
+            out = tmp_path / f"{engine}.{ending}"
+            release = shoal.mask(tmp_path / f"in.{ending}", 4, engine=engine, output=out, **asked)
+            read = pl.read_csv if ending == "csv" else pl.read_parquet
+            written.append((read(out), release.notes, round(release.loss, 9)))
+        assert written[0][0].equals(written[1][0])
+        assert written[0][1:] == written[1][1:]
+        assert least(written[0][0].fill_nan(None), ["town", "x", "y", "job"]) >= 4
