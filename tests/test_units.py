@@ -262,6 +262,12 @@ def test_the_command_line_and_the_manifest_know_units(tmp_path):
     assert again.read_bytes() == out.read_bytes()
 
 
+def test_the_warning_speaks_the_language_of_the_command_line(tmp_path):
+    panel().write_csv(tmp_path / "in.csv")
+    done = command("mask", "in.csv", "-k", 4, "-c", "income", "--unit", "person", "-o", "out.csv", cwd=tmp_path)
+    assert "Drop it with --drop person, or say --keep person if that is meant." in done.stderr
+
+
 def test_households_of_the_testdata():
     """The wrongly safe case: groups of k records that hold fewer households."""
     table = pl.read_csv(reference_path("testdata"), null_values="NA", infer_schema_length=None)

@@ -7,6 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,15 @@ app = typer.Typer(
 )
 
 
+_running: ContextVar[Callable[..., None]] = ContextVar("the command that is run")
+
+
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Turn a refusal or an interrupt into one line and an exit code, never a traceback."""
 
     @wraps(command)
     def run(*arguments: Any, **keywords: Any) -> None:
+        _running.set(command)
         with noting() as placed:
             try:
                 command(*arguments, **keywords)
@@ -93,4 +98,5 @@ def _tell_interrupt(placed: Sequence[Path]) -> int:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
-    typer.secho(f"{category.__name__}: {message}", err=True, fg=typer.colors.YELLOW)
+    told = as_typed(str(message), flags_of(_running.get(main)))
+    typer.secho(f"{category.__name__}: {told}", err=True, fg=typer.colors.YELLOW)
