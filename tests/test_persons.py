@@ -1,0 +1,73 @@
+"""The examples of docs/persons.md, from the inspection to the report: what the page promises is true of the files."""
+
+import re
+import shlex
+import shutil
+
+import polars as pl
+import pytest
+from conftest import ROOT, reference_path
+from typer.testing import CliRunner
+
+from shoal.cli import app
+
+PAGE = ROOT / "docs" / "persons.md"
+ADULT = ["age", "workclass", "education-num", "marital-status", "occupation", "race", "sex", "native-country"]
+HOUSEHOLD = ["urbrur", "roof", "walls", "water", "electcon", "sex", "age", "hhcivil"]
+COVID = [
+    "gender", "pan_day", "test_id", "clinic_name", "demo_group", "age", "drive_thru_ind", "orderset", "payor_group",
+    "patient_class",
+]  # fmt: skip
+
+
+def run(name, folder, monkeypatch):
+    """Run the commands of a section; return the table before and after, and the words of the page."""
+    shutil.copy(reference_path(name), folder / f"{name}.csv")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(
+        "shoal.comparison.SIZES_RECORDS", 0
+    )  # maps of the report take longest, and are tested elsewhere
+    section = PAGE.read_text(encoding="utf-8").split(f"\n## {name}:")[1].split("\n## ")[0]
+    lines = [line for text in re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL) for line in text.splitlines()]
+    assert len(lines) >= 2
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "shoal"
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (line, done.output)
+    before, after = (pl.read_csv(f"{path}.csv", infer_schema_length=None) for path in (name, f"{name}-masked"))
+    return before, after, re.sub(r"<[^>]*>", " ", (folder / f"{name}.html").read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="not run from a checkout")
+class TestPersons:
+    def test_adult(self, tmp_path, monkeypatch):
+        before, after, page = run("adult", tmp_path, monkeypatch)
+        assert (before.group_by(ADULT).len()["len"] == 1).sum() == 14_021
+        assert after.group_by(ADULT).len()["len"].min() >= 5
+        assert after.columns == [name for name in before.columns if name not in ("education", "fnlwgt")]
+        for name in ("relationship", "capital-gain", "capital-loss", "hours-per-week", "Salary"):
+            assert after[name].equals(before[name])
+            assert name in page
+
+    def test_households(self, tmp_path, monkeypatch):
+        before, after, page = run("testdata", tmp_path, monkeypatch)
+        counted = after.group_by(HOUSEHOLD).agg(pl.col("ori_hid").n_unique().alias("households"))
+        assert counted["households"].min() >= 5
+        assert sorted(after["ori_hid"].unique()) == list(range(1, 1001))
+        sizes = [frame.group_by("ori_hid").len()["len"].sort() for frame in (before, after)]
+        assert sizes[0].equals(sizes[1])
+        assert not after["income"].equals(before["income"])
+        assert "ties the records of each ori_hid together" in page
+
+    def test_covid(self, tmp_path, monkeypatch):
+        before, after, page = run("covid_testing", tmp_path, monkeypatch)
+        kept = before[(pl.read_csv("covid_testing-labels.csv")["record"] - 1).to_list()]
+        assert len(before) - len(after) == 10
+        counted = after.with_columns(kept["subject_id"]).group_by(COVID).agg(pl.col("subject_id").n_unique().alias("n"))
+        assert counted["n"].min() >= 5
+        text = (tmp_path / "covid_testing-masked.csv").read_text(encoding="utf-8")
+        assert not {"fake_first_name", "fake_last_name", "subject_id"} & set(after.columns)
+        assert not any(name in text for name in before["fake_last_name"].unique())
+        assert after["result"].equals(kept["result"])
+        assert all(name in page for name in ("result", "ct_result", "10 records"))
