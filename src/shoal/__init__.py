@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from shoal.masking.release import Release
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
-    from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
+    from shoal.tables.kinds import Date, Hierarchy, Nominal, Ordinal
 
 __all__ = [
     "DataBoundsWarning",
+    "Date",
     "FileError",
     "Hierarchy",
     "IdentifierWarning",
@@ -67,6 +68,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Date": "shoal.tables.kinds",
     "Hierarchy": "shoal.tables.kinds",
     "Nominal": "shoal.tables.kinds",
     "Ordinal": "shoal.tables.kinds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -18,8 +18,10 @@ from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
+from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import WRITABLE
 from shoal.tables.frames import Table
+from shoal.tables.kinds import Date, as_plain
 from shoal.tables.looks import (
     SMALL,
     Cells,
@@ -34,6 +36,7 @@ from shoal.tables.looks import (
     names_id,
     repeats_like_unit,
 )
+from shoal.tables.times import find_format, fits, word_of
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
 
@@ -173,14 +176,19 @@ def inspect(
         name: missing_codes(Cells.of(column)) for name, column in _series(table).items() if column.dtype == pl.String
     }
     # Without words for missing, text may hold numbers.
-    series = _series(table.coded({name: list(found) for name, found in words.items()}))
+    coded = table.coded({name: list(found) for name, found in words.items()})
+    series = _series(coded)
+    if isinstance(coded, CsvTable):  # whose missing cells may be spelled in words
+        series |= {n: coded.categories(n, given=True) for n, column in series.items() if column.dtype == pl.String}
     cells = {name: Cells.of(column) for name, column in series.items()}
     codes = {name: words.get(name, {}) | missing_codes(found) for name, found in cells.items()}
     bodies = any(map(is_of_body, series))
     looked = [_look(name, cells[name], codes[name], table.scale(name), bodies=bodies) for name in series]
+    dates = _dates(looked, series)
+    looked = [_with_format(column, series[column.name], dates.get(column.name)) for column in looked]
     found = Inspection(tuple(_with_strata(looked, series, k)), table.rows, 0, 0, "")
     keys, strata = ([series[name] for name in found.named(role)] for role in ("key", "stratum"))
-    asked = _asked(found, series, cells, codes, request)
+    asked = _asked(found, series, cells, codes, dates, request)
     return replace(
         found,
         uniques=int((_sizes(keys) == 1).sum()),
@@ -299,13 +307,40 @@ def _unit(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) 
     return next((name for name in units if not series[name].null_count()), None)
 
 
-def _maskable(columns: Sequence[InspectedColumn]) -> list[Name]:
-    """Return the keys that can be masked: numbers, and categories of few values."""
+def _dates(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) -> dict[Name, Date]:
+    """Return how the keys are written that hold dates or times as text or digits, where one format fits all cells."""
+    found: dict[Name, Date] = {}
+    for column in columns:
+        cells = series[column.name]
+        written = cells.dtype == pl.String or cells.dtype.is_integer()
+        if column.role == "key" and column.kind in ("date", "time") and written:
+            format_ = find_format(cells.cast(pl.String))
+            found |= {} if format_ is None else {column.name: Date(format_ or None)}
+    return found
+
+
+def _with_format(column: InspectedColumn, cells: pl.Series, kind: Date | None) -> InspectedColumn:
+    """Say what is to be known of the format of dates that are text."""
+    if column.role != "key" or column.kind not in ("date", "time") or cells.dtype != pl.String:
+        return column
+    told = "" if kind is not None else "; written in several formats: write all alike to mask it"
+    swapped = (kind.format or "").replace("%d", "%?").replace("%m", "%d").replace("%?", "%m") if kind else ""
+    if swapped and swapped != (kind and kind.format) and fits(Date(swapped), cells):
+        told = "; day and month may be swapped"
+    return replace(column, reason=column.reason + told)
+
+
+def _maskable(columns: Sequence[InspectedColumn], timed: Collection[Name]) -> list[Name]:
+    """Return the keys that can be masked: numbers, dates and the like, and categories of few values."""
     return [
         column.name
         for column in columns
         if column.role == "key"
-        and (column.kind in NUMBERS or (column.kind in CATEGORIES and column.distinct <= MOST_VALUES))
+        and (
+            column.kind in NUMBERS
+            or column.name in timed
+            or (column.kind in CATEGORIES and column.distinct <= MOST_VALUES)
+        )
     ]
 
 
@@ -314,10 +349,12 @@ def _asked(
     series: Mapping[Name, pl.Series],
     cells: Mapping[Name, Cells],
     codes: Mapping[Name, Mapping[int | str, int]],
+    dates: Mapping[Name, Date],
     request: MaskRequest,
 ) -> dict[str, Any]:
     """Return the masking that follows, as `MaskRequest.recorded` tells it."""
-    masked, strata, unit = _maskable(found.columns), found.named("stratum"), _unit(found.columns, series)
+    timed = {*dates, *(name for name, column in series.items() if word_of(column.dtype))}
+    masked, strata, unit = _maskable(found.columns, timed), found.named("stratum"), _unit(found.columns, series)
     absent = [series[name].is_null() | is_coded(series[name], list(codes[name])) for name in masked]
     missing = small = "error"
     if any(column.any() for column in absent):
@@ -325,6 +362,7 @@ def _asked(
         fewest = _fewest([*(series[name] for name in strata), *absent], None if unit is None else series[unit])
         missing, small = "group", "error" if fewest >= request.k else "suppress"
     coded = [c.name for c in found.columns if c.name in masked and c.kind == "nominal" and len(cells[c.name].numbers)]
+    kinds = dict.fromkeys(coded, "nominal") | {name: as_plain(kind) for name, kind in dates.items()}
     return {
         "k": request.k,
         "columns": masked,
@@ -333,18 +371,24 @@ def _asked(
         "weights": next(iter(found.named("weight")), None),
         "missing": missing,
         "small": small,
-        "zeros": _kept_zeros(found, series, cells, request.k) or None,
+        "zeros": _kept_zeros(found, masked, series, cells, request.k) or None,
         "missing_codes": {name: list(codes[name]) for name in masked if codes[name]} or None,
         "identifiers": found.named("identifier") or None,
-        "kinds": dict.fromkeys(coded, "nominal") or None,
+        "kinds": kinds or None,
         **request.csv,
         "options": {},
     }
 
 
-def _kept_zeros(found: Inspection, series: Mapping[Name, pl.Series], cells: Mapping[Name, Cells], k: int) -> list[Name]:
+def _kept_zeros(
+    found: Inspection,
+    masked: Sequence[Name],
+    series: Mapping[Name, pl.Series],
+    cells: Mapping[Name, Cells],
+    k: int,
+) -> list[Name]:
     """Return the keys whose zeros can be kept: k records are zero in the same columns, and k are not."""
-    masked, kinds = _maskable(found.columns), found.kinds
+    kinds = found.kinds
     apart = [*(series[name] for name in found.named("stratum")), *(series[name].is_null() for name in masked)]
     unit = _unit(found.columns, series)
     units = None if unit is None else series[unit]

@@ -220,6 +220,10 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     notes = _check_same_records(before, after, names)
     numbers, Y = read_pair(before, after, MaskRequest(k=2, columns=names, kinds=kinds))
     _check_cells(numbers.X, Y, names)
+    notes += tuple(
+        f"column {name} is counted in {scale.resolution} from its first value on, and changes are relative to that"
+        for name, scale in numbers.scales.items()
+    )
     found = assess_arrays(
         numbers.X,
         Y,
@@ -295,7 +299,11 @@ def _check_same_records(before: Table, after: Table, masked: list[Name]) -> tupl
         return ("no column was left as it is, so that the order of the records could not be checked",)
     old, new = before.keys(untouched), after.keys(untouched)
     for i, name in enumerate(untouched):
-        left, right = (frame[str(i)].cast(pl.String) for frame in (old, new))
+        # polars writes no durations.
+        cells = (
+            frame[str(i)].to_physical() if frame[str(i)].dtype == pl.Duration else frame[str(i)] for frame in (old, new)
+        )
+        left, right = (series.cast(pl.String) for series in cells)
         differs = left.ne_missing(right)
         if old[str(i)].dtype.is_numeric() and new[str(i)].dtype.is_numeric():
             differs = old[str(i)].cast(pl.Float64).ne_missing(new[str(i)].cast(pl.Float64))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import HierarchyOption, NominalOption, OrdinalOption, option, read_kinds
+from shoal.cli.options import DateOption, HierarchyOption, NominalOption, OrdinalOption, option, read_kinds
 
 __all__ = ["assess"]
 
@@ -21,6 +21,7 @@ def assess(
     nominal: NominalOption = None,
     ordinal: OrdinalOption = None,
     hierarchy: HierarchyOption = None,
+    date: DateOption = None,
     k: Annotated[int | None, typer.Option("-k", help="The k that was promised, to hold against the recount.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column of the strata; repeat.")] = None,
     confidential: Annotated[
@@ -55,7 +56,7 @@ def assess(
         original,
         masked,
         columns=columns or None,
-        kinds=read_kinds(nominal, ordinal, hierarchy),
+        kinds=read_kinds(nominal, ordinal, hierarchy, date),
         k=k,
         by=by or None,
         confidential=confidential or None,

@@ -9,6 +9,7 @@ import typer
 
 from shoal.cli.options import (
     MISSING_CODE,
+    DateOption,
     HierarchyOption,
     NominalOption,
     OrdinalOption,
@@ -28,6 +29,7 @@ def compare(
     nominal: NominalOption = None,
     ordinal: OrdinalOption = None,
     hierarchy: HierarchyOption = None,
+    date: DateOption = None,
     methods: Annotated[
         list[str] | None, typer.Option("-m", "--method", help="Method to try; repeat. All if not given.")
     ] = None,
@@ -54,7 +56,7 @@ def compare(
         read_sizes(k),
         methods=methods or "all",
         columns=columns or None,
-        kinds=read_kinds(nominal, ordinal, hierarchy),
+        kinds=read_kinds(nominal, ordinal, hierarchy, date),
         by=by or None,
         weights=weights,
         missing=missing,

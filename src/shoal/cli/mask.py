@@ -9,6 +9,7 @@ import typer
 
 from shoal.cli.options import (
     MISSING_CODE,
+    DateOption,
     HierarchyOption,
     NominalOption,
     OrdinalOption,
@@ -45,6 +46,7 @@ def mask(
     nominal: NominalOption = None,
     ordinal: OrdinalOption = None,
     hierarchy: HierarchyOption = None,
+    date: DateOption = None,
     importance: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN=NUMBER", help="How much a column counts when records are compared; repeat."),
@@ -83,7 +85,7 @@ def mask(
         source = recorded.source(source)
     else:
         source = _check_given(source, asked)
-        asked["kinds"] = read_kinds(nominal, ordinal, hierarchy)
+        asked["kinds"] = read_kinds(nominal, ordinal, hierarchy, date)
         asked["missing_codes"] = read_codes(missing_codes or [])
         asked["importance"] = _importance(importance or [])
         if no_block:

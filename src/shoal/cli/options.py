@@ -16,6 +16,7 @@ from shoal.masking.request import parameters
 
 __all__ = [
     "MISSING_CODE",
+    "DateOption",
     "HierarchyOption",
     "NominalOption",
     "OrdinalOption",
@@ -43,22 +44,31 @@ HierarchyOption = Annotated[
         "--hierarchy", metavar="COLUMN=FILE", help="Column and the CSV file with a line a value, to the root; repeat."
     ),
 ]
+DateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--date",
+        metavar="COLUMN[=FORMAT]",
+        help="Column of dates or times written as text, in ISO 8601 or in a format such as %d.%m.%Y; repeat.",
+    ),
+]
 
 
 def read_kinds(
-    nominal: list[str] | None, ordinal: list[str] | None, hierarchy: list[str] | None
+    nominal: list[str] | None, ordinal: list[str] | None, hierarchy: list[str] | None, date: list[str] | None
 ) -> dict[str, Any] | None:
     """Return the kinds of columns that options name; None if they name none."""
-    from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
+    from shoal.tables.kinds import Date, Hierarchy, Nominal, Ordinal
 
     kinds: dict[str, Any] = {name: Nominal() for name in nominal or []}
     for pairs, flag, make in (
         (ordinal, "--ordinal", lambda text: Ordinal(text.split(","))),
         (hierarchy, "--hierarchy", Hierarchy),
+        (date, "--date", lambda text: Date(text or None)),
     ):
         for pair in pairs or []:
             name, equals, text = pair.partition("=")
-            if not equals or name in kinds:
+            if (not equals and flag != "--date") or name in kinds:
                 raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
             kinds[name] = make(text)
     return kinds or None

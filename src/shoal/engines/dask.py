@@ -19,7 +19,7 @@ import polars as pl
 from shoal.core.errors import InputError, ShoalError
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints
-from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
+from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema, Shapes
 from shoal.kernels.dealing import sort_by_target
 from shoal.tables.choosing import is_dask
 from shoal.tables.codes import Codes
@@ -69,12 +69,13 @@ def open_dask(
     target = Path(output).resolve()
     with distributed.Client(scheduler) if scheduler else nullcontext(), folder_beside(target) as folder:
         dialect, numeric = None, None
+        timed: list[str] | None = None
         if paths[0].suffix.lower() in CSV:
             source = open_source(paths, folder, RECORDS, wanted=wanted, codes=codes, **csv)  # type: ignore[arg-type]
             paths = list(dict.fromkeys(part.path for part in source.parts))
-            dialect, numeric = source.dialect, source.numeric
+            dialect, numeric, timed = source.dialect, source.numeric, []
         frame = _library()[1].read_parquet([str(path) for path in paths], index=False, split_row_groups=True)
-        yield DaskRecords(frame, dialect, numeric, parameters={"engine": "dask"})
+        yield DaskRecords(frame, dialect, numeric, timed, parameters={"engine": "dask"})
 
 
 class DaskRecords:
@@ -90,6 +91,7 @@ class DaskRecords:
         frame: Any,
         dialect: Dialect | None = None,
         numeric: Sequence[str] | None = None,
+        timed: Sequence[str] | None = None,
         parts: Sequence[Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
@@ -98,11 +100,18 @@ class DaskRecords:
         self.parameters: Mapping[str, Any] = parameters or {}
         empty = pl.from_pandas(frame._meta)  # noqa: SLF001  (Dask's own description of the columns)
         named = [name for name, kind in empty.schema.items() if kind.is_numeric()] if numeric is None else numeric
-        self._schema = Schema(tuple(map(str, frame.columns)), tuple(named))
         self._parts = list(self._dask.persist(*frame.to_delayed()) if parts is None else parts)
+        timed = self._timed_names(frame._meta) if timed is None else timed  # noqa: SLF001
+        self._schema = Schema(tuple(map(str, frame.columns)), tuple(named), tuple(timed))
         self._arrays: list[Any] = []
         self._answers: list[Any] = []
         self._alive: list[Any] = []  # what workers hold as long as it is referred to
+
+    def _timed_names(self, empty: Any) -> list[str]:
+        """Return the columns of dates, times and durations; objects are looked at where they are."""
+        objects = [name for name, kind in empty.dtypes.items() if str(kind) == "object"]
+        seen = [self._dask.delayed(_timed)(part[objects]) for part in self._parts] if objects else []
+        return list(dict.fromkeys([*_timed(empty), *(name for part in self._dask.compute(*seen) for name in part)]))
 
     @property
     def schema(self) -> Schema:
@@ -169,7 +178,7 @@ class DaskRecords:
         self._alive.append(made)
         answers = [delayed(_first)(pair) for pair in made]
         self._answers = [
-            delayed(_collect)(part, arrays, answers, list(how.answered)) for part, arrays in enumerate(self._arrays)
+            delayed(_collect)(part, arrays, answers, dict(how.answered)) for part, arrays in enumerate(self._arrays)
         ]
         return list(self._dask.compute(*[delayed(_second)(pair) for pair in made]))
 
@@ -187,8 +196,9 @@ class DaskRecords:
         frame = self._library.from_delayed(list(parts), meta=meta, verify_meta=False)
         if output is not None:
             with written_beside(output) as temporary:
-                _write(frame, temporary)
-        return Released(frame if output is None else output, DaskRecords(frame, None, (), parts))
+                # Not from the frame: Dask turns objects, such as times of day, into text there.
+                _write(parts, self._dask.compute(*[delayed(_schema)(part) for part in parts]), temporary)
+        return Released(frame if output is None else output, DaskRecords(frame, None, (), (), parts))
 
     def labels(self) -> None:
         """Return nothing: labels stay on the cluster."""
@@ -211,6 +221,10 @@ class DaskRecords:
 
 def _table(part: Any, dialect: Dialect | None) -> Table:
     return open_table(part) if dialect is None else CsvTable(pl.from_pandas(part), dialect)
+
+
+def _timed(part: Any) -> list[Name]:
+    return open_table(part).timed_names()
 
 
 def _keep(
@@ -266,15 +280,13 @@ def _gather(
     return back, known
 
 
-def _collect(
-    part: int, arrays: Arrays, answers: Sequence[Mapping[int, tuple[Ints, Arrays]]], names: list[str]
-) -> Arrays:
+def _collect(part: int, arrays: Arrays, answers: Sequence[Mapping[int, tuple[Ints, Arrays]]], shapes: Shapes) -> Arrays:
     """Return what all targets answered to a partition, in the order of its records."""
     held = [found[part] for found in answers if part in found]
     rows = np.concatenate([rows for rows, _ in held]) if held else np.empty(0, dtype=np.int64)
     collected: dict[str, Any] = {KEPT: arrays[KEPT]} if KEPT in arrays else {}
-    for name in names:
-        values = np.concatenate([answer[name] for _, answer in held]) if held else np.empty((0, 0))
+    for name, (kind, width) in shapes.items():
+        values = np.concatenate([answer[name] for _, answer in held]) if held else np.empty((0, width), kind)
         collected[name] = np.empty_like(values)
         collected[name][rows] = values
     return collected
@@ -301,16 +313,25 @@ def _head(part: Any) -> Any:
     return part.iloc[:0]
 
 
-def _write(frame: Any, path: Path) -> None:
+def _as_arrow(part: Any) -> Any:
+    import pyarrow as pa
+
+    return without_metadata(pa.Table.from_pandas(part, preserve_index=False))
+
+
+def _schema(part: Any) -> Any:
+    return _as_arrow(part).schema
+
+
+def _write(parts: Sequence[Any], schemas: Sequence[Any], path: Path) -> None:
+    """Write all parts; a column has the type of the first part in which any of its cells is not missing."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    writer: Any = None
-    try:
-        for part in frame.to_delayed():
-            table = without_metadata(pa.Table.from_pandas(part.compute(), preserve_index=False))
-            writer = writer or ParquetWriter(path, table.schema)
-            writer.write_table(table.cast(writer.schema))
-    finally:
-        if writer is not None:
-            writer.close()
+    fields = (
+        next((f for f in found if not pa.types.is_null(f.type)), found[0]) for found in zip(*schemas, strict=True)
+    )
+    schema = pa.schema(list(fields))
+    with ParquetWriter(path, schema) as writer:
+        for part in parts:
+            writer.write_table(_as_arrow(part.compute()).cast(schema))

@@ -33,6 +33,7 @@ class Schema:
 
     names: Sequence[Name]
     numeric: Sequence[Name]
+    timed: Sequence[Name] = ()  # columns whose type is a date, a time of day or a duration
     levels: Mapping[Name, tuple[Any, ...]] = field(default_factory=dict)  # values in their order, where a type has one
 
 

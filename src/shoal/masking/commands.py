@@ -30,7 +30,7 @@ def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
                 words += ["-O", f"{name}={part}"] if part is not None and can_be_written(part) else []
         elif item.name == "kinds":
             for name, kind in (value or {}).items():
-                words += ["--nominal", str(name)] if kind == "nominal" else _ordinal(name, kind)
+                words += _kind(name, kind)
         elif item.metadata["stored"] and value != item.default:
             if value is True:
                 words.append(item.metadata["flags"][0])
@@ -48,9 +48,12 @@ def _listed(part: Any) -> str:
     return ",".join(map(str, part)) if isinstance(part, (list, tuple)) else str(part)
 
 
-def _ordinal(name: object, levels: Any) -> list[str]:
-    """Return the option of an ordinal column; a hierarchy is a file that no command can hold."""
-    return ["--ordinal", f"{name}={_listed(levels)}"] if isinstance(levels, list) else []
+def _kind(name: object, kind: Any) -> list[str]:
+    """Return the option of a column that holds no numbers; a hierarchy is a file that no command can hold."""
+    if isinstance(kind, str):
+        word, blank, format_ = kind.partition(" ")
+        return [f"--{word}", f"{name}={format_}" if blank else str(name)]
+    return ["--ordinal", f"{name}={_listed(kind)}"] if isinstance(kind, list) else []
 
 
 def as_call(asked: Mapping[str, Any], source: str | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +16,14 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT
 from shoal.masking.coding import Coding, Embedding
-from shoal.masking.plan import choose_masked, code_values, make_plan
+from shoal.masking.plan import choose_masked, code_values, find_scales, make_plan
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
-from shoal.masking.steps import STAY, Own, count_values, number_of_cells, numbers_of, read_part
+from shoal.masking.steps import STAY, Columns, Own, count_values, number_of_cells, numbers_of, read_part
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, open_table
+from shoal.tables.times import Scale
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
 
@@ -34,6 +36,7 @@ class Numbers:
     X: Floats
     embedding: Embedding
     lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
+    scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
 
     @cached_property
     def scale(self) -> Scaling:
@@ -54,7 +57,7 @@ def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, In
     """Return the records of a table that would be released, their numbers and their cells."""
     table = table.coded(request.codes)
     records = MemoryRecords(table)
-    chosen = choose_masked(request, records.schema)
+    chosen = find_scales(records, choose_masked(request, records.schema))
     parts = records.keep(
         read_part, chosen, request.missing, STAY, request.weight_vector, request.k, columns=chosen.read()
     )
@@ -69,7 +72,8 @@ def read_pair(before: Table, after: Table, request: MaskRequest, *, blanked: boo
 
     If masking has `blanked` cells, these are missing in both.
     """
-    columns = choose_masked(request, MemoryRecords(before).schema)
+    records = MemoryRecords(before)
+    columns = find_scales(records, choose_masked(request, records.schema))
     arrays, part = read_part(before, 0, columns, "group", STAY, None, request.k)
     X, lost = arrays["X"], None
     if blanked:
@@ -82,15 +86,21 @@ def read_pair(before: Table, after: Table, request: MaskRequest, *, blanked: boo
         found = (count_values(X[:, j], [value for value, _ in listed]) for j, listed in enumerate(part.values))
         part = part._replace(values=tuple(found))
     codings, (codes,) = code_values(columns, [part])
-    released = [
-        after.column(name).values if coding is None else _codes(name, after.categories(name, given=True), coding)
-        for name, coding in zip(columns.masked, codings, strict=True)
-    ]
+    released = [_released(name, after, columns, coding) for name, coding in zip(columns.masked, codings, strict=True)]
     own = Own(np.empty(0, dtype=np.int64), codes)
     embedding = Embedding(codings, columns.importance)
     X = numbers_of({"X": X}, own)
     lost = None if lost is None else numbers_of({"X": lost}, own)
-    return Numbers(columns.masked, X, embedding, lost), np.column_stack(released)
+    return Numbers(columns.masked, X, embedding, lost, columns.scales), np.column_stack(released)
+
+
+def _released(name: Name, after: Table, columns: Columns, coding: Coding | None) -> Floats:
+    """Return the numbers of a released column, as those of the original are counted or coded."""
+    if coding is not None:
+        return _codes(name, after.categories(name, given=True), coding)
+    if name in columns.scales:
+        return columns.scales[name].numbers(after.moments(name, columns.timed[name])[0])
+    return after.column(name).values
 
 
 def _codes(name: Name, cells: pl.Series, coding: Coding) -> Floats:

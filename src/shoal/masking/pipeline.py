@@ -25,7 +25,16 @@ from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
 from shoal.masking.joining import join_small
-from shoal.masking.plan import Plan, check_engine, choose_masked, choose_rule, make_plan, number_cells, small_cells
+from shoal.masking.plan import (
+    Plan,
+    check_engine,
+    choose_masked,
+    choose_rule,
+    find_scales,
+    make_plan,
+    number_cells,
+    small_cells,
+)
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import (
@@ -63,6 +72,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     with seconds("prepare"):
         records.prepare(rehearse, request, len(columns.masked))
     with seconds("read"):
+        columns = find_scales(records, columns)
         parts, moves = _read(records, request, columns)
         plan = make_plan(request, columns, parts, records.dialect, moves)
     with seconds("block"):
@@ -363,7 +373,7 @@ def _summarise(
         # What is optimal is the partition, not the values that stand for its groups where they are no means.
         status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
         partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
-        kinds={name: kind.word for name, kind in zip(columns, plan.columns.kinds, strict=True) if kind is not None},
+        kinds=plan.columns.words,
         column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
         kept=records.kept(),
         parameters=request.recorded(columns, **records.parameters),
@@ -403,6 +413,9 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
         notes.append(f"integer columns were rounded ({listed}), which adds {rounding:+.5f} % to the loss")
     elif listed := ", ".join(str(name) for name in plan.whole_columns if name in changed):
         notes.append(f"integer columns hold decimals now ({listed}); integers='round' keeps them whole")
+    for name, scale in plan.columns.scales.items():
+        finer = "" if scale.exact else ": it spans more time than finer digits can be kept for"
+        notes.append(f"column {name} is released in whole {scale.resolution}{finer}")
     if not request.entry.whole_records and len(plan.columns.masked) > 1:
         warning = (
             f"Method {request.entry.name!r} groups every column on its own: a record's combination of released values "

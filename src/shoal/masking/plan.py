@@ -19,7 +19,7 @@ from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.masking.steps import STAY, Cell, Columns, Moves, Own, Part, Spellings
+from shoal.masking.steps import STAY, Cell, Columns, Moves, Own, Part, Spellings, look_at_times
 from shoal.masking.totals import LARGEST
 from shoal.models.units import units_in_cells
 from shoal.tables.choosing import choose_columns
@@ -27,7 +27,8 @@ from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_files import Dialect, coded_text, one_spelling, parse_numbers
 from shoal.tables.frames import check_name, describe_stratum
-from shoal.tables.kinds import Category, Hierarchy, Nominal, Ordinal
+from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
+from shoal.tables.times import Span, make_scale
 
 T = TypeVar("T", bound=Hashable)
 
@@ -38,6 +39,7 @@ __all__ = [
     "choose_masked",
     "choose_rule",
     "code_values",
+    "find_scales",
     "make_plan",
     "merged_limits",
     "number_cells",
@@ -89,20 +91,21 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         check_name(weights, names, "weights")
     if request.unit is not None:
         check_name(request.unit, names, "unit")
+    kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
+    numbers = [name for name in names if name in schema.numeric or isinstance(kinds.get(name), Date)]
     wanted = None if request.columns is None else as_names(request.columns)
     chosen = choose_columns(
         names,
-        schema.numeric,
+        numbers,
         wanted,
-        apart=[*by, weights, request.unit, *as_names(request.identifiers), *as_names(request.keep)],
+        apart=[*by, weights, request.unit, *dropped, *as_names(request.keep)],
     )
     for name in chosen:
         if name in by:
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
     if request.unit is not None and request.unit in (*chosen, *by, weights):
         raise InputError(f"Parameter 'unit' names column {request.unit!r}, which is masked, a stratum or the weight.")
-    kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
-    _check_roles(request, names, chosen, [*by, weights])
+    _check_roles(request, schema, chosen, [*by, weights])
     return Columns(
         tuple(chosen),
         tuple(by),
@@ -113,6 +116,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         tuple(name for name in names if name not in dropped),
         _importance(request, chosen),
         request.codes,
+        {},
         _zeros(request, chosen, schema),
         _rules(request, chosen, schema),
         request.integers == "totals",
@@ -135,9 +139,11 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
                 f"{', nor is any other of it' if all_of_them else ''}. {way}."
             )
         for name in rule.columns:
-            if _kind_of(spelled[name], request.kinds or {}, schema) is not None:
+            kind = _kind_of(spelled[name], request.kinds or {}, schema)
+            if kind is not None:
+                held = "dates or times" if isinstance(kind, Date) else "categories"
                 raise InputError(
-                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds categories. Leave the rule out."
+                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds {held}. Leave the rule out."
                 )
     return in_order([rule.renamed(spelled) for rule in rules])
 
@@ -149,9 +155,11 @@ def _zeros(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Na
         check_name(name, list(schema.names), "zeros")
         if name not in masked:
             raise InputError(f"Parameter 'zeros' names column {name!r}, which is not masked. Name it in 'columns' too.")
-        if _kind_of(name, request.kinds or {}, schema) is not None:
+        kind = _kind_of(name, request.kinds or {}, schema)
+        if kind is not None:
+            held = "dates or times" if isinstance(kind, Date) else "categories"
             raise InputError(
-                f"Parameter 'zeros' must name columns of numbers, but column {name!r} holds categories. Leave it out."
+                f"Parameter 'zeros' must name columns of numbers, but column {name!r} holds {held}. Leave it out."
             )
         if zeros.count(name) > 1:
             raise InputError(f"Parameter 'zeros' names column {name!r} twice. Name it once.")
@@ -174,8 +182,9 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
     return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
 
 
-def _check_roles(request: MaskRequest, names: list[Name], masked: list[Name], apart: list[Name]) -> None:
+def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart: list[Name]) -> None:
     """Refuse columns that are named for two things at once."""
+    names = list(schema.names)
     dropped, kept = as_names(request.identifiers), as_names(request.keep)
     for parameter, listed in (("identifiers", dropped), ("keep", kept)):
         for name in listed:
@@ -194,6 +203,11 @@ def _check_roles(request: MaskRequest, names: list[Name], masked: list[Name], ap
                 f"Parameter 'missing_codes' names column {name!r}, which is not masked: its codes are kept as they "
                 "are. Leave it out, or mask the column."
             )
+        if name in schema.timed:
+            raise InputError(
+                f"Parameter 'missing_codes' names column {name!r}, which holds dates, times or durations by its type "
+                "and no codes. Make the cells missing that stand for nothing."
+            )
     for name in request.kinds or {}:
         check_name(name, names, "kinds")
         of_stratum = (
@@ -208,14 +222,31 @@ def _check_roles(request: MaskRequest, names: list[Name], masked: list[Name], ap
             )
 
 
-def _kind_of(name: Name, given: Mapping[Name, Category], schema: Schema) -> Category | None:
-    """Return the kind of a column of categories; None for one of numbers."""
+def _kind_of(name: Name, given: Mapping[Name, Category | Date], schema: Schema) -> Category | Date | None:
+    """Return the kind of a column that holds no numbers; None for one of numbers."""
+    if name in schema.timed:
+        if given.get(name, Date()) != Date():
+            raise InputError(
+                f"Column {name!r} holds dates, times or durations by its type, so that its kind is shoal.Date() and no "
+                f"format is to be named; got {given[name]!r}. Leave it out of 'kinds'."
+            )
+        return Date()
     if name in given:
         return given[name]
     if name in schema.numeric:
         return None
     levels = schema.levels.get(name, ())
     return Ordinal(levels) if len(levels) > 1 else Nominal()
+
+
+def find_scales(records: Records, columns: Columns) -> Columns:
+    """Find out how dates, times and durations are counted, the same in all parts."""
+    timed = columns.timed
+    if not timed:
+        return columns
+    spans: list[dict[Name, Span]] = records.keep(look_at_times, timed, columns.codes, columns=list(timed))
+    scales = {name: make_scale(name, [part[name] for part in spans]) for name in timed}
+    return columns._replace(scales=scales)
 
 
 def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> None:
@@ -380,7 +411,7 @@ def code_values(
     codings: list[Coding | None] = []
     codes: list[list[Floats | None]] = [[] for _ in parts]
     for j, (name, kind) in enumerate(zip(columns.masked, columns.kinds, strict=True)):
-        if kind is None:
+        if kind is None or isinstance(kind, Date):
             codings.append(None)
             for own in codes:
                 own.append(None)

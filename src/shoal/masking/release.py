@@ -55,7 +55,7 @@ class Release:
     partition_loss
         The loss of the partition itself, if the centroid of each group could be released; the loss if it is.
     kinds
-        The masked columns that hold no numbers: nominal, ordinal, hierarchy.
+        The masked columns that hold no numbers: nominal, ordinal, hierarchy, date, time, duration.
     left
         The columns that are released as they were: neither masked nor strata.
     uniques

@@ -78,8 +78,8 @@ class MaskRequest:
     kinds: Mapping[Name, Any] | None = _ask(
         None,
         """What columns hold that are no numbers, or numbers that are codes: ``shoal.Nominal()``,
-        ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``. If not given, text and Booleans are nominal, ordered
-        categories ordinal.""",
+        ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``; of text that is dates or times ``shoal.Date()``, or
+        ``shoal.Date("%d.%m.%Y")``. If not given, text and Booleans are nominal, ordered categories ordinal.""",
         stored=(dict, NoneType),
     )
     distance: Sequence[Name] | Name | None = _ask(

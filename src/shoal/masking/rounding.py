@@ -1,5 +1,7 @@
 """From the values of groups to values that can be stored: whole numbers where asked for, of 32 bits where need be.
 
+Dates, times and durations are counted in whole steps, and always stay so.
+
 Where zeros are kept, a value that is not zero is not rounded to zero either, but to the whole number next to it: −1, 1.
 Where sums are kept, totals are added up from what is released. Where totals of columns are kept, groups are rounded up
 or down for that.
@@ -58,7 +60,7 @@ class Rounding:
     @property
     def changes(self) -> bool:
         """Whether values are stored with fewer digits than they have."""
-        return self.whole or any(kind.type == "float32" for kind in self.kinds)
+        return self.whole or any(kind.type == "float32" or kind.timed for kind in self.kinds)
 
     def only(self, place: int) -> Rounding:
         """Return how the values of one column are stored, if it is grouped on its own."""
@@ -71,9 +73,11 @@ class Rounding:
         """
         whole = np.array([self.whole and kind.whole for kind in self.kinds])
         single = np.array([kind.type == "float32" for kind in self.kinds])
+        timed = np.array([kind.timed for kind in self.kinds])
         nonzero = np.isin(np.arange(len(whole)), self.zeros)
         rounded = values.copy()
         rounded[:, whole] = nearest(values[:, whole], nonzero[whole])
+        rounded[:, timed] = np.rint(values[:, timed])
         rounded[:, single & ~whole] = values[:, single & ~whole].astype(np.float32)
         if self.totals:
             for j in np.flatnonzero(whole):

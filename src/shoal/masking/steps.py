@@ -33,7 +33,8 @@ from shoal.tables.codes import Code, Codes
 from shoal.tables.columns import FLOAT, Column, Kind, Name, NewColumn, Spelling, is_whole
 from shoal.tables.csv_files import MISSING
 from shoal.tables.frames import Table
-from shoal.tables.kinds import Category, Hierarchy, Nominal
+from shoal.tables.kinds import Category, Date, Hierarchy, Nominal
+from shoal.tables.times import Scale, Span
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
@@ -54,6 +55,7 @@ __all__ = [
     "deal_to_blocks",
     "deal_to_cells",
     "look",
+    "look_at_times",
     "mask_bucket",
     "number_of_cells",
     "number_rows",
@@ -82,11 +84,12 @@ class Columns(NamedTuple):
     by: tuple[Name, ...]
     weights: Name | None
     unit: Name | None  # the column that says whose records they are
-    kinds: tuple[Category | None, ...]  # of each masked column; None for numbers
+    kinds: tuple[Category | Date | None, ...]  # of each masked column; None for numbers
     given: frozenset[Name]  # columns whose kind was named by the user
     released: tuple[Name, ...]  # all columns of the release, in order
     importance: tuple[float, ...] | None  # of each masked column, if not all count alike
     codes: Codes  # numbers and texts that stand for missing in masked columns
+    scales: Mapping[Name, Scale]  # how dates, times and durations are counted, once all of them were seen
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
     totals: bool = False  # whether columns of whole numbers keep their totals
@@ -108,6 +111,17 @@ class Columns(NamedTuple):
     def nominal(self) -> list[Name]:
         """The masked columns whose values have no order."""
         return [n for n, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, (Nominal, Hierarchy))]
+
+    @property
+    def timed(self) -> dict[Name, Date]:
+        """The masked columns of dates, times and durations."""
+        return {name: kind for name, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, Date)}
+
+    @property
+    def words(self) -> dict[Name, str]:
+        """What the masked columns hold that hold no numbers."""
+        named = {name: kind.word for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None}
+        return named | {name: scale.word for name, scale in self.scales.items()}
 
     @property
     def categories(self) -> frozenset[Name]:
@@ -201,6 +215,14 @@ class Spellings:
         return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
 
 
+def look_at_times(
+    table: Table, first: int, timed: Mapping[Name, Date], codes: Codes
+) -> tuple[Arrays, dict[Name, Span]]:
+    """Look at the dates, times and durations of a part: all parts together say how they are counted."""
+    nothing = np.empty((table.rows, 0))
+    return {"X": nothing}, {name: table.coded(codes).moments(name, kind, first)[1] for name, kind in timed.items()}
+
+
 def read_part(
     table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
 ) -> tuple[Arrays, Part]:
@@ -291,6 +313,11 @@ def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Colu
     for name, kind in zip(columns.masked, columns.kinds, strict=True):
         if kind is None:
             read.append(table.column(name, first))
+            values.append([])
+            continue
+        if isinstance(kind, Date):
+            scale = columns.scales[name]
+            read.append(Column(name, scale.numbers(table.moments(name, kind, first)[0]), scale.word))
             values.append([])
             continue
         cells = table.categories(name, given=name in columns.given, first=first)
@@ -595,6 +622,7 @@ def release_part(
             rounded,
             spellings.missing[name],
             None if coding is None else coding.values,
+            columns.scales.get(name),
         )
         for j, (name, kind, coding) in enumerate(zip(columns.masked, kinds, codings, strict=True))
     }

@@ -28,6 +28,7 @@ from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.sections import Section
+from shoal.tables.columns import TIMED
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import codes_of, open_table, strata_of
 from shoal.tables.outputs import written_beside, written_path
@@ -96,7 +97,7 @@ def release_page(
 ) -> Page:
     """Make the page of a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) else None
-    measured = original is not None and release.labels.size
+    measured = original is not None and release.labels.size and not _holds_times(release)
     figures = _measured(release, original, comparison) if measured else _unmeasured(release)
     return Page(
         title="Masking report",
@@ -111,6 +112,11 @@ def release_page(
         sections=[*figures.sections, _details(release, source, output)],
         notes=release.notes,
     )
+
+
+def _holds_times(release: Release) -> bool:
+    """Say whether dates, times or durations were masked: figures of them would have to be told in their own words."""
+    return bool(set(release.kinds.values()) & set(TIMED.values()))
 
 
 class _Figures(NamedTuple):
@@ -153,8 +159,12 @@ def _unmeasured(release: Release) -> _Figures:
     safe = (
         f"Counted again in what is released: {release.verified}. "
         + ("" if whole else "A record's combination of values may be unique: the table is NOT k-anonymous. ")
-        + "How many records an intruder who holds the original values could link has not been measured, because the "
-        "original was not at hand when this page was written; shoal assess tells it."
+        + "How many records an intruder who holds the original values could link has not been measured, because "
+        + (
+            "some columns hold dates, times or durations."
+            if _holds_times(release)
+            else "the original was not at hand when this page was written; shoal assess tells it."
+        )
     )
     lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
     useful = (
@@ -302,6 +312,7 @@ def _stands_for(release: Release) -> str:
     if not kinds or aggregate == "medoid":
         return f"the {aggregate}"
     words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
+    words |= dict.fromkeys(TIMED.values(), f"the {aggregate}")
     others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
     return _or([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
 

@@ -85,6 +85,8 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
     >>> is_coded(pl.Series(["-9.0", " ? ", "009", None]), [-9, "?", 9]).to_list()
     [True, True, False, False]
     """
+    if not codes:
+        return pl.repeat(value=False, n=len(cells), eager=True)
     values = [number for number in map(as_number, codes) if number is not None]
     if cells.dtype.is_numeric():
         kind = pl.Float32 if cells.dtype == pl.Float32 else pl.Float64

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from shoal.core.types import Floats
 
-__all__ = ["CATEGORY", "FLOAT", "Column", "Kind", "Name", "NewColumn", "Spelling", "is_whole", "round_to"]
+if TYPE_CHECKING:
+    from shoal.tables.times import Scale
+
+__all__ = ["CATEGORY", "FLOAT", "TIMED", "Column", "Kind", "Name", "NewColumn", "Spelling", "is_whole", "round_to"]
 
 Name = Any  # a string in most frames, a number in arrays, anything hashable in pandas
 Spelling = str | None  # how a missing cell reads: its text, "NaN", or None for null and for an empty cell
+
+
+# What types of polars and narwhals hold that are no numbers and yet have an order and distances.
+TIMED = {"Date": "date", "Datetime": "date", "Time": "time", "Duration": "duration"}
 
 
 class Kind(NamedTuple):
@@ -26,6 +33,11 @@ class Kind(NamedTuple):
     def integer(self) -> bool:
         """Whether it stores integers."""
         return "int" in self.type
+
+    @property
+    def timed(self) -> bool:
+        """Whether it holds dates, times of day or durations, counted in whole steps."""
+        return self.type in TIMED.values()
 
 
 FLOAT = Kind("float64", whole=False)
@@ -45,8 +57,8 @@ class Column:
         """What the column holds; None if all its cells are missing."""
         if np.isnan(self.values).all():
             return None
-        if self.type == CATEGORY.type:
-            return CATEGORY
+        if self.type == CATEGORY.type or self.type in TIMED.values():
+            return Kind(self.type, whole=False)
         return Kind(self.type, whole="int" in self.type or is_whole(self.values))
 
 
@@ -66,6 +78,8 @@ class NewColumn:
         How missing cells are spelled: a code for missing, "NaN", or None.
     categories
         Of a column of categories: what the values, which are codes, stand for.
+    scale
+        Of a column of dates, times or durations: how the values count them.
     """
 
     values: Floats
@@ -73,6 +87,7 @@ class NewColumn:
     rounded: bool = False
     missing: Spelling = None
     categories: tuple[Any, ...] | None = None
+    scale: Scale | None = None
 
     @property
     def integers(self) -> bool:

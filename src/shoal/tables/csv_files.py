@@ -23,6 +23,8 @@ from shoal.kernels.words import Words
 from shoal.tables.codes import Code, Codes, as_number, is_coded
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
 from shoal.tables.frames import as_floats, cell_words, check_unique, kind_of, mostly_numbers, not_numeric
+from shoal.tables.kinds import Date
+from shoal.tables.times import Span, check_no_dates, read_dates, span_of
 
 __all__ = [
     "CsvTable",
@@ -103,6 +105,15 @@ class CsvTable:
             raise _not_numbers(self._named(name), self.dialect, first)
         return Column(name, as_floats(numbers.set(self._coded(name), None)), kind_of(numbers.dtype))
 
+    def timed_names(self) -> list[Name]:
+        """Return none: dates are text until they are called dates."""
+        return []
+
+    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Return the dates or times that the cells say."""
+        cells, formats = read_dates(name, self.categories(name, given=True), kind, first)
+        return cells, span_of(cells, pl.String, formats)
+
     def scale(self, name: Name) -> str | None:
         """Return None: text says nothing of categories."""
 
@@ -110,8 +121,10 @@ class CsvTable:
         """Return the cells as text; a column of which most values are numbers is no column of categories by itself."""
         text: pl.Series = self.text[name].set(self.text[name].str.strip_chars().is_in(MISSING), None)
         text = text.set(self._coded(name), None)
-        if not given and mostly_numbers(text):
-            raise _not_numbers(self.text[name], self.dialect, first)
+        if not given:
+            check_no_dates(name, text, first)
+            if mostly_numbers(text):
+                raise _not_numbers(self.text[name], self.dialect, first)
         return text
 
     def levels(self, name: Name) -> None:
@@ -164,13 +177,15 @@ class CsvTable:
         for name, column in new.items():
             if column.categories is not None:
                 cells = pl.Series(column.cells(), dtype=pl.String)
+            elif column.scale is not None:
+                cells = column.scale.cells(column.values)
             else:
                 series = pl.Series(column.values).fill_nan(None)
                 cells = _spelled(series.cast(pl.Int64) if column.integers else series, self.dialect)
             columns.append(cells.fill_null(pl.lit(column.missing, dtype=pl.String)).alias(name))
         columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
-        categories = [name for name, column in new.items() if column.categories is not None]
-        numbers = [name for name in {*self._numbers, *new} if name not in categories]
+        others = [name for name, column in new.items() if column.categories is not None or column.scale is not None]
+        numbers = [name for name in {*self._numbers, *new} if name not in others]
         return CsvTable(self.text.with_columns(columns), self.dialect, numbers, self._codes)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> CsvTable:
@@ -335,7 +350,8 @@ def sniff_dialect(path: Path, **csv: str | None) -> Dialect:
 
 
 def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
-    """Return a frame as CSV, every cell as polars prints it."""
+    """Return a frame as CSV, every cell as polars prints it; durations in ISO 8601."""
+    frame = frame.with_columns(pl.selectors.duration().dt.to_string("iso"))
     if frame.width == 1:
         # A blank line is no record: a cell that is missing must be seen.
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))

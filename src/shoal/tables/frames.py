@@ -18,7 +18,9 @@ from shoal.core.types import Bools, Floats, Ints
 from shoal.kernels.words import ABSENT, Words, words_of
 from shoal.tables.codes import Codes, is_coded, without_codes
 from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, round_to
+from shoal.tables.kinds import Date
 from shoal.tables.metadata import without_metadata
+from shoal.tables.times import Span, check_no_dates, read_dates, span_of, word_of
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -92,6 +94,12 @@ class Table(Protocol):
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers, or refuse one that holds none; `first` records come before this part."""
+
+    def timed_names(self) -> list[Name]:
+        """Return the names of the columns whose type is a date, a time of day or a duration."""
+
+    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Return a column of dates, times or durations, and its span; refuse one that holds none."""
 
     def scale(self, name: Name) -> str | None:
         """Return "nominal" or "ordinal" if the table says that a column holds categories."""
@@ -240,7 +248,9 @@ def as_polars(frame: Any) -> pl.DataFrame:
 
 def cell_words(series: pl.Series, *, category: bool = False) -> Words:
     """Return the bits of a numeric column, hashes of the cells of another, with a word of its own for null."""
-    if category:
+    timed = word_of(series.dtype) is not None
+    series = series.to_physical() if timed else series
+    if category and not timed:
         words: Words = series.cast(pl.String).hash(seed=0).to_numpy().copy()
     elif series.dtype.is_integer():
         words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
@@ -286,6 +296,38 @@ class FrameTable:
         numbers = without_codes(series.to_polars(), self._codes.get(name, ()))
         return Column(name, as_floats(numbers), kind_of(series.dtype))
 
+    def timed_names(self) -> list[Name]:
+        """Return the columns of dates, times and durations; those of pandas may hold them as objects."""
+        schema = self._frame.schema
+        return [n for n, kind in schema.items() if word_of(kind) or (_is_opaque(kind) and self._timed(n))]
+
+    def _timed(self, name: Name) -> bool:
+        column = self._frame.get_column(name)
+        if str(_native_type(column)).startswith("date64"):
+            return True
+        return str(column.dtype) == "Object" and word_of(_series(column).dtype) is not None
+
+    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Return a column of dates, times or durations, or of text that is read as the kind says."""
+        column = self._frame.get_column(name)
+        series, given = without_codes(_series(column), self._codes.get(name, ())), _native_type(column)
+        if series.dtype == pl.String and word_of(column.dtype):
+            raise InputError(
+                f"Column {name!r} must have a time zone with a name, but its type is {given}. Convert it to UTC or to "
+                "a zone such as 'Asia/Kolkata' first."
+            )
+        if kind.format is not None and series.dtype.is_integer():  # 20240131
+            series = series.cast(pl.String)
+        if series.dtype == pl.String and not _is_opaque(column.dtype):
+            series, formats = read_dates(name, series, kind, first)
+            return series, span_of(series, given, formats)
+        if word_of(series.dtype) is None and series.null_count() < len(series):
+            raise InputError(
+                f"Column {name!r} must hold dates, times, durations or text to be of kind shoal.Date, but its type is "
+                f"{given}. Leave it out of 'kinds', or turn it into dates first."
+            )
+        return series, span_of(series, given)
+
     def scale(self, name: Name) -> str | None:
         """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
         if self.levels(name) is not None:
@@ -297,15 +339,22 @@ class FrameTable:
         return without_codes(self._categories(name, given=given, first=first), self._codes.get(name, ()))
 
     def _categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
-        series: pl.Series = _series(self._frame.get_column(name))
+        column = self._frame.get_column(name)
+        series: pl.Series = _series(column)
+        if str(_native_type(column)).startswith(("period", "month_day_nano_interval")):
+            way_out = "Turn them into dates or durations first; pandas has .dt.to_timestamp() for that."
+            raise not_numeric(name, f"its type is {_native_type(column)}", way_out)
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
         if given and series.dtype.is_float():
             series = _whole_numbers(name, series, first)
-        if series.dtype not in (pl.String, pl.Boolean) and not (given and series.dtype.is_integer()):
-            raise _no_numbers(name, [], str(series.dtype), first)
-        if series.dtype == pl.String and not given and mostly_numbers(series):
-            raise _no_numbers(name, series.to_list(), "text", first)
+        kind = series.dtype
+        if kind not in (pl.String, pl.Boolean) and not (given and (kind.is_integer() or word_of(kind))):
+            raise _no_numbers(name, [], str(kind), first)
+        if kind == pl.String and not given:
+            check_no_dates(name, series, first)
+            if mostly_numbers(series):
+                raise _no_numbers(name, series.to_list(), "text", first)
         return series
 
     def levels(self, name: Name) -> tuple[Any, ...] | None:
@@ -384,6 +433,9 @@ class FrameTable:
     def _new(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         if new.categories is not None:
             return self._new_category(name, new)
+        if new.scale is not None:
+            cells = new.scale.cells(new.values).alias(name)
+            return self._new_moments(name, cells if new.code is None else cells.fill_null(new.code), new.scale.native)
         import narwhals as nw
 
         new, backend = new.filled(), self._frame.implementation
@@ -405,6 +457,26 @@ class FrameTable:
         if not np.isnan(as_floats(given.to_polars())[missing]).all():
             return released if new.missing == "NaN" else _without(released, absent)
         return given.cast(released.dtype).zip_with(absent, released)
+
+    def _new_moments(self, name: Name, cells: pl.Series, kind: Any) -> nw.Series[Any]:
+        """Return dates, times, durations or text in the type of the column that they replace."""
+        import narwhals as nw
+
+        if self._frame.implementation.is_polars():
+            return nw.from_native(cells.cast(kind), series_only=True)
+        import pyarrow as pa
+
+        stored = pa.chunked_array([cells.to_arrow()])
+        if self._frame.implementation.is_pyarrow():
+            return nw.from_native(stored.cast(kind), series_only=True).alias(name)  # type: ignore[no-any-return]
+        import pandas as pd
+
+        if isinstance(kind, pd.ArrowDtype):
+            values: Any = pd.arrays.ArrowExtensionArray(stored.cast(kind.pyarrow_dtype))
+        else:
+            timed = word_of(cells.dtype) and str(kind) != "object"
+            values = cells.to_pandas().astype(kind).array if timed else pd.array(cells.to_list(), dtype=kind)
+        return nw.from_native(pd.Series(values, self.native.index, name=name), series_only=True)
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         """Return a column of categories in its own type; of text, if an ancestor is none of its values."""
@@ -451,6 +523,17 @@ def _without(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[Any]:
     return frame.select(nw.when(~nw.col("absent")).then(nw.col(series.name)))[series.name]
 
 
+def _native_type(series: nw.Series[Any]) -> Any:
+    """Return the type that a column has in its own library."""
+    column = series.to_native()
+    return column.type if hasattr(column, "type") else column.dtype
+
+
+def _is_opaque(kind: Any) -> bool:
+    """Say whether narwhals does not know what a type holds."""
+    return str(kind) in ("Object", "Unknown")
+
+
 def index_notes(table: Table) -> tuple[str, ...]:
     """Say that an index of pandas stays behind when a table is written: a file has columns only."""
     if not isinstance(table, FrameTable):
@@ -466,7 +549,7 @@ def index_notes(table: Table) -> tuple[str, ...]:
 def _series(series: nw.Series[Any]) -> pl.Series:
     try:
         return series.to_polars()
-    except (TypeError, ValueError):  # objects of several types in one column
+    except (TypeError, ValueError, pl.exceptions.PolarsError):  # objects of several types, or types of other libraries
         return pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
 
 
@@ -558,6 +641,14 @@ class ArrayTable:
         cells = pl.Series(np.ascontiguousarray(self._columns[:, name]))
         return is_coded(cells, self._codes.get(name, ()) if codes is None else codes).to_numpy()
 
+    def timed_names(self) -> list[Name]:
+        """Return none: an array holds numbers."""
+        return []
+
+    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Refuse: an array holds numbers."""
+        raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
+
     def scale(self, name: Name) -> str | None:
         """Return None: numbers say nothing of categories."""
 
@@ -621,7 +712,7 @@ class ArrayTable:
             self._check_others(new)
         array = self._columns.astype(np.float64 if floats else kind, copy=True)
         for name, column in new.items():
-            array[:, name] = round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
+            array[:, name] = round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values  # noqa: PD011  (no frame)
         return ArrayTable(array.reshape(self._array.shape))
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:

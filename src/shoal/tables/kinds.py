@@ -1,4 +1,4 @@
-"""Kinds of columns that hold no numbers: nominal, ordinal and hierarchical values."""
+"""Kinds of columns that hold no numbers: nominal, ordinal and hierarchical values, and dates written as text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from shoal.core.errors import FileError, InputError
 
-__all__ = ["Category", "Hierarchy", "Nominal", "Ordinal", "as_plain", "read_kind"]
+__all__ = ["Category", "Date", "Hierarchy", "Nominal", "Ordinal", "as_plain", "read_kind"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,50 @@ class Hierarchy:
         object.__setattr__(self, "depth", depths.pop() + 1)
 
 
+@dataclass(frozen=True)
+class Date:
+    """Dates, times of day or both that are written as text, as in CSV files. The mean of a group is released.
+
+    Columns whose type is a date, a time or a duration need no kind.
+
+    Parameters
+    ----------
+    format
+        How cells are written, as ``datetime.strptime`` reads it; ISO 8601 if not given: ``2024-01-31``, with a time
+        ``2024-01-31T10:00``. Cells are released in the same format.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import shoal
+    >>> table = pl.DataFrame({"visit": ["30.01.2024", "31.01.2024", "1.3.2024", "3.3.2024"]})
+    >>> shoal.mask(table, 2, columns=["visit"], kinds={"visit": Date("%d.%m.%Y")}).data["visit"].to_list()
+    ['30.01.2024', '30.01.2024', '02.03.2024', '02.03.2024']
+    """
+
+    format: str | None = None
+    word: str = field(init=False, default="date", repr=False)
+
+    def __post_init__(self) -> None:
+        if self.format is None:
+            return
+        probe = datetime(2003, 11, 22, 15, 44, 55, 666_666)  # noqa: DTZ001  (cells say no time zone)
+        try:
+            back = datetime.strptime(probe.strftime(self.format), self.format)  # noqa: DTZ007
+        except (TypeError, ValueError):
+            back = datetime(1, 1, 1)  # noqa: DTZ001
+        parts = [probe.hour, probe.minute, probe.second, probe.microsecond]
+        clocks = [[*parts[:known], *[0] * (4 - known)] for known in range(5)]
+        days = (probe.date(), datetime(1900, 1, 1).date())  # noqa: DTZ001  (what strptime takes for no day)
+        clock = [back.hour, back.minute, back.second, back.microsecond]
+        if back.date() not in days or clock not in clocks or (back.date() == days[1] and clock == clocks[0]):
+            raise InputError(
+                "Kind Date must have a format of whole dates, times of day or both, without a time zone, such as "
+                f"'%d.%m.%Y' or '%Y-%m-%d %H:%M', got {self.format!r}."
+            )
+        object.__setattr__(self, "word", "date" if back.date() == days[0] else "time")
+
+
 Category = Nominal | Ordinal | Hierarchy
 
 
@@ -110,16 +155,18 @@ def _read_ways(path: Path) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in csv.reader(text.splitlines(), delimiter=delimiter) if row}
 
 
-def read_kind(name: object, given: object) -> Category:
-    """Return a kind that was given as one, or as plain values: "nominal", a list of levels, a mapping of ways.
+def read_kind(name: object, given: object) -> Category | Date:
+    """Return a kind that was given as one, or as plain values: "nominal", "date", levels, a mapping of ways.
 
     Examples
     --------
     >>> read_kind("education", ["none", "primary"])
     Ordinal(levels=('none', 'primary'))
     """
-    if isinstance(given, (Nominal, Ordinal, Hierarchy)):
+    if isinstance(given, (Nominal, Ordinal, Hierarchy, Date)):
         return given
+    if given is Date or (isinstance(given, str) and given.partition(" ")[0] == "date"):
+        return Date(None if given is Date else str(given).partition(" ")[2] or None)
     if given in ("nominal", Nominal):
         return Nominal()
     if isinstance(given, Mapping):
@@ -127,13 +174,15 @@ def read_kind(name: object, given: object) -> Category:
     if isinstance(given, (list, tuple)):
         return Ordinal(given)
     raise InputError(
-        f"Parameter 'kinds' must say shoal.Nominal(), shoal.Ordinal([…]) or shoal.Hierarchy(…) of column {name!r}, got "
-        f"{given!r}."
+        f"Parameter 'kinds' must say shoal.Nominal(), shoal.Ordinal([…]), shoal.Hierarchy(…) or shoal.Date(…) of "
+        f"column {name!r}, got {given!r}."
     )
 
 
-def as_plain(kind: Category) -> Any:
+def as_plain(kind: Category | Date) -> Any:
     """Return a kind as plain values, as `read_kind` takes it."""
+    if isinstance(kind, Date):
+        return f"date {kind.format}" if kind.format else "date"
     if isinstance(kind, Ordinal):
         return list(kind.levels)
     if isinstance(kind, Hierarchy):

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.types import Floats
-from shoal.tables.columns import Column, Name, is_whole
+from shoal.tables.columns import TIMED, Column, Name, is_whole
 
 __all__ = [
     "SMALL",
@@ -206,9 +206,9 @@ def kind_of_cells(cells: Cells) -> str:
     ['float', 'integer', 'nominal', 'date']
     """
     kind = cells.values.dtype
-    typed = {pl.Boolean: "boolean", pl.Date: "date", pl.Datetime: "date", pl.Time: "time", pl.Duration: "duration"}
-    if kind.base_type() in typed:
-        return typed[kind.base_type()]
+    typed = {"Boolean": "boolean", **TIMED}
+    if kind.base_type().__name__ in typed:
+        return typed[kind.base_type().__name__]
     seen = [word for word, pattern in KINDS.items() if cells.look_like(pattern)]
     if seen:
         return seen[0]

@@ -17,6 +17,7 @@ from shoal.tables.codes import Codes
 from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, sniff_dialect, without_words
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import Table, open_table
+from shoal.tables.times import word_of
 
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
@@ -64,6 +65,7 @@ class Source:
     names: tuple[str, ...]
     numeric: tuple[str, ...]
     dialect: Dialect | None
+    timed: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -161,7 +163,8 @@ def open_source(
     parts = _parquet_parts(paths, folder, rows, run)
     kinds = column_types(schema)
     numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
-    return Source(parts, tuple(schema.names), numeric, None)
+    timed = tuple(name for name, kind in kinds.items() if word_of(kind))
+    return Source(parts, tuple(schema.names), numeric, None, timed)
 
 
 def read_schema(path: Path) -> Any:
