@@ -514,3 +514,56 @@ def test_a_comparison_leaves_out_what_a_stratum_cannot_keep():
     found = shoal.compare(towns()[:29], [3, 10], columns=["x"], by="town", methods=["mdav"])
     assert [trial.k for trial in found.trials] == [3]
     assert "k = 10: a stratum" in str(found)
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def sorted_categories():
+    """Records in the order of their categories: a part of the table holds one value, groups hold several."""
+    rng = np.random.default_rng(0)
+    place = np.sort(rng.integers(0, 3, 200))
+    table = pd.DataFrame({"x": rng.normal(size=200).round(1)})
+    table["order"] = pd.Categorical.from_codes(place, ["low", "mid", "high"], ordered=True)
+    table["letter"] = pd.Categorical(np.array(list("abc"))[place])
+    table["code"], table["flag"] = (place * 7).astype("int8"), place > 0
+    table["town"] = np.array(["Bath", "York", "Leeds"])[place]
+    table["place"] = pd.Categorical(table["town"])
+    return table
+
+
+FEW = Hierarchy({0: ["few", "all"], 7: ["few", "all"], 14: ["many", "all"]})
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"code": Nominal(), "town": Hierarchy(TOWNS), "place": Hierarchy(TOWNS)},
+        {"code": FEW, "town": Hierarchy(TOWNS, "mode")},
+        {"code": Hierarchy(FEW.ways, "mode"), "letter": ["c", "b", "a"]},
+    ],
+    ids=["nominal", "ancestor", "mode"],
+)
+def test_categories_have_one_type_in_all_parts_and_engines(tmp_path, kinds):
+    pq = pytest.importorskip("pyarrow.parquet")
+    table, columns = sorted_categories(), ["x", "order", "letter", "code", "flag", "town", "place"]
+    table.to_parquet(tmp_path / "in.parquet", row_group_size=40)
+    asked = {"columns": columns, "kinds": kinds, "distance": ["x"], "block": 50}
+    released = []
+    for engine in ("memory", "local"):
+        out = tmp_path / f"{engine}.parquet"
+        release = shoal.mask(tmp_path / "in.parquet", 5, engine=engine, output=out, **asked)
+        assert release.kinds["order"] == "ordinal"
+        released.append(pq.read_table(out))
+    assert released[0].schema.equals(released[1].schema)
+    assert released[0].to_pylist() == released[1].to_pylist()
+    given = pq.read_schema(tmp_path / "in.parquet")
+    for name in ("order", "letter", "flag", "place"):
+        assert released[0].schema.field(name).type == given.field(name).type
+    assert released[0].schema.field("code").type == (pa.string() if kinds["code"] is FEW else pa.int8())
+    dd = pytest.importorskip("dask.dataframe")
+    there = shoal.mask(dd.from_pandas(table, npartitions=4), 5, **asked)
+    assert there.kinds["order"] == "ordinal"
+    assert (
+        there.data.compute().astype(str).to_numpy().tolist() == released[0].to_pandas().astype(str).to_numpy().tolist()
+    )

@@ -102,7 +102,8 @@ class DaskRecords:
         named = [name for name, kind in empty.schema.items() if kind.is_numeric()] if numeric is None else numeric
         self._parts = list(self._dask.persist(*frame.to_delayed()) if parts is None else parts)
         timed = self._timed_names(frame._meta) if timed is None else timed  # noqa: SLF001
-        self._schema = Schema(tuple(map(str, frame.columns)), tuple(named), tuple(timed))
+        levels = self._levels(frame._meta)  # noqa: SLF001
+        self._schema = Schema(tuple(map(str, frame.columns)), tuple(named), tuple(timed), levels)
         self._arrays: list[Any] = []
         self._answers: list[Any] = []
         self._alive: list[Any] = []  # what workers hold as long as it is referred to
@@ -112,6 +113,11 @@ class DaskRecords:
         objects = [name for name, kind in empty.dtypes.items() if str(kind) == "object"]
         seen = [self._dask.delayed(_timed)(part[objects]) for part in self._parts] if objects else []
         return list(dict.fromkeys([*_timed(empty), *(name for part in self._dask.compute(*seen) for name in part)]))
+
+    def _levels(self, empty: Any) -> dict[str, tuple[Any, ...]]:
+        """Return the values of ordered categories: of those that Dask does not know, as a partition lists them."""
+        ordered = [name for name, kind in empty.dtypes.items() if getattr(kind, "ordered", False)]
+        return self._dask.compute(self._dask.delayed(_levels_of)(self._parts[0], ordered))[0] if ordered else {}
 
     @property
     def schema(self) -> Schema:
@@ -191,6 +197,7 @@ class DaskRecords:
                 for part, answers in zip(self._parts, self._answers, strict=True)
             ]
         )
+        parts = self._with_levels(parts)
         self._alive.append(parts)
         meta = self._dask.compute(delayed(_head)(parts[0]))[0]
         frame = self._library.from_delayed(list(parts), meta=meta, verify_meta=False)
@@ -199,6 +206,18 @@ class DaskRecords:
                 # Not from the frame: Dask turns objects, such as times of day, into text there.
                 _write(parts, self._dask.compute(*[delayed(_schema)(part) for part in parts]), temporary)
         return Released(frame if output is None else output, DaskRecords(frame, None, (), (), parts))
+
+    def _with_levels(self, parts: Sequence[Any]) -> Sequence[Any]:
+        """Give ordered categories the same values in all partitions, those that some record has, to be joined again."""
+        if not self._schema.levels:
+            return parts
+        delayed, levels = self._dask.delayed, self._schema.levels
+        used = self._dask.compute(*[delayed(_levels_of)(part, list(levels)) for part in parts])
+        kept = {
+            name: [level for level in values if any(level in found.get(name, ()) for found in used)]
+            for name, values in levels.items()
+        }
+        return self._dask.persist(*[delayed(_set_levels)(part, kept) for part in parts])  # type: ignore[no-any-return]
 
     def labels(self) -> None:
         """Return nothing: labels stay on the cluster."""
@@ -307,6 +326,20 @@ def _release(
     frame = table.with_numbers(layout.numbers)
     columns = {s.name: (s.fill_null(np.nan) if s.dtype.is_float() else s).to_numpy() for s in frame}
     return without_metadata(kept.assign(**columns)[layout.names])
+
+
+def _levels_of(part: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Return the values of ordered categories."""
+    return {
+        name: tuple(part[name].dtype.categories)
+        for name in names
+        if name in part and getattr(part[name].dtype, "ordered", False)
+    }
+
+
+def _set_levels(part: Any, levels: Mapping[str, Sequence[Any]]) -> Any:
+    ordered = [name for name in levels if name in part and getattr(part[name].dtype, "ordered", False)]
+    return part.assign(**{name: part[name].cat.set_categories(levels[name], ordered=True) for name in ordered})
 
 
 def _head(part: Any) -> Any:

@@ -116,7 +116,7 @@ class LocalRecords:
     @property
     def schema(self) -> Schema:
         """The columns."""
-        return Schema(self._source.names, self._source.numeric, self._source.timed)
+        return Schema(self._source.names, self._source.numeric, self._source.timed, self._source.levels)
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
         """Return the records of a target: a few copies of them must fit."""

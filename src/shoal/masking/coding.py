@@ -53,6 +53,13 @@ class Coding:
         return "hierarchy" if self.ancestors is not None else "ordinal" if self.ordered else "nominal"
 
     @property
+    def labels(self) -> tuple[Any, ...]:
+        """What codes read in a release: all of them text where some are."""
+        inner = self.ancestors is not None and self.release != "ancestor"
+        names = self.values[: len(self.ancestors)] if inner and self.ancestors is not None else self.values
+        return tuple(map(str, names)) if any(isinstance(name, str) for name in names) else names
+
+    @property
     def ordered(self) -> bool:
         """Whether the values have an order."""
         return self.release == "median"

@@ -103,7 +103,8 @@ class Columns(NamedTuple):
         """Return the columns of the released table."""
         return Layout(
             list(self.released),
-            [name for name in self.released if name not in self.masked],
+            # Categories are released in the type of their column, so that it is read once more.
+            [name for name in self.released if name not in self.masked or name in self.categories],
             [name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is None],
         )
 
@@ -621,7 +622,7 @@ def release_part(
             kind,
             rounded,
             spellings.missing[name],
-            None if coding is None else coding.values,
+            None if coding is None else coding.labels,
             columns.scales.get(name),
         )
         for j, (name, kind, coding) in enumerate(zip(columns.masked, kinds, codings, strict=True))

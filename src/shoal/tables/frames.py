@@ -479,22 +479,50 @@ class FrameTable:
         return nw.from_native(pd.Series(values, self.native.index, name=name), series_only=True)
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
-        """Return a column of categories in its own type; of text, if an ancestor is none of its values."""
+        """Return a column of categories in its own type; of text, if that holds numbers and an ancestor is none."""
         import narwhals as nw
 
         cells, backend = new.cells(), self._frame.implementation
+        text = any(isinstance(label, str) for label in new.categories or ())
         if name not in self._frame.columns:
             types = {bool: nw.Boolean(), int: nw.Int64()}
             kind = types.get(type(next(iter(new.categories or ()), None)), nw.String())
             return nw.new_series(name, cells, kind, backend=backend)
         series = self._frame.get_column(name)
+        if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
+            return nw.new_series(name, cells, nw.String(), backend=backend)
         known = {cell: record for record, cell in enumerate(self._categories(name, given=True))}
         if set(cells) <= known.keys():
             return series[[known[cell] for cell in cells]].alias(name)
-        if series.dtype.is_numeric() and not any(isinstance(cell, str) for cell in cells):
+        # A part of a table need not hold the value that stands for a group.
+        if not text:
             return nw.new_series(name, cells, series.dtype, backend=backend)
-        text = nw.new_series(name, cells, nw.String(), backend=backend)
-        return text.cast(series.dtype) if isinstance(series.dtype, (nw.Categorical, nw.Boolean)) else text
+        levels = self.levels(name)
+        return _like(series, cells, None if levels is None or not set(cells) <= {*levels, None} else levels)
+
+
+def _like(series: nw.Series[Any], cells: Sequence[str | None], levels: Sequence[Any] | None) -> nw.Series[Any]:
+    """Return texts in the type of a column: text, or categories, in their order if they have one."""
+    import narwhals as nw
+
+    native: Any = series.to_native()
+    made: Any = nw.new_series(series.name, cells, nw.String(), backend=series.implementation)
+    if isinstance(series.dtype, nw.Categorical) and levels is None:
+        made = made.cast(series.dtype)
+    made = made.to_native()
+    if series.implementation.is_pyarrow():
+        import pyarrow as pa
+
+        if levels is not None:
+            place = {level: code for code, level in enumerate(levels)}
+            codes = pa.array([None if cell is None else place[cell] for cell in cells], native.type.index_type)
+            values = pa.array(levels, native.type.value_type)
+            made = pa.chunked_array([pa.DictionaryArray.from_arrays(codes, values, ordered=True)])
+        made = made.cast(native.type)
+    elif levels is not None:
+        made = made.astype(native.dtype) if series.implementation.is_pandas() else made.cast(native.dtype)
+    like: nw.Series[Any] = nw.from_native(made, series_only=True).alias(series.name)
+    return like
 
 
 def _whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,7 @@ class Source:
     numeric: tuple[str, ...]
     dialect: Dialect | None
     timed: tuple[str, ...] = ()
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values in their order, where a type has one
 
     @property
     def rows(self) -> int:
@@ -164,7 +165,18 @@ def open_source(
     kinds = column_types(schema)
     numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
     timed = tuple(name for name, kind in kinds.items() if word_of(kind))
-    return Source(parts, tuple(schema.names), numeric, None, timed)
+    return Source(parts, tuple(schema.names), numeric, None, timed, _levels(schema, parts))
+
+
+def _levels(schema: Any, parts: Sequence[Part]) -> dict[str, tuple[Any, ...]]:
+    """Return the values of ordered categories, which a file stores with its records, as they appear."""
+    ordered = [column.name for column in schema if getattr(column.type, "ordered", False)]
+    levels: dict[str, dict[Any, None]] = {name: {} for name in ordered}
+    for part in parts if ordered else ():
+        table = open_table(part.read(ordered))
+        for name in ordered:
+            levels[name] |= dict.fromkeys(table.levels(name) or ())
+    return {name: tuple(found) for name, found in levels.items() if found}
 
 
 def read_schema(path: Path) -> Any:
