@@ -30,7 +30,7 @@ from shoal.masking.rounding import Rounding
 from shoal.masking.steps import cells_of, released_values
 from shoal.masking.verification import identical_records, verify
 from shoal.tables.choosing import open_data
-from shoal.tables.columns import FLOAT, TIMED, Name
+from shoal.tables.columns import FLOAT, Name
 from shoal.tables.frames import codes_of, open_table, strata_of
 
 if TYPE_CHECKING:
@@ -304,13 +304,11 @@ def compare_sizes(release: Release, original: Any) -> Comparison | None:
     -------
     Comparison or None
         None where it would take longer than the reader of a report waits, where the table is not held in memory or has
-        units or dates, and for a function of the user, which is not called behind the user's back.
+        units, and for a function of the user, which is not called behind the user's back.
     """
     asked, entry = release.parameters, METHODS.get(release.parameters["method"])
     slow = release.records > SIZES_RECORDS or release.timings["partition"] > SIZES_SECONDS
     if entry is None or slow or asked["unit"] is not None or not release.labels.size:
-        return None
-    if set(release.kinds.values()) & set(TIMED.values()):
         return None
     numbers, _ = read_original(release, original)
     strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(numbers.X))

@@ -220,10 +220,7 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     notes = _check_same_records(before, after, names)
     numbers, Y = read_pair(before, after, MaskRequest(k=2, columns=names, kinds=kinds))
     _check_cells(numbers.X, Y, names)
-    notes += tuple(
-        f"column {name} is counted in {scale.resolution} from its first value on, and changes are relative to that"
-        for name, scale in numbers.scales.items()
-    )
+    notes += numbers.scale_notes()
     found = assess_arrays(
         numbers.X,
         Y,

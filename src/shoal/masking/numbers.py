@@ -38,6 +38,13 @@ class Numbers:
     lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
     scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
 
+    def scale_notes(self) -> tuple[str, ...]:
+        """Say how dates, times and durations are counted."""
+        return tuple(
+            f"column {name} is counted in {scale.resolution} from its first value on, and changes are relative to that"
+            for name, scale in self.scales.items()
+        )
+
     @cached_property
     def scale(self) -> Scaling:
         """What standardises the columns of numbers."""

@@ -97,7 +97,7 @@ def release_page(
 ) -> Page:
     """Make the page of a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) else None
-    measured = original is not None and release.labels.size and not _holds_times(release)
+    measured = original is not None and release.labels.size
     figures = _measured(release, original, comparison) if measured else _unmeasured(release)
     return Page(
         title="Masking report",
@@ -110,13 +110,8 @@ def release_page(
             _unprotected(release),
         ],
         sections=[*figures.sections, _details(release, source, output)],
-        notes=release.notes,
+        notes=(*release.notes, *figures.notes),
     )
-
-
-def _holds_times(release: Release) -> bool:
-    """Say whether dates, times or durations were masked: figures of them would have to be told in their own words."""
-    return bool(set(release.kinds.values()) & set(TIMED.values()))
 
 
 class _Figures(NamedTuple):
@@ -126,6 +121,7 @@ class _Figures(NamedTuple):
     safe: str
     useful: str
     sections: list[Section]
+    notes: tuple[str, ...] = ()
 
 
 def _measured(release: Release, original: Any, comparison: Comparison | None) -> _Figures:
@@ -149,6 +145,7 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
         _how_safe(release, found),
         _how_useful(release.loss, found.utility),
         [part for part in parts if part is not None],
+        before.scale_notes(),
     )
 
 
@@ -159,12 +156,8 @@ def _unmeasured(release: Release) -> _Figures:
     safe = (
         f"Counted again in what is released: {release.verified}. "
         + ("" if whole else "A record's combination of values may be unique: the table is NOT k-anonymous. ")
-        + "How many records an intruder who holds the original values could link has not been measured, because "
-        + (
-            "some columns hold dates, times or durations."
-            if _holds_times(release)
-            else "the original was not at hand when this page was written; shoal assess tells it."
-        )
+        + "How many records an intruder who holds the original values could link has not been measured, because the "
+        "original was not at hand when this page was written; shoal assess tells it."
     )
     lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
     useful = (
