@@ -152,3 +152,63 @@ def released_cost(places, codes, labels, how, ancestors=None):
             stands = np.mean([places[code] for code in own], axis=0)
         total += sum(float(np.square(places[code] - stands).sum()) for code in own)
     return total
+
+
+def model(histogram, table, model, ordered):
+    """What a group reaches, from the counts of each value in it and in the table, and whether a model allows it."""
+    p, q = histogram / histogram.sum(), table / table.sum()
+    if hasattr(model, "t"):
+        if ordered:
+            apart = sum(abs((p - q)[: i + 1].sum()) for i in range(len(p))) / max(1, len(p) - 1)
+        else:
+            apart = np.abs(p - q).sum() / 2
+        return apart, apart <= model.t + 1e-12
+    if model.kind == "distinct":
+        return (histogram > 0).sum(), (histogram > 0).sum() >= model.least
+    if model.kind == "entropy":
+        entropy = -sum(share * np.log(share) for share in p if share > 0)
+        return entropy, entropy >= np.log(model.least) - 1e-12
+    counts = sorted(histogram.tolist(), reverse=True)
+    rare = sum(counts[int(model.least) - 1 :])
+    return (counts[0] / rare if rare else inf), counts[0] < model.c * rare
+
+
+def closeness_first(X, codes, k, t):
+    """Algorithm 3 of Soria-Comas et al. 2015: a record of every run, one more where a run has more than groups left."""
+    n = len(X)
+    size = max(k, int(np.ceil(n / (2 * (n - 1) * t + 1) - 1e-12)))
+    size += (n % size) // (n // size)
+    count, lengths = n // size, [n // size] * size
+    for extra in range(n % size):
+        lengths[size // 2 - (size % 2 == 0 and extra % 2 == 0)] += 1
+    order = sorted(range(n), key=lambda i: (codes[i], i))
+    runs = [set(order[sum(lengths[:r]) : sum(lengths[: r + 1])]) for r in range(size)]
+    left, groups, point = set(range(n)), [], None
+    for number in range(count - 1):
+        point = mean(X, sorted(left)) if number % 2 == 0 else point
+        point = X[farthest(X, left, point)]
+        group = [nearest(X, run & left, point, 1)[0] for run in runs]
+        left -= set(group)
+        longer = [run & left for run in runs if len(run & left) > count - number - 1]
+        group += nearest(X, longer[0], point, 1) if longer else []
+        left -= set(group)
+        groups.append(group)
+    return as_labels([*groups, left], n)
+
+
+def k_first(X, k, lacking):
+    """Algorithm 2 of Soria-Comas et al. 2015, before groups are merged; `lacking` says how far a group is from t."""
+    left, groups, point = set(range(len(X))), [], None
+    while len(left) >= 2 * k:
+        point = mean(X, sorted(left)) if len(groups) % 2 == 0 else point
+        point = X[farthest(X, left, point)]
+        near = nearest(X, left, point, len(left))
+        group, others = near[:k], near[k:]
+        while lacking(group) > 0 and others:
+            other = others.pop(0)
+            tried = [[*group[:place], other, *group[place + 1 :]] for place in range(k)]
+            best = min(tried, key=lacking)
+            group = best if lacking(best) < lacking(group) else group
+        groups.append(group)
+        left -= set(group)
+    return as_labels([*groups, left], len(X))

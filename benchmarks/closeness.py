@@ -1,0 +1,102 @@
+"""What a promise of t-closeness or l-diversity costs: our search beside the algorithms of Soria-Comas et al. (2015).
+
+Run ``python benchmarks/closeness.py``; it takes some minutes. Files are read from the folder that ``SHOAL_DATA`` names
+(default ``../shared/data``). Losses are information losses in percent, of groups that all keep the rule; of
+closeness-first as its formula leaves them, with the greatest t that was reached. Times are CPU seconds of one core.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import polars as pl
+
+import shoal
+from shoal.core.measures import sse, standardise
+from shoal.core.progress import fresh_state
+from shoal.core.types import Floats, Ints
+from shoal.masking.numbers import read_numbers
+from shoal.masking.request import MaskRequest
+from shoal.models.closeness_first import closeness_first
+from shoal.models.k_first import k_first
+from shoal.models.keeping import broken, keep_rules, reached_by, repair
+from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
+from shoal.models.rules import Rules
+from shoal.tables.frames import open_table
+
+DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+KEYS = ["age", "hours-per-week", "education-num", "marital-status", "race", "sex", "native-country"]
+
+
+def loss(Z: Floats, labels: Ints) -> float:
+    return 100 * sse(Z, labels) / float(np.square(Z).sum())
+
+
+def confidential(values: pl.Series) -> Confidential:
+    _, codes, counts = np.unique(values.to_numpy(), return_inverse=True, return_counts=True)
+    return Confidential(codes.astype(np.int64), counts, ordered=values.dtype.is_numeric())
+
+
+def kept(Z: Floats, k: int, rules: Rules, base: Ints) -> Ints:
+    cells = [(np.arange(len(Z)), np.arange(Z.shape[1]))]
+    labels = keep_rules(Z, base, cells, k, rules, seed=0, state=fresh_state())
+    assert not broken(rules, np.arange(len(Z)), labels).any()
+    return labels
+
+
+def census(k: int = 2) -> None:
+    table = pl.read_csv(DATA / "census.csv")
+    Z = standardise(table.select("TAXINC", "POTHVAL").to_numpy().astype(np.float64))
+    base = shoal.partition(Z, k)
+    print(f"\ncensus, keys TAXINC and POTHVAL, k = {k}: loss % (CPU s)\n")
+    print("| confidential | t | closeness-first (its greatest t) | k-first | ours |\n|---|---|---|---|---|")
+    for name in ("FEDTAX", "FICA"):
+        column = confidential(table[name])
+        for t in (0.05, 0.13, 0.25):
+            rules = make_rules([column], [(0, Closeness(t))], len(Z))
+            one, seconds_one = timed(lambda: closeness_first(Z, column.codes, k, t, state=fresh_state()))  # noqa: B023
+            two, seconds_two = timed(lambda: k_first(Z, k, rules, state=fresh_state()))  # noqa: B023
+            ours, seconds = timed(lambda: kept(Z, k, rules, base))  # noqa: B023
+            largest = float(reached_by(rules, 0, one)[1].max())
+            print(
+                f"| {name} | {t} | {loss(Z, one):.2f} ({largest:.4f}; {seconds_one:.2f}) "
+                f"| {loss(Z, two):.2f} ({seconds_two:.2f}) | {loss(Z, ours):.2f} ({seconds:.2f}) |"
+            )
+
+
+def adult(rows: int, k: int = 5) -> None:
+    table = pl.read_csv(DATA / "adult.csv").head(rows)
+    levels = sorted(table["education-num"].unique())
+    request = MaskRequest(k=k, columns=KEYS, kinds={"education-num": shoal.Ordinal(levels)})
+    Z = read_numbers(open_table(table), request)[1].coordinates
+    column = confidential(table["occupation"])
+    base, seconds = timed(lambda: shoal.partition(Z, k, method="mdav" if rows <= 5000 else "path"))
+    print(
+        f"\nadult, {rows:,} records, {len(KEYS)} keys, k = {k}; without a model {loss(Z, base):.2f} ({seconds:.2f})\n"
+    )
+    print("| occupation | groups that break it | merged | ours (CPU s) |\n|---|---|---|---|")
+    models: list[Model] = [Diversity(5), Diversity(4, "entropy"), Diversity(4, "recursive"), Closeness(0.3)]
+    for model in models:
+        rules = make_rules([column], [(0, model)], len(Z))
+        share = broken(rules, np.arange(len(Z)), base).mean()
+        ours, seconds = timed(lambda: kept(Z, k, rules, base))  # noqa: B023
+        merged = loss(Z, repair(Z, base, rules))
+        told = f"{model.parameter} {model.text} | {100 * share:.1f} % | {merged:.2f}"
+        print(f"| {told} | {loss(Z, ours):.2f} ({seconds:.2f}) |")
+
+
+def timed(work: Callable[[], Ints]) -> tuple[Ints, float]:
+    """Return what a function returns, and its CPU seconds the second time: the first compiles."""
+    work()
+    start = process_time()
+    return work(), process_time() - start
+
+
+if __name__ == "__main__":
+    census()
+    adult(5_000)
+    adult(30_162)

@@ -1,0 +1,271 @@
+"""Groups of little SSE that keep rules: annealing of SSE + λ · shortfall with a fixed number of groups.
+
+A step takes a random record and the group of one of its nearest neighbours (70 %) or of a random record, and moves the
+record there or swaps it with a member: the one of nearest code, or any. Group sizes are free from k on. The temperature
+falls and λ grows, so that little is left in the end that is not allowed; that the caller merges.
+
+Of each group the sum of its records S and |S|² are kept, so that a change of the SSE costs two dot products; rules are
+looked at only if the SSE allows the step. A step costs O(d + s) for groups of s records, memory is O(n d + groups · s).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.optimize.random import Word, below, uniform
+from shoal.core.compiling import kernel
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.models.rules import Rules, shortfall
+
+__all__ = ["anneal_with_rules", "room_of"]
+
+NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75  # shares: of neighbours; of relocations, and with them of swaps of like codes
+TEMPERATURES = 1.0, 1e-3  # of the mean squared deviation, at the start and at the end
+PENALTIES = 50.0, 1e6  # likewise; the last from FINAL of the steps on
+FINAL = 0.8
+MOST_MEMBERS = 512  # of a group, unless one is larger from the start
+
+
+class Groups(NamedTuple):
+    """A partition while it is annealed."""
+
+    label: Ints  # of each record
+    place: Ints  # of each record among the members of its group
+    size: Ints
+    members: Ints  # (groups, room)
+    sums: Floats  # (groups, d)
+    squares: Floats  # |S|² of each group
+    codes: Ints  # (rules, groups, room): of the members, sorted
+    lacks: Floats  # (rules, groups): how far each group is from being allowed
+
+
+class Draft(NamedTuple):
+    """What two groups would be like after a step."""
+
+    codes: Ints  # (2, rules, room)
+    lacks: Floats  # (2, rules)
+
+
+@kernel
+def room_of(labels: Ints) -> int:
+    """Return how many members a group may have while these groups are annealed."""
+    largest: int = np.bincount(labels).max()
+    return min(len(labels), max(MOST_MEMBERS, 2 * largest))
+
+
+@kernel
+def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Groups:
+    n, d = Z.shape
+    many = len(rules.kinds)
+    found = Groups(
+        labels.copy(),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(groups, dtype=np.int64),
+        np.zeros((groups, room), dtype=np.int64),
+        np.zeros((groups, d)),
+        np.zeros(groups),
+        np.zeros((many, groups, room), dtype=np.int64),
+        np.zeros((many, groups)),
+    )
+    for i in range(n):
+        g = labels[i]
+        found.place[i] = found.size[g]
+        found.members[g, found.size[g]] = i
+        for r in range(many):
+            found.codes[r, g, found.size[g]] = rules.codes[r, i]
+        found.size[g] += 1
+        for j in range(d):
+            found.sums[g, j] += Z[i, j]
+    for g in range(groups):
+        found.squares[g] = np.square(found.sums[g]).sum()
+        for r in range(many):
+            found.codes[r, g, : found.size[g]].sort()
+            found.lacks[r, g] = shortfall(rules, r, found.codes[r, g], found.size[g])
+    return found
+
+
+@kernel(counted=False)
+def _changed(codes: Ints, size: int, out: int, into: int, changed: Ints) -> int:
+    """Write sorted codes without one code and with another, −1 for none; return how many there are."""
+    count, removed, added = 0, out < 0, into < 0
+    for j in range(size):
+        code = codes[j]
+        if not removed and code == out:
+            removed = True
+            continue
+        if not added and code >= into:
+            changed[count] = into
+            count += 1
+            added = True
+        changed[count] = code
+        count += 1
+    if not added:
+        changed[count] = into
+        count += 1
+    return count
+
+
+@kernel(counted=False)
+def _partner(groups: Groups, rules: Rules, i: int, other: int, alike: bool, rng: Word) -> int:
+    """Return a member of another group to swap with: any, or one whose code of a random rule is nearest."""
+    size = groups.size[other]
+    start = below(rng, size)
+    best: int = groups.members[other, start]
+    if alike:
+        codes = rules.codes[below(rng, len(rules.kinds))]
+        least = abs(codes[best] - codes[i])
+        for step in range(1, size):
+            y = groups.members[other, (start + step) % size]
+            if abs(codes[y] - codes[i]) < least:
+                least, best = abs(codes[y] - codes[i]), y
+    return best
+
+
+@kernel(counted=False)
+def _move(groups: Groups, Z: Floats, i: int, to: int) -> None:
+    """Move a record to another group; codes are the caller's to set."""
+    g = groups.label[i]
+    last = groups.members[g, groups.size[g] - 1]
+    groups.members[g, groups.place[i]] = last
+    groups.place[last] = groups.place[i]
+    groups.size[g] -= 1
+    groups.members[to, groups.size[to]] = i
+    groups.place[i] = groups.size[to]
+    groups.size[to] += 1
+    groups.label[i] = to
+    for j in range(Z.shape[1]):
+        groups.sums[g, j] -= Z[i, j]
+        groups.sums[to, j] += Z[i, j]
+
+
+@kernel(counted=False)
+def _dot(a: Floats, b: Floats) -> float:
+    total = 0.0
+    for j in range(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@kernel(counted=False)
+def _relocated(groups: Groups, Z: Floats, i: int, two: int) -> tuple[float, float, float]:
+    """Return what moving a record would add to the SSE, and |S|² of both groups after it."""
+    one, norm = groups.label[i], _dot(Z[i], Z[i])
+    square_one = groups.squares[one] - 2 * _dot(groups.sums[one], Z[i]) + norm
+    square_two = groups.squares[two] + 2 * _dot(groups.sums[two], Z[i]) + norm
+    added = groups.squares[one] / groups.size[one] - square_one / (groups.size[one] - 1)
+    added += groups.squares[two] / groups.size[two] - square_two / (groups.size[two] + 1)
+    return added, square_one, square_two
+
+
+@kernel(counted=False)
+def _swapped(groups: Groups, Z: Floats, i: int, y: int) -> tuple[float, float, float]:
+    """Return what a swap of two records would add to the SSE, and |S|² of both groups after it."""
+    one, two = groups.label[i], groups.label[y]
+    shift_one, shift_two, apart = 0.0, 0.0, 0.0
+    for j in range(Z.shape[1]):
+        step = Z[y, j] - Z[i, j]
+        shift_one += groups.sums[one, j] * step
+        shift_two -= groups.sums[two, j] * step
+        apart += step * step
+    square_one = groups.squares[one] + 2 * shift_one + apart
+    square_two = groups.squares[two] + 2 * shift_two + apart
+    added = (groups.squares[one] - square_one) / groups.size[one]
+    added += (groups.squares[two] - square_two) / groups.size[two]
+    return added, square_one, square_two
+
+
+@kernel(counted=False)
+def _is_taken(
+    groups: Groups, rules: Rules, i: int, y: int, two: int, added: float, penalty: float, most: float, draft: Draft
+) -> bool:
+    """Say whether a step that adds so much to the SSE is taken, and draft what it makes of the codes."""
+    one, many = groups.label[i], len(rules.kinds)
+    for r in range(many):
+        added -= penalty * (groups.lacks[r, one] + groups.lacks[r, two])
+    for r in range(many):
+        out, into = rules.codes[r, i], rules.codes[r, y] if y >= 0 else -1
+        for side in range(2):
+            if added > most:
+                return False
+            g = two if side else one
+            size = _changed(
+                groups.codes[r, g], groups.size[g], into if side else out, out if side else into, draft.codes[side, r]
+            )
+            draft.lacks[side, r] = shortfall(rules, r, draft.codes[side, r], size)
+            added += penalty * draft.lacks[side, r]
+    return added <= most
+
+
+@kernel(counted=False)
+def _step(
+    groups: Groups, Z: Floats, k: int, near: Ints, rules: Rules, temperature: float, penalty: float, draft: Draft,
+    rng: Word,
+) -> None:  # fmt: skip
+    n, room = len(Z), groups.members.shape[1]
+    i = below(rng, n)
+    one = groups.label[i]
+    target = near[i, below(rng, near.shape[1])] if uniform(rng) < NEAR else below(rng, n)
+    two = groups.label[target]
+    if one == two:
+        return
+    draw, y = uniform(rng), -1
+    if draw < RELOCATE:
+        if groups.size[one] <= k or groups.size[two] >= room - 1:
+            return
+        added, square_one, square_two = _relocated(groups, Z, i, two)
+    else:
+        y = _partner(groups, rules, i, two, draw < ALIKE, rng)
+        added, square_one, square_two = _swapped(groups, Z, i, y)
+    most = -temperature * np.log(1.0 - uniform(rng))
+    if not _is_taken(groups, rules, i, y, two, added, penalty, most, draft):
+        return
+    _move(groups, Z, i, two)
+    if y >= 0:
+        _move(groups, Z, y, one)
+    groups.squares[one], groups.squares[two] = square_one, square_two
+    for r in range(len(rules.kinds)):
+        for side, g in ((0, one), (1, two)):
+            groups.lacks[r, g] = draft.lacks[side, r]
+            for j in range(groups.size[g]):
+                groups.codes[r, g, j] = draft.codes[side, r, j]
+
+
+@kernel
+def anneal_with_rules(
+    Z: Floats, k: int, labels: Ints, near: Ints, rules: Rules, steps: int, deviation: float, state: State, rng: Word
+) -> Groups:
+    """Return better groups, as many as were given; some may still break a rule.
+
+    Parameters
+    ----------
+    Z, k
+        Records with a mean near 0, and the least group size.
+    labels
+        The group of each record, 0, 1, …
+    near
+        The nearest records of each record.
+    rules
+        What groups must keep.
+    steps
+        How many steps are taken, unless asked to stop.
+    deviation
+        The unit of temperature and λ, such as the mean squared deviation of a record.
+    state, rng
+        See `shoal.core.progress` and `shoal.algorithms.optimize.random`.
+    """
+    many, room = len(rules.kinds), room_of(labels) + 1
+    groups = _open(Z, labels, labels.max() + 1, room, rules)
+    draft = Draft(np.empty((2, many, room), dtype=np.int64), np.empty((2, many)))
+    temperature, penalty = 0.0, 0.0
+    for step in range(steps):
+        if step % 1024 == 0:
+            if state[STOP]:
+                break
+            done = step / steps
+            temperature = deviation * TEMPERATURES[0] * (TEMPERATURES[1] / TEMPERATURES[0]) ** done
+            penalty = deviation * PENALTIES[0] * (PENALTIES[1] / PENALTIES[0]) ** min(1.0, done / FINAL)
+        _step(groups, Z, k, near, rules, temperature, penalty, draft, rng)
+    return groups

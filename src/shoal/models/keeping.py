@@ -1,0 +1,158 @@
+"""From the groups of any method to groups that keep rules, with little more loss.
+
+Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
+from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
+Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. A table of up to 2,500 records is searched three times: cold
+from the merged groups, hot from MDAV's groups of that size and of two thirds of it. A larger one has fewer steps a
+record and is searched once, less hot, from the groups of `path`. The best answer is taken. The cost is that of the
+steps of `anneal_with_rules`, whatever the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+import numpy as np
+
+from shoal.algorithms.mdav import mdav
+from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.path import path
+from shoal.core.measures import canonical_labels, sse
+from shoal.core.progress import STOP, fresh_state
+from shoal.core.types import Bools, Floats, Ints, State
+from shoal.models.annealing import anneal_with_rules, room_of
+from shoal.models.merging import merge_groups
+from shoal.models.rules import DISTINCT, ENTROPY, RECURSIVE, Rules, group_shortfall
+
+__all__ = ["broken", "keep_rules", "least_size", "reached_by", "rehearse_rules", "repair", "size_for"]
+
+NEIGHBOURS = 30
+STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
+LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
+SMALL = 2_500  # records that are searched three times
+HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
+MOST_ROOM = 1 << 25  # places for members in all groups together
+
+
+def least_size(n: int, k: int, t: float) -> int:
+    """Return k′ = max(k, ⌈n / (2 (n−1) t + 1)⌉), enlarged so that groups of k′ leave few records over.
+
+    Examples
+    --------
+    >>> least_size(1080, 2, 0.05)
+    10
+    """
+    size = max(k, ceil(n / (2 * (n - 1) * t + 1) - 1e-12))
+    return size + (n % size) // (n // size)
+
+
+def size_for(rules: Sequence[tuple[int, float, float]], n: int, k: int) -> float:
+    """Return how large groups of n records should be to keep rules of these kinds, bounds and factors."""
+    sizes = [
+        1.7 * max(k, bound) if kind in (DISTINCT, ENTROPY, RECURSIVE) else 1.5 * least_size(n, k, bound) + 3
+        for kind, bound, _ in rules
+    ]
+    return max(k, *sizes)
+
+
+def reached_by(rules: Rules, rule: int, labels: Ints) -> tuple[Floats, Floats]:
+    """Return of each group of all records how far it is from keeping a rule, and what it reaches."""
+    return group_shortfall(rules, rule, np.arange(len(labels)), labels, int(labels.max()) + 1)
+
+
+def broken(rules: Rules, rows: Ints, labels: Ints) -> Bools:
+    """Say which groups of some records break a rule."""
+    groups = int(labels.max()) + 1
+    lacks = [group_shortfall(rules, rule, rows, labels, groups)[0] for rule in range(len(rules.kinds))]
+    found: Bools = np.any(np.stack(lacks) > 0, axis=0)
+    return found
+
+
+def keep_rules(
+    Z: Floats,
+    labels: Ints,
+    cells: Sequence[tuple[Ints, Ints]],
+    k: int,
+    rules: Rules,
+    *,
+    seed: int | None,
+    state: State,
+) -> Ints:
+    """Return groups that keep the rules wherever a whole cell does; those of the method if they do already.
+
+    Parameters
+    ----------
+    Z
+        Standardised records.
+    labels
+        The groups of a method.
+    cells
+        Of each cell: its records, and the columns that they do not miss.
+    k, rules
+        The least group size, and what groups must keep.
+    seed, state
+        Decides the search; see `shoal.core.progress`.
+    """
+    found, offset = np.empty(len(Z), dtype=np.int64), 0
+    for rows, present in cells:
+        records = np.ascontiguousarray(Z[np.ix_(rows, present)])
+        own = rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
+        best = _keep(records, canonical_labels(labels[rows]), k, own, seed, state)
+        found[rows] = best + offset
+        offset += int(best.max()) + 1
+    return canonical_labels(found)
+
+
+def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None, state: State) -> Ints:
+    """Return the best answer for the records of a cell."""
+    n, all_rows = len(records), np.arange(len(records))
+    if not broken(rules, all_rows, labels).any():
+        return labels
+    repaired = repair(records, labels, rules)
+    if records.shape[1] == 0 or n < 2 * k or state[STOP]:
+        return repaired
+    records = np.ascontiguousarray(records - records.mean(axis=0))
+    near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
+    deviation = float(np.square(records).sum()) / n
+    steps = min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
+    answers = [repaired]
+    for stream, (start, heat) in enumerate(_starts(records, k, rules, repaired, state)):
+        if start.max() and (start.max() + 1) * room_of(start) <= MOST_ROOM:
+            rng = seeded(0 if seed is None else seed, stream)
+            moved = anneal_with_rules(records, k, start, near, rules, steps, heat * deviation, state, rng).label
+            answers.append(repair(records, canonical_labels(moved), rules))
+    # Merging cannot help where the whole cell breaks a rule.
+    allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
+    return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
+
+
+def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State) -> Iterator[tuple[Ints, float]]:
+    """Yield what searches start from, each with its heat."""
+    n = len(records)
+    needed = size_for(list(zip(rules.kinds.tolist(), rules.bounds.tolist(), rules.factors.tolist(), strict=True)), n, k)
+    small = n <= SMALL
+    if small:
+        yield repaired, COLD
+    for share in (1.0, 2 / 3) if small else (1.0,):
+        size = max(k, min(round(share * needed), n // 2))
+        found = mdav(records, size, state=state) if small else path(records, size, state=state).labels
+        yield canonical_labels(found), HOT if small else WARM
+
+
+def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:
+    """Merge groups that break a rule with the nearest, while there are others."""
+    cell = np.arange(len(records)), np.arange(records.shape[1])
+    return merge_groups(records, labels, [cell], lambda rows, now: ~broken(rules, rows, now))
+
+
+def rehearse_rules() -> None:
+    """Load the kernels on a small table."""
+    rows = np.arange(16)
+    one, none = np.array([DISTINCT], dtype=np.int64), np.zeros(1)
+    codes = np.ascontiguousarray((rows // 2 % 2)[None])
+    shares = np.array([0.5, 0.5])
+    rules = Rules(one, np.array([2.0]), none, codes, np.array([0, 2]), shares, shares, np.zeros(3))
+    records = np.column_stack([rows, rows**2]).astype(np.float64)
+    keep_rules(records, rows // 2, [(rows, np.arange(2))], 2, rules, seed=0, state=fresh_state())

@@ -1,0 +1,320 @@
+"""Rules that groups must keep, l-diversity and t-closeness: measured, searched for, and kept in what is released."""
+
+from itertools import combinations
+from math import exp, inf, log
+
+import numpy as np
+import pytest
+import slow
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.random import seeded
+from shoal.assessment.risk import attribute
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels, sse
+from shoal.core.progress import fresh_state
+from shoal.models.annealing import anneal_with_rules
+from shoal.models.closeness_first import closeness_first
+from shoal.models.k_first import k_first
+from shoal.models.keeping import broken, keep_rules, least_size, reached_by, repair
+from shoal.models.model import Closeness, Confidential, Diversity, make_rules
+
+MODELS = [
+    Diversity(2), Diversity(3), Diversity(2, "entropy"), Diversity(2.5, "entropy"), Diversity(2, "recursive", 2.0),
+    Diversity(3, "recursive"), Closeness(0.05), Closeness(0.2), Closeness(0.4),
+]  # fmt: skip
+
+
+def column(values, ordered=True):
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return Confidential(codes.astype(np.int64), counts, ordered)
+
+
+def reached(values, groups, model, ordered=True):
+    rules = make_rules([column(values, ordered)], [(0, model)], len(values))
+    return reached_by(rules, 0, np.asarray(groups))[1]
+
+
+def whole(Z):
+    return [(np.arange(len(Z)), np.arange(Z.shape[1]))]
+
+
+def random_table(n, values, seed):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 2))
+    drawn = rng.integers(0, values, n) + (Z[:, 0] > 0.5)
+    return np.ascontiguousarray((Z - Z.mean(axis=0)) / Z.std(axis=0)), drawn
+
+
+# --- what a group reaches --------------------------------------------------------------------------------------------
+
+
+def test_the_ordered_distance_is_that_of_the_paper():
+    """Li, Li and Venkatasubramanian 2007, Section 5: incomes 3k to 11k, groups {3k, 4k, 5k} and {6k, 8k, 11k}."""
+    incomes = np.array([3, 4, 5, 6, 11, 8, 7, 9, 10])
+    found = reached(incomes, [0, 0, 0, 1, 1, 1, 2, 2, 2], Closeness(0.2))
+    assert found[0] == pytest.approx(0.375)
+    assert found[1] == pytest.approx(0.167, abs=5e-4)
+
+
+def test_the_distance_of_values_without_an_order_is_the_total_variation():
+    illness = np.array(["flu", "flu", "cold", "gout"])
+    assert reached(illness, [0, 0, 1, 1], Closeness(0.2), ordered=False) == pytest.approx([0.5, 0.5])
+    assert reached(illness, [0, 0, 0, 0], Closeness(0.2), ordered=False) == pytest.approx([0.0])
+
+
+def test_diversity_by_hand():
+    values, groups = np.array([0, 0, 1, 2, 0, 0, 0, 1]), np.repeat([0, 1], 4)
+    assert reached(values, groups, Diversity(3)).tolist() == [3, 2]
+    half = -(0.5 * log(0.5) + 2 * 0.25 * log(0.25))
+    quarter = -(0.75 * log(0.75) + 0.25 * log(0.25))
+    assert reached(values, groups, Diversity(3, "entropy")) == pytest.approx([half, quarter])
+    # Counts 2, 1, 1: 2 / (1 + 1) for l = 2, 2 / 1 for l = 3. Counts 3, 1: 3 / 1, and no third value.
+    assert reached(values, groups, Diversity(2, "recursive")).tolist() == [1, 3]
+    assert reached(values, groups, Diversity(3, "recursive")).tolist() == [2, inf]
+    rules = make_rules([column(values)], [(0, Diversity(2, "recursive", 3.0))], 8)
+    assert broken(rules, np.arange(8), groups).tolist() == [False, True]  # fewer than c times, not as many
+
+
+def test_one_value_is_at_no_distance():
+    assert reached(np.zeros(4), [0, 0, 1, 1], Closeness(0.1)).tolist() == [0, 0]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40),
+    st.sampled_from(MODELS),
+    st.booleans(),
+)
+def test_rules_are_those_of_dense_histograms(pairs, model, ordered):
+    values = np.array([value for value, _ in pairs])
+    groups = canonical_labels(np.array([group for _, group in pairs]))
+    found = column(values, ordered)
+    rules = make_rules([found], [(0, model)], len(values))
+    lacks, seen = reached_by(rules, 0, groups)
+    for group in range(groups.max() + 1):
+        histogram = np.bincount(found.codes[groups == group], minlength=len(found.counts))
+        value, allowed = slow.model(histogram, found.counts, model, ordered)
+        assert seen[group] == pytest.approx(value, abs=1e-9)
+        assert (lacks[group] == 0) == allowed
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=60), st.booleans())
+def test_the_assessment_says_the_same(pairs, ordered):
+    values = np.array([value for value, _ in pairs])
+    groups = canonical_labels(np.array([group for _, group in pairs]))
+    told = attribute("x", column(values).codes, groups, numeric=ordered)
+    assert reached(values, groups, Diversity(2)).min() == told.diversity
+    assert exp(reached(values, groups, Diversity(2, "entropy")).min()) == pytest.approx(told.entropy_diversity)
+    assert reached(values, groups, Closeness(0.1), ordered).max() == pytest.approx(told.closeness, abs=1e-9)
+
+
+def test_pycanon_says_the_same():
+    anonymity = pytest.importorskip("pycanon.anonymity")
+    import pandas as pd
+
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame({"key": rng.integers(0, 6, 200), "value": rng.integers(0, 9, 200)})
+        keys, values, groups = ["key"], frame["value"].to_numpy(), canonical_labels(frame["key"].to_numpy())
+        assert reached(values, groups, Diversity(2)).min() == anonymity.l_diversity(frame, keys, ["value"])
+        entropy = int(exp(reached(values, groups, Diversity(2, "entropy")).min()))
+        assert entropy == anonymity.entropy_l_diversity(frame, keys, ["value"])
+        t = reached(values, groups, Closeness(0.1)).max()
+        assert t == pytest.approx(anonymity.t_closeness(frame, keys, ["value"]), abs=1e-9)
+        named = frame.assign(value=frame["value"].map("v{}".format))
+        t = reached(values, groups, Closeness(0.1), ordered=False).max()
+        assert t == pytest.approx(anonymity.t_closeness(named, keys, ["value"]), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Diversity(1), lambda: Diversity(2.5), lambda: Diversity(3, "distinctive"), lambda: Diversity(True),
+        lambda: Diversity(3, "recursive", 0), lambda: Diversity(inf), lambda: Closeness(1.0), lambda: Closeness(-0.1),
+        lambda: Closeness(float("nan")), lambda: Closeness("much"), lambda: Diversity("many"),
+        lambda: Diversity.read("many"), lambda: Diversity.read("entropy:3:2"), lambda: Diversity.read("entropy:"),
+        lambda: Diversity.read("recursive:3:2:1"), lambda: Closeness.read("much"), lambda: Closeness.read(None),
+    ],
+)  # fmt: skip
+def test_models_that_mean_nothing_are_refused(make):
+    with pytest.raises(InputError, match=r"Parameter '(diversity|closeness)' must"):
+        make()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_models_are_read_as_they_are_written(model):
+    assert type(model).read(model.text) == type(model).read(model) == model
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_annealing_keeps_its_sums_sizes_and_shortfalls(model):
+    Z, values = random_table(90, 6, 1)
+    confidential = column(values)
+    rules = make_rules([confidential, column(values % 3, ordered=False)], [(0, model), (1, Diversity(2))], 90)
+    start = np.arange(90) // 6
+    found = anneal_with_rules(Z, 4, start, nearest(Z, 10), rules, 20_000, 2.0, fresh_state(), seeded(0))
+    assert (found.label != start).any()
+    assert found.size.tolist() == np.bincount(found.label).tolist()
+    assert found.size.min() >= 4
+    for group, size in enumerate(found.size):
+        members = np.flatnonzero(found.label == group)
+        assert sorted(found.members[group, :size]) == members.tolist()
+        assert found.sums[group] == pytest.approx(Z[members].sum(axis=0), abs=1e-9)
+        assert found.squares[group] == pytest.approx(np.square(Z[members].sum(axis=0)).sum(), abs=1e-8)
+        for rule in (0, 1):
+            assert found.codes[rule, group, :size].tolist() == sorted(rules.codes[rule, members])
+            assert found.lacks[rule, group] == reached_by(rules, rule, found.label)[0][group]
+    assert (found.members[found.label, found.place] == np.arange(90)).all()
+
+
+def partitions(records, k):
+    """All partitions of some records into groups of at least k."""
+    if not records:
+        yield []
+        return
+    first, rest = records[0], records[1:]
+    for size in range(k - 1, len(rest) + 1):
+        for others in combinations(rest, size):
+            left = [record for record in rest if record not in others]
+            if not left or len(left) >= k:
+                for found in partitions(left, k):
+                    yield [(first, *others), *found]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_tiny_tables_are_between_the_optimum_and_merged_groups(model, seed):
+    Z, values = random_table(9, 4, seed)
+    rules = make_rules([column(values, ordered=seed < 2)], [(0, model)], 9)
+    allowed = [
+        sse(Z, labels)
+        for groups in partitions(list(range(9)), 2)
+        if not broken(rules, np.arange(9), labels := slow.as_labels(groups, 9)).any()
+    ]
+    base = shoal.partition(Z, 2)
+    labels = keep_rules(Z, base, whole(Z), 2, rules, seed=0, state=fresh_state())
+    if not allowed:  # not even the whole table
+        assert labels.max() == 0
+        return
+    assert np.bincount(labels).min() >= 2
+    assert not broken(rules, np.arange(9), labels).any()
+    assert min(allowed) - 1e-9 <= sse(Z, labels) <= sse(Z, repair(Z, base, rules)) + 1e-9
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(4, 60), st.sampled_from(MODELS), st.sampled_from(MODELS), st.integers(2, 4))
+def test_rules_are_kept_whenever_the_whole_table_keeps_them(seed, n, one, two, k):
+    Z, values = random_table(n, 5, seed)
+    rules = make_rules([column(values), column(values % 3, ordered=False)], [(0, one), (1, two)], n)
+    labels = keep_rules(Z, shoal.partition(Z, k), whole(Z), k, rules, seed=1, state=fresh_state())
+    assert np.bincount(labels).min() >= k
+    possible = not broken(rules, np.arange(n), np.zeros(n, dtype=np.int64)).any()
+    assert broken(rules, np.arange(n), labels).any() != possible
+
+
+def test_what_a_method_found_stays_if_it_keeps_the_rules():
+    Z, values = random_table(60, 3, 0)
+    base = shoal.partition(Z, 5)
+    rules = make_rules([column(values)], [(0, Closeness(0.9))], 60)
+    assert keep_rules(Z, base, whole(Z), 5, rules, seed=0, state=fresh_state()).tolist() == base.tolist()
+
+
+def test_the_seed_decides_and_the_search_loses_less_than_merging():
+    Z, values = random_table(400, 8, 3)
+    rules = make_rules([column(values)], [(0, Closeness(0.1))], 400)
+    base = shoal.partition(Z, 3)
+    first, again, other = (
+        keep_rules(Z, base, whole(Z), 3, rules, seed=seed, state=fresh_state()) for seed in (5, 5, 6)
+    )
+    assert first.tolist() == again.tolist() != other.tolist()
+    assert sse(Z, first) < 0.8 * sse(Z, repair(Z, base, rules))
+
+
+def test_a_large_table_is_searched_from_a_path():
+    Z, values = random_table(3000, 9, 4)
+    rules = make_rules([column(values, ordered=False)], [(0, Diversity(5))], 3000)
+    base = shoal.partition(Z, 3, method="path")
+    labels = keep_rules(Z, base, whole(Z), 3, rules, seed=0, state=fresh_state())
+    assert not broken(rules, np.arange(3000), labels).any()
+    assert np.bincount(labels).min() >= 3
+    assert sse(Z, labels) < sse(Z, repair(Z, base, rules))
+
+
+def test_records_without_any_column_are_merged_until_they_keep_the_rules():
+    Z, values = np.empty((8, 0)), np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    rules = make_rules([column(values)], [(0, Diversity(2))], 8)
+    labels = keep_rules(Z, np.arange(8) // 2, whole(Z), 2, rules, seed=0, state=fresh_state())
+    assert not broken(rules, np.arange(8), labels).any()
+
+
+# --- the algorithms of Soria-Comas et al. ----------------------------------------------------------------------------
+
+
+def test_the_least_size_is_that_of_the_paper():
+    assert [least_size(1080, 2, t) for t in (0.05, 0.13, 0.25)] == [10, 4, 2]
+    assert least_size(1080, 7, 0.25) == 7
+
+
+@given(st.integers(0, 10**6), st.integers(6, 80), st.sampled_from([0.05, 0.13, 0.25, 0.5]))
+@settings(max_examples=30, deadline=None)
+def test_closeness_first_keeps_t_where_no_value_repeats(seed, n, t):
+    Z, _ = random_table(n, 3, seed)
+    values = np.random.default_rng(seed).permutation(n)
+    labels = closeness_first(Z, values, 2, t, state=fresh_state())
+    sizes = np.bincount(labels)
+    assert sizes.min() >= least_size(n, 2, t) > 1
+    assert sizes.max() <= sizes.min() + 1
+    if n % least_size(n, 2, t) == 0:
+        assert reached(values, labels, Closeness(t)).max() <= t + 1e-12
+    runs = values // (n // sizes.min()) if n % sizes.min() == 0 else None
+    if runs is not None:
+        assert all(sorted(runs[labels == group]) == list(range(sizes.min())) for group in range(labels.max() + 1))
+
+
+@given(st.integers(0, 10**6), st.integers(6, 60), st.sampled_from(MODELS))
+@settings(max_examples=30, deadline=None)
+def test_k_first_keeps_any_rule_that_can_be_kept(seed, n, model):
+    Z, values = random_table(n, 4, seed)
+    rules = make_rules([column(values)], [(0, model)], n)
+    labels = k_first(Z, 3, rules, state=fresh_state())
+    assert np.bincount(labels).min() >= 3
+    possible = not broken(rules, np.arange(n), np.zeros(n, dtype=np.int64)).any()
+    assert broken(rules, np.arange(n), labels).any() != possible
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("t", [0.05, 0.13, 0.25])
+def test_closeness_first_is_the_paper_step_by_step(t, seed):
+    n = 20 + 7 * seed
+    Z, values = random_table(n, 6, seed)
+    Z = np.ascontiguousarray(Z.round(0 if seed % 2 else 8))  # with ties and without
+    found = closeness_first(Z, values, 2, t, state=fresh_state())
+    assert found.tolist() == slow.closeness_first(Z, values, 2, t).tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_k_first_is_the_paper_step_by_step(model, seed):
+    Z, values = random_table(25 + seed, 5, seed)
+    rules = make_rules([column(values)], [(0, model)], len(Z))
+
+    def lacking(members):
+        own = rules._replace(codes=np.ascontiguousarray(rules.codes[:, members]))
+        return reached_by(own, 0, np.zeros(len(members), dtype=np.int64))[0][0]
+
+    found = k_first(Z, 3, rules, state=fresh_state())
+    assert found.tolist() == repair(Z, slow.k_first(Z, 3, lacking), rules).tolist()
+
+
+def test_k_first_is_mdav_where_nothing_must_be_swapped():
+    Z, values = random_table(40, 4, 2)
+    rules = make_rules([column(values)], [(0, Closeness(0.99))], 40)
+    labels = k_first(Z, 3, rules, state=fresh_state())
+    assert np.bincount(labels).min() == 3
+    assert canonical_labels(labels)[0] == 0
