@@ -61,7 +61,7 @@ def assert_same(engine, table, folder, **asked):
     assert other.loss == pytest.approx(release.loss, rel=1e-12)
     assert other.column_loss == pytest.approx(release.column_loss, rel=1e-12)
     assert other.size_histogram == release.size_histogram
-    for attribute in ("notes", "verified", "left", "uniques", "status", "bound"):
+    for attribute in ("notes", "verified", "left", "uniques", "status", "bound", "reached"):
         assert getattr(other, attribute) == getattr(release, attribute), attribute
     assert {
         key: value for key, value in other.parameters.items() if key in ("k", "method", "options", "by", "seed")
@@ -110,6 +110,13 @@ def test_every_method_is_the_same_on_every_engine(table, tmp_path, engine, metho
         {"columns": ["coded", "a"], "missing_codes": {"coded": -9}, "by": "region", "integers": "round"},
         {"columns": ["coded", "b"], "missing_codes": {"coded": -9}, "kinds": {"coded": "nominal"}},
         {"columns": ["region", "b"], "missing_codes": {"region": "south"}},
+        {"confidential": ["count", "region"]},
+        {"confidential": "region", "by": "count", "small": "merge"},
+        {"confidential": ["count", "region"], "diversity": {"region": 2}, "closeness": {"count": 0.3}, "block": 80},
+        {"confidential": "count", "diversity": "entropy:3", "by": "region", "missing": "drop", "block": 80},
+        {"confidential": "region", "diversity": 2, "unit": "count", "k": 3, "block": 160},
+        {"confidential": "count", "closeness": 0.3, "method": "k-first", "block": 80},
+        {"confidential": "count", "closeness": 0.3, "method": "closeness-first", "block": 80},
         {"identifiers": "name"},
         {"columns": ["count", "few", "both"], "sums": "both = count + few", "integers": "round", "by": "region"},
         {"columns": ["count", "few", "both"], "sums": "both = count + few", "integers": "totals", "by": "region"},
@@ -146,6 +153,15 @@ def test_every_policy_is_the_same_on_every_engine(table, tmp_path, engine, asked
         {"unit": "a"},
         {"unit": "region"},
         {"unit": "count", "method": "individual-ranking", "block": None},
+        {"confidential": "a"},
+        {"confidential": "regio"},
+        {"confidential": "region", "diversity": 3},
+        {"confidential": "region", "closeness": 0.01},
+        {"confidential": "region", "diversity": "many"},
+        {"confidential": "count", "diversity": {"region": 2}},
+        {"confidential": "count", "method": "individual-ranking", "block": None},
+        {"diversity": 3},
+        {"method": "k-first"},
         {"columns": ["a"], "by": ["a"]},
         {"by": "regio"},
         {"weights": "wait"},

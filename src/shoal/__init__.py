@@ -33,13 +33,16 @@ if TYPE_CHECKING:
     from shoal.inspection import inspect
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
+    from shoal.models.model import Closeness, Diversity
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
     from shoal.tables.kinds import Date, Hierarchy, Nominal, Ordinal
 
 __all__ = [
+    "Closeness",
     "DataBoundsWarning",
     "Date",
+    "Diversity",
     "FileError",
     "Hierarchy",
     "IdentifierWarning",
@@ -68,7 +71,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Closeness": "shoal.models.model",
     "Date": "shoal.tables.kinds",
+    "Diversity": "shoal.models.model",
     "Hierarchy": "shoal.tables.kinds",
     "Nominal": "shoal.tables.kinds",
     "Ordinal": "shoal.tables.kinds",

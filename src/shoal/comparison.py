@@ -303,12 +303,14 @@ def compare_sizes(release: Release, original: Any) -> Comparison | None:
     Returns
     -------
     Comparison or None
-        None where it would take longer than the reader of a report waits, where the table is not held in memory or has
-        units, and for a function of the user, which is not called behind the user's back.
+        None where it would take longer than the reader of a report waits, where the table is not held in memory, has
+        units or keeps diversity or closeness, and for a function of the user, which is not called behind the user's
+        back.
     """
     asked, entry = release.parameters, METHODS.get(release.parameters["method"])
     slow = release.records > SIZES_RECORDS or release.timings["partition"] > SIZES_SECONDS
-    if entry is None or slow or asked["unit"] is not None or not release.labels.size:
+    more = any(asked[name] is not None for name in ("unit", "diversity", "closeness"))
+    if entry is None or slow or more or not release.labels.size:
         return None
     numbers, _ = read_original(release, original)
     strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(numbers.X))

@@ -368,6 +368,7 @@ def _asked(
         "columns": masked,
         "by": strata or None,
         "unit": unit,
+        "confidential": found.named("confidential") or None,
         "weights": next(iter(found.named("weight")), None),
         "missing": missing,
         "small": small,

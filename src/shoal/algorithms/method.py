@@ -164,6 +164,8 @@ class Method:
         the clock, and its result depends on the machine, unless it is given steps.
     shared
         The work that runs with other k can share.
+    confidential
+        Whether it groups by confidential columns too: only a masking has them.
     """
 
     name: str
@@ -182,6 +184,7 @@ class Method:
     time_option: str | None = None
     steps_option: str | None = None
     shared: SharedWork | None = None
+    confidential: bool = False
 
     @property
     def own(self) -> bool:
@@ -236,6 +239,11 @@ class Method:
         state: State | None = None,
     ) -> Outcome:
         """Group the records; ``options`` must have been read by `read_options`."""
+        if self.confidential:
+            raise InputError(
+                f"Method {self.name!r} groups by a confidential column too, which only shoal.mask knows. Take it "
+                "there, or another method."
+            )
         keywords = dict(options or {})
         if self.random:
             keywords["seed"] = seed

@@ -15,6 +15,7 @@ from shoal.core.errors import InputError, closest
 
 __all__ = [
     "AUTO",
+    "CONFIDENTIAL_METHODS",
     "METHODS",
     "SEARCH_SECONDS",
     "Growth",
@@ -213,6 +214,29 @@ _ENTRIES = (
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ENTRIES}
+# Methods of t-closeness: they group by confidential columns too.
+CONFIDENTIAL_METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="closeness-first",
+            summary="t-closeness: MDAV's groups take a record of every stretch of the confidential column",
+            paper="Soria-Comas, Domingo-Ferrer, Sánchez and Martínez 2015",
+            cost="O(d n²/k′)",
+            function="shoal.models.closeness_first:closeness_first",
+            confidential=True,
+        ),
+        Method(
+            name="k-first",
+            summary="t-closeness: MDAV's groups swap records until they are within t",
+            paper="Soria-Comas, Domingo-Ferrer, Sánchez and Martínez 2015",
+            cost="O(n² (d/k + k log k))",
+            function="shoal.models.k_first:k_first",
+            below_2k=False,
+            confidential=True,
+        ),
+    )
+}
 
 
 def find(method: str | Callable[..., Any] | Method) -> Method:
@@ -229,12 +253,13 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
         from shoal.algorithms.own import own_method
 
         return own_method(method)
-    if not isinstance(method, str) or method not in METHODS:
+    known = METHODS | CONFIDENTIAL_METHODS
+    if not isinstance(method, str) or method not in known:
         raise InputError(
-            f"Parameter 'method' must be a function or one of {', '.join([AUTO, *METHODS])}, got {method!r}."
-            f"{closest(method, METHODS)}"
+            f"Parameter 'method' must be a function or one of {', '.join([AUTO, *known])}, got {method!r}."
+            f"{closest(method, known)}"
         )
-    return METHODS[method]
+    return known[method]
 
 
 def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
@@ -269,7 +294,7 @@ def methods() -> Listing:
     >>> methods().names[:3]
     ['univariate', 'fixed', 'individual-ranking']
     """
-    return Listing(tuple(METHODS.values()))
+    return Listing((*METHODS.values(), *CONFIDENTIAL_METHODS.values()))
 
 
 class Listing(tuple[Method, ...]):

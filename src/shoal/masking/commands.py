@@ -36,12 +36,19 @@ def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
                 words.append(item.metadata["flags"][0])
                 continue
             if isinstance(value, dict):
-                flag = PAIRS[item.name]
-                words += [word for name, part in value.items() for word in (flag, f"{name}={_listed(part)}")]
+                words += _pairs(item.name, value)
                 continue
             for part in value if isinstance(value, list) else [value]:
                 words += [item.metadata["flags"][0], str(part)]
     return shlex.join([*words, "-o", output])
+
+
+def _pairs(name: str, value: Mapping[Any, Any]) -> list[str]:
+    """Return the options that say something of each column; models are told in one."""
+    pairs = [f"{column}={_listed(part)}" for column, part in value.items()]
+    if name not in PAIRS:
+        return [f"--{name}", ",".join(pairs)]
+    return [word for pair in pairs for word in (PAIRS[name], pair)]
 
 
 def _listed(part: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from shoal.core.types import Bools, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kernels.words import Words, bucket_of_words, number_words
 from shoal.masking.additivity import count_broken
-from shoal.masking.steps import Columns, number_rows, unit_words
+from shoal.masking.confidential import Promise, Values, read_values, worst
+from shoal.masking.steps import Columns, confidential_codes, number_rows, unit_words
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.units import count_units
@@ -33,6 +35,7 @@ class Counted(NamedTuple):
     broken: tuple[int, ...]  # the records that break each rule of sums
     totals: tuple[int, ...]  # of each masked column of whole numbers, if they are kept
     identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
+    confidential: tuple[Values, ...]
 
 
 def count_part(
@@ -52,6 +55,9 @@ def count_part(
         arrays["codes"], strata = number_rows(table.cells(by))
     if unit is not None:
         arrays["unit"] = unit if isinstance(unit, np.ndarray) else unit_words(table, unit, first)
+    confidential: tuple[Values, ...] = ()
+    if columns.confidential:
+        arrays["confidential"], confidential = read_values(table, columns.confidential, first)
     if others:
         arrays["row"] = row_hashes(table.cells(table.names))
     # Integers may look like NaN: then the column is looked at in vain.
@@ -68,9 +74,8 @@ def count_part(
     zeros = tuple(int(np.count_nonzero(numbers[name].values == 0)) for name in columns.zeros)
     broken = tuple(count_broken(rule, numbers)[0] for rule in columns.rules)
     totals = {name: whole_total(numbers[name].values) for name in numeric}
-    return arrays, Counted(
-        table.rows, strata, spellings, zeros, broken, tuple(totals.get(name, 0) for name in masked), looks
-    )
+    kept = tuple(totals.get(name, 0) for name in masked)
+    return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, confidential)
 
 
 def _missing(table: Table, name: Name, category: bool) -> Bools:
@@ -79,18 +84,24 @@ def _missing(table: Table, name: Name, category: bool) -> Bools:
     return np.isnan(table.column(name).values)
 
 
-def deal_for_counting(part: int, arrays: Arrays, own: Ints, targets: int) -> tuple[Ints, Arrays]:
-    """Send records of equal cells to the same bucket."""
+def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]], targets: int) -> tuple[Ints, Arrays]:
+    """Send records of equal cells to the same bucket; `own` are the numbers of strata and of confidential values."""
     words = arrays["words"]
     if "codes" in arrays:
-        words = np.column_stack([words, own[arrays["codes"]].astype(np.uint64)])
+        words = np.column_stack([words, own[0][arrays["codes"]].astype(np.uint64)])
     sent = {"words": words}
     sent |= {name: arrays[name] for name in ("row", "unit") if name in arrays}
-    return bucket_of_words(words, targets), sent
+    return bucket_of_words(words, targets), {**sent, **confidential_codes(arrays, own[1])}
 
 
-def count_bucket(arrays: Arrays, state: State, k: int, columns: int, whole_records: bool) -> tuple[Arrays, int]:
-    """Count the groups of a bucket; one below k is an error. Return the records that are unique over all columns."""
+def count_bucket(
+    arrays: Arrays, state: State, k: int, columns: int, whole_records: bool, promise: Promise
+) -> tuple[Arrays, tuple[int, list[float]]]:
+    """Count the groups of a bucket; one below k, or that breaks a model, is an error.
+
+    Return the records that are unique over all columns, and the worst that groups reach in confidential columns.
+    """
+    reached: list[float] = []
     words = np.ascontiguousarray(arrays["words"])
     strata = words[:, columns:]
     for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
@@ -98,4 +109,6 @@ def count_bucket(arrays: Arrays, state: State, k: int, columns: int, whole_recor
         check_sizes(group_sizes(groups), k)
         if "unit" in arrays:
             check_sizes(count_units(groups, arrays["unit"].reshape(-1)), k, "units")
-    return {}, count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
+        if promise.columns and len(groups):
+            reached = worst(arrays["confidential"].reshape(len(groups), -1), groups, promise)
+    return {}, (count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0, reached)

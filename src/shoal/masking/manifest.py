@@ -84,6 +84,7 @@ def described(release: Release) -> dict[str, Any]:
             "status": release.status,
             "column_loss": {str(name): loss for name, loss in release.column_loss.items()},
             "group_sizes": {str(size): count for size, count in release.size_histogram.items()},
+            "reached": {str(name): dict(found) for name, found in release.reached.items()},
             "facts": dict(release.facts),
             "notes": list(release.notes),
             "verified": True,

@@ -23,6 +23,7 @@ from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
+from shoal.masking.confidential import number_values, told
 from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
 from shoal.masking.joining import join_small
 from shoal.masking.plan import (
@@ -90,7 +91,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
             layout=columns.layout(), output=output,
         )  # fmt: skip
         with seconds("verify"):
-            uniques, named, totals = _recount(
+            uniques, named, totals, reached = _recount(
                 released.records, columns.released, request, plan, buckets, _units(records, request, plan, shuffled)
             )
         if request.labels is not None:
@@ -111,6 +112,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         data=released.native,
         left=left,
         uniques=uniques,
+        reached=reached,
         unit_records=most,
         notes=notes,
         timings=seconds.steps,
@@ -195,7 +197,7 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
     dealing: tuple[Any, ...] = ()
     targets = 1
     if blocks is not None:
-        bucket, firsts = _buckets(blocks, records.rows_of_a_target(10 * d + 12))
+        bucket, firsts = _buckets(blocks, records.rows_of_a_target(10 * d + 12 + 4 * len(plan.columns.confidential)))
         deal, dealing, targets = deal_to_blocks, (blocks, bucket, firsts), len(firsts)
     sent = {"block": ("int32", 1), "X": ("float64", d)}
     if request.weights is not None:
@@ -204,6 +206,8 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         sent["unit"] = ("uint64", 1)
     if plan.blanked:
         sent["lost"] = ("float64", d)
+    if plan.columns.confidential:
+        sent["confidential"] = ("int64", len(plan.columns.confidential))
     answered = {"released": ("float64", d)}
     if request.labels is not None or records.whole:
         answered |= {"group": ("int64", 1), "size": ("int64", 1)}
@@ -216,7 +220,16 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         answered,
         own=plan.own,
         dealing=dealing,
-        gathering=(request, plan.rounding, plan.embedding, scale, plan.rows, records.parallel, records.threads),
+        gathering=(
+            request,
+            plan.rounding,
+            plan.embedding,
+            plan.promise,
+            scale,
+            plan.rows,
+            records.parallel,
+            records.threads,
+        ),
     )
     anytime = request.entry.anytime
     alone = anytime and blocks is None and len(plan.sizes) == 1
@@ -266,10 +279,11 @@ def _recount(
     plan: Plan,
     buckets: Sequence[Bucket],
     units: Words | None,
-) -> tuple[int, dict[Name, str], Ints]:
+) -> tuple[int, dict[Name, str], Ints, dict[Name, dict[str, float]]]:
     """Count every group again, in what was released and nothing else but units that are not in it.
 
-    Return the records that are unique in it, the columns that look like identifiers, and totals that are kept.
+    Return the records that are unique in it, the columns that look like identifiers, totals that are kept, and what
+    groups reach in confidential columns.
     """
     columns, by = plan.columns.masked, plan.columns.by
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
@@ -285,6 +299,39 @@ def _recount(
             raise VerificationError(
                 f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
             )
+    _check_kept(plan, parts, buckets)
+    rows = released.rows_of_a_target(10 * len(columns) + 12 + 4 * len(plan.columns.confidential), counted=True)
+    targets = -(-found // rows)
+    sent = {"words": ("uint64", len(columns) + bool(by))}
+    if others:
+        sent["row"] = ("uint64", 1)
+    if unit is not None:
+        sent["unit"] = ("uint64", 1)
+    confidential = [part.confidential for part in parts]
+    promise, numbers = number_values(plan.columns.confidential, confidential, plan.promise.models)
+    if promise.columns:
+        sent["confidential"] = ("int64", len(promise.columns))
+    how = Regrouping(
+        deal_for_counting,
+        count_bucket,
+        targets,
+        sent,
+        {},
+        own=list(zip(number_cells([part.strata for part in parts])[0], numbers, strict=True)),
+        dealing=(targets,),
+        gathering=(request.k, len(columns), request.entry.whole_records, promise),
+    )
+    named = {
+        name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
+    }
+    found_in = released.regroup(how)
+    totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
+    reached = told(promise, [worst for _, worst in found_in if worst])
+    return sum(uniques for uniques, _ in found_in), named, totals, reached
+
+
+def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:
+    """Refuse a release in which zeros are not kept, or sums are broken."""
     zeros = np.sum([part.zeros for part in parts], axis=0)
     for name, count, known in zip(plan.columns.zeros, zeros, plan.zeros + _new_zeros(buckets), strict=True):
         if count != known:
@@ -292,34 +339,13 @@ def _recount(
     for rule, *broken in zip(plan.columns.rules, *(part.broken for part in parts), strict=True):
         if sum(broken):
             raise VerificationError(f"Rule {rule.text!r} is broken by {sum(broken)} records. Nothing was released.")
-    rows = released.rows_of_a_target(10 * len(columns) + 12, counted=True)
-    targets = -(-found // rows)
-    sent = {"words": ("uint64", len(columns) + bool(by))}
-    if others:
-        sent["row"] = ("uint64", 1)
-    if unit is not None:
-        sent["unit"] = ("uint64", 1)
-    how = Regrouping(
-        deal_for_counting,
-        count_bucket,
-        targets,
-        sent,
-        {},
-        own=number_cells([part.strata for part in parts])[0],
-        dealing=(targets,),
-        gathering=(request.k, len(columns), request.entry.whole_records),
-    )
-    named = {
-        name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
-    }
-    return sum(released.regroup(how)), named, np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
 
 
 def _total_notes(plan: Plan, totals: Ints) -> list[str]:
     """Say how far the released totals of columns of whole numbers are from those of the given table."""
     off = dict(zip(plan.columns.masked, (totals - plan.totals).tolist(), strict=True)) if plan.columns.totals else {}
-    told = [f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off]
-    return [f"totals of integer columns, counted again: {', '.join(told)}"] if told else []
+    kept = [f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off]
+    return [f"totals of integer columns, counted again: {', '.join(kept)}"] if kept else []
 
 
 def _new_zeros(buckets: Sequence[Bucket]) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,10 +18,12 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records, Schema
 from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
+from shoal.masking.confidential import Chosen, Promise, number_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.steps import STAY, Cell, Columns, Moves, Own, Part, Spellings, look_at_times
 from shoal.masking.totals import LARGEST
+from shoal.models.keeping import size_for
 from shoal.models.units import units_in_cells
 from shoal.tables.choosing import choose_columns
 from shoal.tables.codes import Code, as_number
@@ -64,6 +67,7 @@ class Plan:
     limits: Floats
     present: Ints  # cells of each column that are not missing
     embedding: Embedding
+    promise: Promise
     rounding: Rounding
     totals: Ints  # of each column of whole numbers, if they are kept
     zeros: Ints  # how many there are in each column whose zeros are kept
@@ -98,7 +102,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         names,
         numbers,
         wanted,
-        apart=[*by, weights, request.unit, *dropped, *as_names(request.keep)],
+        apart=[*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)],
     )
     for name in chosen:
         if name in by:
@@ -120,7 +124,27 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         _zeros(request, chosen, schema),
         _rules(request, chosen, schema),
         request.integers == "totals",
+        _confidential(request, names, [*chosen, *by, weights, request.unit, *dropped], schema),
     )
+
+
+def _confidential(
+    request: MaskRequest, names: Sequence[Name], others: Sequence[Name], schema: Schema
+) -> tuple[Chosen, ...]:
+    """Return the confidential columns; refuse one that is named for something else too."""
+    given, chosen = request.kinds or {}, list[Chosen]()
+    for name in as_names(request.confidential):
+        check_name(name, names, "confidential")
+        if name in others or name in [column.name for column in chosen]:
+            raise InputError(
+                f"Parameter 'confidential' names column {name!r}, which is masked, a stratum, the weight, the unit, "
+                "dropped, or named twice. A confidential column is released as it is: name it once."
+            )
+        levels = schema.levels.get(name, ())
+        chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else None)))
+    if request.confidential is not None and not chosen:
+        raise InputError("Parameter 'confidential' must name at least one column, got none.")
+    return tuple(chosen)
 
 
 def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
@@ -215,7 +239,7 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart
             and request.small == "merge"
             and isinstance((request.kinds or {})[name], Hierarchy)
         )
-        if name not in masked and not of_stratum:
+        if name not in (*masked, *as_names(request.confidential)) and not of_stratum:
             raise InputError(
                 f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too. (A "
                 "stratum may have a hierarchy if small strata are joined: small='merge'.)"
@@ -273,6 +297,7 @@ def make_plan(
     cells, strata = spell_strata(columns, [part.cells for part in parts], dialect)
     roots, numbered = number_cells(cells)
     codings, codes = code_values(columns, parts)
+    promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
     sizes = sizes_of(parts, roots, len(numbered))
     _check_cells(request, columns, numbered, _counted(request, parts, roots, len(numbered)))
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
@@ -283,9 +308,9 @@ def make_plan(
     _check_totals(columns, kinds, limits, kept)
     places = {name: place for place, name in enumerate(columns.masked)}
     return Plan(
-        columns,
+        columns._replace(confidential=promise.columns),
         kept,
-        [Own(*found) for found in zip(roots, codes, strict=True)],
+        [Own(*found) for found in zip(roots, codes, numbers, strict=True)],
         sizes,
         kinds,
         Spellings(
@@ -297,6 +322,7 @@ def make_plan(
         limits,
         np.sum([part.present for part in parts], axis=0),
         Embedding(codings, columns.importance),
+        promise,
         Rounding(
             kinds,
             request.whole,
@@ -625,6 +651,10 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
                 f"Parameter 'block' must be at least {2 * rule.k} records, got {rule.L}: a single {request.unit} may "
                 f"have {most} records, and every block must hold k={request.k} of them. Take a larger block."
             )
+    if rule is not None and plan.promise.models:
+        # A block must keep the models by itself: it should hold several groups of the size that they need.
+        needed = size_for([model.rule(ordered=True) for _, model in plan.promise.models], rule.L, request.k)
+        rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))
     if rule is None and not records.whole:
         raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule

@@ -62,6 +62,10 @@ class Release:
         The records that are unique over all that is released, the columns that were left included.
     unit_records
         No unit has more records than this; 1 without units.
+    reached
+        Of each confidential column what every group reaches: the least number of values (``"diversity"``), the least l
+        by entropy (``"entropy"``), the greatest distance from the table (``"closeness"``), and if that was asked for
+        the greatest ratio of recursive diversity (``"recursive"``).
     certificate
         What an independent check of the bound needs, or None.
     codes
@@ -87,6 +91,7 @@ class Release:
     left: tuple[Name, ...] = ()
     uniques: int = 0
     unit_records: int = 1
+    reached: Mapping[Name, Mapping[str, float]] = field(default_factory=dict)
     certificate: Any = field(default=None, repr=False)
     codes: Mapping[Name, Any] = field(default_factory=dict)
     blanked: bool = False
@@ -108,7 +113,21 @@ class Release:
             what = f"every value of {names}"
         unit = self.parameters.get("unit")
         sharing = f"{self.k} records" if unit is None else f"{self.k} different {unit}"
-        return f"{what}{within} is shared by at least {sharing}"
+        return "; ".join([f"{what}{within} is shared by at least {sharing}", *self._promised()])
+
+    def _promised(self) -> list[str]:
+        """Say what was promised of confidential columns, and what is reached."""
+        return [
+            f"{name} has {_reached(found)} in each of them (asked: {', '.join(asked)})"
+            for name, found in self.reached.items()
+            if (asked := self._asked(name))
+        ]
+
+    def _asked(self, name: Name) -> list[str]:
+        """Return what was asked of a confidential column."""
+        given = {parameter: self.parameters[parameter] for parameter in ("diversity", "closeness")}
+        asked = {key: value.get(name) if isinstance(value, Mapping) else value for key, value in given.items()}
+        return [f"{parameter} {value}" for parameter, value in asked.items() if value is not None]
 
     @property
     def k(self) -> int:
@@ -150,6 +169,11 @@ class Release:
         if self.bound is not None and self.gap is not None:
             lines.append(("lower bound", f"{self.bound:.5f} % ({self.status}, gap {100 * self.gap:.3f} %)"))
         lines.append(("verified", self.verified))
+        lines += [
+            ("confidential", f"{name}: {_reached(found)} in every group")
+            for name, found in self.reached.items()
+            if not self._asked(name)
+        ]
         if self.left:
             lines.append(("left as they are", f"{len(self.left)}: {', '.join(map(str, self.left))}"))
         lines.append(("unique records", f"{self.uniques:,} of {self.records:,} over all that is released"))
@@ -189,3 +213,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         return html_table(self.rows())
+
+
+def _reached(found: Mapping[str, float]) -> str:
+    """Say what groups reach in a confidential column."""
+    ratio = f", ratio at most {found['recursive']:.3g}" if "recursive" in found else ""
+    return f"l ≥ {found['diversity']:.0f}, by entropy {found['entropy']:.2f}{ratio}, t ≤ {found['closeness']:.4f}"

@@ -14,14 +14,15 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from shoal.algorithms.registry import AUTO, METHODS, Method, check_options, choose, find
+from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, check_options, choose, find
 from shoal.core.checks import as_names, check_choice, check_size
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, closest
 from shoal.core.memory import read_memory
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from shoal.models.model import Model
     from shoal.tables.codes import Codes
     from shoal.tables.columns import Name
 
@@ -70,7 +71,8 @@ class MaskRequest:
     method: str | Callable[..., Any] | Method = _ask(
         AUTO,
         f"""``{AUTO}`` takes the optimum for one column and MDAV for several. The others, told by `shoal.methods`:
-        {", ".join(METHODS)}. In Python also a function ``f(X, k)`` that returns the group of each record.""",
+        {", ".join([*METHODS, *CONFIDENTIAL_METHODS])}. In Python also a function ``f(X, k)`` that returns the group of
+        each record.""",
         "-m",
         "--method",
         stored=(str,),
@@ -110,6 +112,29 @@ class MaskRequest:
         """The column that says whose records they are, such as a person or a household: k then counts different
         units, so that no group holds the records of fewer.""",
         "--unit",
+    )
+    confidential: Sequence[Name] | Name | None = _ask(
+        None,
+        """Columns that are released as they are and that nobody should learn of anybody: how diverse they are in every
+        group, and how close to the table, is measured in the release. A missing value counts as one of its own.""",
+        "--confidential",
+        stored=(list, NoneType),
+    )
+    diversity: Any = _ask(
+        None,
+        """l-diversity of the `confidential` columns: at least so many different values in every group. Also
+        ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c); in Python ``shoal.Diversity(3, "entropy")``.
+        For each column on its own a mapping, or ``COLUMN=3,COLUMN=entropy:2``.""",
+        "--diversity",
+        stored=(str, dict, NoneType),
+    )
+    closeness: Any = _ask(
+        None,
+        """t-closeness of the `confidential` columns: the values of every group are distributed as in the whole released
+        table, up to an earth mover's distance of this much, from 0 to 1; in ranks for numbers, dates and ordinal
+        columns, the total variation for others. For each column on its own a mapping, or ``COLUMN=0.2,COLUMN=0.3``.""",
+        "--closeness",
+        stored=(str, dict, NoneType),
     )
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = _ask(
         None,
@@ -271,6 +296,7 @@ class MaskRequest:
         if self.memory is not None:
             read_memory(self.memory)
         self._check_comparison()
+        self._read_models()
         for name, engines in OF_ENGINES.items():
             if getattr(self, name) is not None and self.engine not in engines:
                 raise self._misplaced(name, f"engine={self.engine!r}")
@@ -301,6 +327,36 @@ class MaskRequest:
                 "Parameter 'small' must not be 'merge' where zeros are kept (zeros is given): records that are zero in "
                 "different columns are never joined. Take small='suppress'."
             )
+
+    def _read_models(self) -> None:
+        """Make models of what was given: of all confidential columns, or a mapping of some."""
+        for name in ("diversity", "closeness"):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            if self.confidential is None:
+                raise InputError(
+                    f"Parameter {name!r} is a promise about confidential columns, but 'confidential' names none. Name "
+                    "them."
+                )
+            object.__setattr__(self, name, read_model(name, given))
+
+    def models(self) -> list[tuple[int, Model]]:
+        """Return what is promised of confidential columns, each promise with the place of its column."""
+        names, found = as_names(self.confidential), list[tuple[int, Any]]()
+        for parameter in ("diversity", "closeness"):
+            given = getattr(self, parameter)
+            if isinstance(given, Mapping):
+                for name in given:
+                    if name not in names:
+                        raise InputError(
+                            f"Parameter {parameter!r} names column {name!r}, which is not confidential."
+                            f"{closest(name, names)} Name it in 'confidential' too."
+                        )
+                found += [(names.index(name), model) for name, model in given.items()]
+            elif given is not None:
+                found += [(place, given) for place in range(len(names))]
+        return found
 
     def _check_comparison(self) -> None:
         for name, value in (self.importance or {}).items():
@@ -399,6 +455,16 @@ class MaskRequest:
                 f"Method {entry.name!r} groups every column on its own: 'unit' does not go with it. Take a method that "
                 "groups whole records, such as 'mdav'."
             )
+        if self.confidential is not None and not entry.whole_records:
+            raise InputError(
+                f"Method {entry.name!r} groups every column on its own: 'confidential' does not go with it. Take a "
+                "method that groups whole records, such as 'mdav'."
+            )
+        if entry.confidential and self.closeness is None:
+            raise InputError(
+                f"Method {entry.name!r} groups by a confidential column: give 'confidential' and 'closeness', or take "
+                "another method."
+            )
         if nominal and (entry.univariate or not entry.whole_records):
             raise InputError(
                 f"Method {entry.name!r} sorts the values of a column, but those of {nominal[0]!r} have no order. Take "
@@ -476,6 +542,8 @@ class MaskRequest:
             "options": {name: self._plain(value) for name, value in self.options.items()},
             "kinds": self.plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
+            "confidential": None if self.confidential is None else as_names(self.confidential),
+            **{name: plain_model(getattr(self, name)) for name in ("diversity", "closeness")},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
@@ -488,3 +556,26 @@ class MaskRequest:
 def parameters() -> tuple[Field[Any], ...]:
     """Return the description of every parameter, in order."""
     return fields(MaskRequest)
+
+
+def read_model(parameter: str, given: Any) -> Any:
+    """Return a model, or a model of each column, from one, a number, text or a mapping.
+
+    Examples
+    --------
+    >>> read_model("closeness", "pay=0.2,age=0.3")
+    {'pay': Closeness(t=0.2), 'age': Closeness(t=0.3)}
+    """
+    from shoal.models.model import Closeness, Diversity
+
+    make = Diversity.read if parameter == "diversity" else Closeness.read
+    if isinstance(given, str) and "=" in given:
+        given = dict(part.rpartition("=")[::2] for part in given.split(","))
+    return {name: make(model) for name, model in given.items()} if isinstance(given, Mapping) else make(given)
+
+
+def plain_model(model: Any) -> Any:
+    """Return a model as text, as `read_model` takes it."""
+    if isinstance(model, Mapping):
+        return {name: of.text for name, of in model.items()}
+    return None if model is None else model.text

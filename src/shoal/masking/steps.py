@@ -25,6 +25,7 @@ from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
 from shoal.masking.additivity import Rule, count_broken
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
+from shoal.masking.confidential import Chosen, Promise, Values, keep_promise, read_values
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.totals import whole_total
@@ -50,6 +51,7 @@ __all__ = [
     "Part",
     "Spellings",
     "cells_of",
+    "confidential_codes",
     "count_records_of_units",
     "count_values",
     "deal_to_blocks",
@@ -93,6 +95,7 @@ class Columns(NamedTuple):
     zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
     rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
     totals: bool = False  # whether columns of whole numbers keep their totals
+    confidential: tuple[Chosen, ...] = ()
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
@@ -137,7 +140,7 @@ class Columns(NamedTuple):
     def read(self) -> list[Name]:
         """Return all of them."""
         apart = [name for name in (self.weights, self.unit) if name is not None]
-        return list(dict.fromkeys([*self.masked, *self.by, *apart]))
+        return list(dict.fromkeys([*self.masked, *self.by, *apart, *(column.name for column in self.confidential)]))
 
 
 class Part(NamedTuple):
@@ -158,6 +161,7 @@ class Part(NamedTuple):
     broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
     totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
     values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
+    confidential: tuple[Values, ...]
 
 
 class Own(NamedTuple):
@@ -165,6 +169,7 @@ class Own(NamedTuple):
 
     cells: Ints  # the number of each cell
     codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
+    confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
 
 
 class Joined(NamedTuple):
@@ -277,6 +282,9 @@ def read_part(
     if codes is not None:
         arrays["codes"] = codes
         counts = np.bincount(codes, minlength=len(cells))
+    confidential: tuple[Values, ...] = ()
+    if columns.confidential:
+        arrays["confidential"], confidential = read_values(table, columns.confidential, first)
     cell = np.zeros(len(X), dtype=np.int64) if codes is None else codes
     units = None if columns.unit is None else least_units(cell, arrays["unit"], k)
     kinds = tuple(column.kind for column in read)
@@ -297,6 +305,7 @@ def read_part(
         broken=broken,
         totals=tuple(map(whole_total, X.T)) if columns.totals else (),
         values=counted,
+        confidential=confidential,
     )
 
 
@@ -446,15 +455,24 @@ def _sent(arrays: Arrays, own: Own, X: Floats, block: Ints) -> Arrays:
     more = {name: arrays[name] for name in ("weights", "unit") if name in arrays}
     if "lost" in arrays:
         more["lost"] = numbers_of(arrays, own, "lost")
-    return {"block": block, "X": X, **more}
+    return {"block": block, "X": X, **more, **confidential_codes(arrays, own.confidential)}
 
 
-def mask_bucket(
+def confidential_codes(arrays: Arrays, numbers: Sequence[Ints]) -> Arrays:
+    """Return the codes of confidential columns in the whole table, from those of the part."""
+    if not numbers:
+        return {}
+    own = arrays["confidential"].reshape(-1, len(numbers))
+    return {"confidential": np.column_stack([number[own[:, place]] for place, number in enumerate(numbers)])}
+
+
+def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where this runs)
     arrays: Arrays,
     state: State,
     request: MaskRequest,
     rounding: Rounding,
     embedding: Embedding,
+    promise: Promise,
     scale: Scaling | None,
     records: int,
     parallel: int,
@@ -474,7 +492,9 @@ def mask_bucket(
     Z = embedding.apply(X, scale)
     method = request.entry, request.k, request.options
     compared = embedding.compared(Z)
-    if whole:
+    if request.entry.confidential:
+        outcome = Outcome(np.zeros(len(X), dtype=np.int64))
+    elif whole:
         outcome = group_cells(compared, cells_of(compared, block), *method, request.seed, state)
     else:
         labels = group_blocks(
@@ -484,8 +504,16 @@ def mask_bucket(
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
     if request.refine:
         outcome = replace(outcome, labels=_refined(X, outcome.labels, block[order], request, embedding, scale, state))
-    if "unit" in arrays:
-        outcome = _with_units(outcome, compared, block[order], arrays["unit"].reshape(-1)[order], request.k)
+    units = arrays["unit"].reshape(-1)[order] if "unit" in arrays else None
+    if promise.models:
+        codes = arrays["confidential"].reshape(len(X), -1)[order]
+        cells = cells_of(compared, block[order])
+        labels = keep_promise(
+            compared, outcome.labels, cells, codes, units, promise, request, block=not whole, state=state
+        )
+        outcome = _regrouped(outcome, labels)
+    elif units is not None:
+        outcome = _regrouped(outcome, _with_units(outcome.labels, compared, block[order], units, request.k))
     labels = outcome.labels
     values, rounded = released_values(
         X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]
@@ -529,21 +557,23 @@ def _refined(
     return refined(X, labels, cells, request.k, embedding, scale, steps=steps, seed=request.seed, state=state)
 
 
-def _with_units(outcome: Outcome, Z: Floats, block: Ints, units: Words, k: int) -> Outcome:
-    """Merge groups until each holds k units; what was proven of the partition holds for the merged one as a bound."""
+def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
+    """Return the outcome with other groups: what was proven of all partitions holds for them as a bound."""
+    same = np.array_equal(labels, canonical_labels(outcome.labels))
+    return replace(
+        outcome, labels=labels, status="bounded" if outcome.status == "optimal" and not same else outcome.status
+    )
+
+
+def _with_units(labels: Ints, Z: Floats, block: Ints, units: Words, k: int) -> Ints:
+    """Merge groups until each holds k units."""
     from shoal.models.merging import merge_groups
 
     def allowed(rows: Ints, labels: Ints) -> Bools:
         enough: Bools = count_units(labels, units[rows]) >= k
         return enough
 
-    labels = merge_groups(Z, outcome.labels, cells_of(Z, block), allowed)
-    merged = int(outcome.labels.max()) - int(labels.max())
-    return replace(
-        outcome,
-        labels=labels,
-        status="bounded" if outcome.status == "optimal" and merged else outcome.status,
-    )
+    return merge_groups(Z, labels, cells_of(Z, block), allowed)
 
 
 def _lost(
@@ -675,10 +705,16 @@ def rehearse(request: MaskRequest, d: int) -> bool:
                 arrays["weights"] = np.ones(rows)
             if request.unit is not None:
                 arrays["unit"] = np.arange(rows, dtype=np.uint64)
-            stored, plain = Rounding((FLOAT,) * d), Embedding.of_numbers(d)
-            answers, _ = mask_bucket(arrays, fresh_state(), request, stored, plain, blocks.scale, rows, 1, 1)
+            stored, plain, none = Rounding((FLOAT,) * d), Embedding.of_numbers(d), Promise()
+            if request.entry.confidential:
+                request = replace(request, method="mdav", options={})
+            answers, _ = mask_bucket(arrays, fresh_state(), request, stored, plain, none, blocks.scale, rows, 1, 1)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
+        if request.confidential is not None:
+            from shoal.models.keeping import rehearse_rules
+
+            rehearse_rules()
         words = words_of(X)
         number_words(words)
         bucket_of_words(words, 2)

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shoal.algorithms.registry import METHODS
+from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.assessment.assess import Assessment, assess_arrays
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
@@ -353,7 +353,10 @@ def _details(release: Release, source: Any, output: Any) -> Section:
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
     # What no command can hold: weights without a column, a function.
-    told = release.parameters["weights"] != "given as a vector" and release.parameters["method"] in METHODS
+    told = (
+        release.parameters["weights"] != "given as a vector"
+        and release.parameters["method"] in METHODS | CONFIDENTIAL_METHODS
+    )
     if told and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
         commands.append(("On the command line", as_command(release.parameters, Path(source).name, Path(output).name)))
     if told:

@@ -1,0 +1,267 @@
+"""Confidential columns: released as they are, and what every group promises of their values.
+
+The values of a column are numbered through the whole table, in their order; a missing cell is a value of its own, the
+lowest. Numbers, dates, Booleans and ordinal columns have an order; text and nominal columns have none. The distribution
+that closeness compares a group with is that of all records that are released, whatever their stratum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError, VerificationError
+from shoal.core.types import Floats, Ints, State
+from shoal.masking.coding import order_values
+from shoal.models.keeping import keep_rules, reached_by, repair
+from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
+from shoal.tables.columns import Name
+from shoal.tables.kinds import Category, Date, Nominal, Ordinal
+
+if TYPE_CHECKING:
+    from shoal.kernels.words import Words
+    from shoal.masking.request import MaskRequest
+    from shoal.models.rules import Rules
+    from shoal.tables.frames import Table
+
+__all__ = ["Chosen", "Promise", "Values", "keep_promise", "number_values", "read_values", "told", "worst"]
+
+# What is told of every confidential column, whatever is asked.
+MEASURES: dict[str, Model] = {
+    "diversity": Diversity(2),
+    "entropy": Diversity(2, "entropy"),
+    "closeness": Closeness(0.0),
+}
+
+
+class Chosen(NamedTuple):
+    """A confidential column."""
+
+    name: Name
+    kind: Category | Date | None  # as the user or the type of the column says
+    ordered: bool | None = None  # None: as its cells are found to be
+
+
+class Values(NamedTuple):
+    """The values of a confidential column in a part of the table, by code."""
+
+    cells: pl.Series  # a missing one first
+    counts: Ints
+    ordered: bool
+
+
+class Promise(NamedTuple):
+    """The confidential columns of a table, and what every group must be like in them."""
+
+    columns: tuple[Chosen, ...] = ()
+    counts: tuple[Ints, ...] = ()  # of each value, in the whole table
+    models: tuple[tuple[int, Model], ...] = ()  # each with the place of its column
+
+    def rules(self, codes: Ints, models: Sequence[tuple[int, Model]], units: Words | None = None, k: int = 0) -> Rules:
+        """Return rules for the records of these codes, and with units that of k different ones."""
+        columns = [
+            Confidential(np.ascontiguousarray(codes[:, place]), counts, bool(column.ordered))
+            for place, (column, counts) in enumerate(zip(self.columns, self.counts, strict=True))
+        ]
+        if units is not None:
+            different, number = np.unique(units, return_inverse=True)
+            columns.append(Confidential(number.astype(np.int64), np.ones(len(different), dtype=np.int64), False))
+            models = [*models, (len(columns) - 1, Diversity(k))]
+        return make_rules(columns, models, len(codes))
+
+
+def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[Ints, tuple[Values, ...]]:
+    """Return the code of each record in each confidential column of a part, and the values by code."""
+    codes, values = np.empty((table.rows, len(columns)), dtype=np.int64), []
+    for place, (name, kind, known) in enumerate(columns):
+        cells, ordered = _cells(table, name, kind, first)
+        frame = pl.DataFrame({"cell": cells})
+        found = frame.group_by("cell").len().sort("cell", nulls_last=False)
+        codes[:, place] = _places(frame, found)
+        counts = found["len"].to_numpy().astype(np.int64)
+        values.append(Values(found["cell"], counts, ordered if known is None else known))
+    return codes, tuple(values)
+
+
+def _cells(table: Table, name: Name, kind: Category | Date | None, first: int) -> tuple[pl.Series, bool]:
+    """Return the cells of a column as they are compared, and whether they have an order."""
+    cells = table.keys([name])["0"]
+    if isinstance(kind, Date):
+        cells = table.moments(name, kind, first)[0]
+    elif kind is not None or isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
+        cells = table.categories(name, given=True, first=first)
+        # A space before or after is no other value; levels are named as they are written.
+        text = cells.dtype == pl.String and not isinstance(kind, Ordinal)
+        return cells.str.strip_chars() if text else cells, isinstance(kind, Ordinal)
+    if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
+        cells = cells.cast(pl.Datetime("us"))
+    if cells.dtype.is_temporal():
+        return cells.to_physical(), True
+    # One zero, and one way to be missing.
+    return (cells.cast(pl.Float64).fill_nan(None) + 0.0 if not cells.dtype.is_integer() else cells), True
+
+
+def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
+    """Return the row of each cell among different ones."""
+    numbered = among.select("cell").with_row_index("place")
+    found = cells.join(numbered, on="cell", how="left", nulls_equal=True, maintain_order="left")
+    return found["place"].to_numpy().astype(np.int64)
+
+
+def number_values(
+    columns: Sequence[Chosen], parts: Sequence[Sequence[Values]], models: Sequence[tuple[int, Model]]
+) -> tuple[Promise, list[tuple[Ints, ...]]]:
+    """Number the values of confidential columns through all parts; return the promise, and by part the numbers."""
+    chosen, counts = list[Chosen](), list[Ints]()
+    numbers: list[list[Ints]] = [[] for _ in parts]
+    for place, (name, kind, _) in enumerate(columns):
+        found = [part[place] for part in parts]
+        table, ordered = _merged(name, found)
+        if isinstance(kind, Ordinal):
+            order = {value: code for code, value in enumerate(order_values(name, kind, table["cell"].drop_nulls()))}
+            table = table[np.argsort([order.get(cell, -1) for cell in table["cell"]], kind="stable").tolist()]
+        for own, values in zip(numbers, found, strict=True):
+            own.append(_places(_as(table["cell"].dtype, values), table))
+        # What has no order is text, also where it is written to a file and looks like numbers.
+        chosen.append(Chosen(name, kind if kind is not None or ordered else Nominal(), ordered))
+        counts.append(table["len"].to_numpy().astype(np.int64))
+    promise = Promise(tuple(chosen), tuple(counts), tuple(models))
+    _check_values(promise)
+    return promise, [tuple(own) for own in numbers]
+
+
+def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
+    """Return the values of all parts with their counts, sorted; and whether they have an order."""
+    known = [values for values in parts if values.cells.null_count() < len(values.cells)] or parts[:1]
+    types = {values.cells.dtype for values in known}
+    if len(types) > 1 and pl.String in types:
+        raise InputError(
+            f"Column {name!r} is confidential and holds numbers in one part of the table, text in another. Say what it "
+            f"holds: kinds={{{name!r}: shoal.Nominal()}} (--nominal {name}), or correct it."
+        )
+    dtype = types.pop() if len(types) == 1 else pl.Float64()
+    table = pl.concat([_as(dtype, values) for values in parts])
+    table = table.group_by("cell").agg(pl.col("len").sum()).sort("cell", nulls_last=False)
+    return table, known[0].ordered
+
+
+def _as(dtype: pl.DataType, values: Values) -> pl.DataFrame:
+    """Return the values of a part in the type that they have in the whole table; a part may miss them all."""
+    empty = values.cells.null_count() == len(values.cells)
+    cells = pl.Series([None] * len(values.cells), dtype=dtype) if empty else values.cells.cast(dtype)
+    return pl.DataFrame({"cell": cells, "len": values.counts})
+
+
+def _check_values(promise: Promise) -> None:
+    """Refuse to promise more different values than there are."""
+    for place, model in promise.models:
+        if isinstance(model, Diversity) and model.least > len(promise.counts[place]):
+            raise InputError(
+                f"Parameter 'diversity' must not exceed the {len(promise.counts[place])} different values of column "
+                f"{promise.columns[place].name!r}, got {model.text}."
+            )
+
+
+def keep_promise(
+    Z: Floats,
+    labels: Ints,
+    cells: Sequence[tuple[Ints, Ints]],
+    codes: Ints,
+    units: Words | None,
+    promise: Promise,
+    request: MaskRequest,
+    *,
+    block: bool,
+    state: State,
+) -> Ints:
+    """Return groups that keep the promise; refuse it where not even all records of a cell do.
+
+    Parameters
+    ----------
+    Z, labels, cells
+        Records, their groups, and of each cell its records and the columns that they do not miss.
+    codes, units
+        The values of the confidential columns, and the units if there are any.
+    promise, request
+        What is promised, and what was asked.
+    block
+        Whether cells are blocks.
+    state
+        See `shoal.core.progress`.
+    """
+    rules = promise.rules(codes, promise.models, units, request.k)
+    for rows, _ in cells:
+        one = rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
+        for rule, (place, model) in enumerate(promise.models):
+            lacks, found = reached_by(one, rule, np.zeros(len(rows), dtype=np.int64))
+            if lacks[0] > 0:
+                raise _impossible(promise.columns[place].name, model, len(rows), float(found[0]), len(cells), block)
+    if not request.entry.confidential:
+        return keep_rules(Z, labels, cells, request.k, rules, seed=request.seed, state=state)
+    found_labels, offset = np.empty(len(Z), dtype=np.int64), 0
+    for rows, present in cells:
+        records = np.ascontiguousarray(Z[np.ix_(rows, present)])
+        own = rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
+        group = repair(records, _published(records, own, promise, request, state), own)
+        found_labels[rows] = group + offset
+        offset += int(group.max()) + 1
+    return found_labels
+
+
+def _published(records: Floats, rules: Rules, promise: Promise, request: MaskRequest, state: State) -> Ints:
+    """Group the records of a cell by an algorithm of Soria-Comas et al."""
+    from shoal.models.closeness_first import closeness_first
+    from shoal.models.k_first import k_first
+
+    if request.entry.name == "k-first":
+        return k_first(records, request.k, rules, state=state)
+    # The first column that closeness is asked of.
+    first = next(rule for rule, (_, model) in enumerate(promise.models) if isinstance(model, Closeness))
+    return closeness_first(records, rules.codes[first], request.k, float(rules.bounds[first]), state=state)
+
+
+def _impossible(name: Name, model: Model, records: int, found: float, cells: int, block: bool) -> InputError:
+    what, way = "of a stratum that miss the same columns", "Join small strata, or ask for less."
+    if block:
+        what, way = "of a block", "Take a larger block, or 0 for none, join small strata, or ask for less."
+    elif cells == 1:
+        what, way = "of the table", "Ask for less."
+    return InputError(
+        f"Parameter {model.parameter!r} asks for {model.says} in column {name!r}, but all {records} records {what} "
+        f"together have {model.told(found)}, so that not all groups of them can keep it. {way}"
+    )
+
+
+def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
+    """Return the worst that groups reach: of every measure in every column, then of every model; check the models."""
+    measures = _measured(promise)
+    rules = promise.rules(codes, measures)
+    reached = []
+    for rule, (place, model) in enumerate(measures):
+        lacks, found = reached_by(rules, rule, groups)
+        reached.append(model.worst(found))
+        if rule >= len(measures) - len(promise.models) and (lacks > 0).any():
+            raise VerificationError(
+                f"{int((lacks > 0).sum())} of {len(lacks)} groups of identical records lack {model.says} in column "
+                f"{promise.columns[place].name!r}; the worst has {model.told(reached[-1])}. Nothing was released."
+            )
+    return reached
+
+
+def _measured(promise: Promise) -> list[tuple[int, Model]]:
+    return [*((place, model) for place in range(len(promise.columns)) for model in MEASURES.values()), *promise.models]
+
+
+def told(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dict[str, float]]:
+    """Return what all groups together reach in every confidential column, from the `worst` of several tables."""
+    found: dict[Name, dict[str, float]] = {}
+    for (place, model), *values in zip(_measured(promise), *reached, strict=True):
+        value = model.worst(np.array(values))
+        kind = model.kind if isinstance(model, Diversity) else model.parameter
+        what = {"distinct": "diversity"}.get(kind, kind)
+        found.setdefault(promise.columns[place].name, {})[what] = exp(value) if what == "entropy" else value
+    return found
