@@ -376,3 +376,11 @@ def test_the_command_line_asks_for_every_parameter_of_a_request():
         "options",  # -O
     ]
     assert (flags["columns"], flags["k"], flags["missing"]) == ("--column", "-k", "--missing")
+
+
+def test_figures_of_the_summary_are_no_options(tmp_path):
+    pl.DataFrame({"x": range(40), "y": [i * 7 % 11 for i in range(40)]}).write_csv(tmp_path / "in.csv")
+    done = command("mask", "in.csv", "-k", 3, "--engine", "local", "-o", "out.csv", cwd=tmp_path)
+    assert "peak memory=" in done.stdout
+    done = command("mask", "in.csv", "-k", 3, "-c", "x", "--importance", "y=2", "-o", "out.csv", cwd=tmp_path)
+    assert "names column 'y', which is not masked. Masked are x; name it in --column too." in done.stderr

@@ -268,3 +268,25 @@ def test_tables_say_which_columns_are_categories(tmp_path):
     assert open_table(np.zeros((2, 1))).scale(0) is None
     assert open_table(pl.DataFrame({"a": ["x"]})).scale("a") is None
     assert open_table(pl.DataFrame({"a": pl.Series(["x"], dtype=pl.Categorical)})).scale("a") == "nominal"
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_codes_with_zeros_before_them_are_masked_as_categories(tmp_path, as_file):
+    table = pl.DataFrame({"c": [i * 37 % 101 / 10 for i in range(60)], "plz": ["01067", "01069", "10115"] * 20})
+    table.write_csv(tmp_path / "in.csv")
+    found = inspect(tmp_path / "in.csv" if as_file else table, k=3)
+    assert found.kinds["plz"] == "nominal"
+    if as_file:
+        assert command(*shlex.split(found.command)[1:], cwd=tmp_path).returncode == 0
+        released = pl.read_csv(tmp_path / "in-masked.csv", schema_overrides={"plz": pl.String})["plz"]
+    else:
+        space = {"data": table}
+        exec(found.command.replace("shoal.mask(", "release = shoal.mask("), space)
+        released = space["release"].data["plz"]
+    assert set(released) <= set(table["plz"])
+
+
+def test_codes_that_begin_with_p_are_no_durations():
+    table = pl.DataFrame({"icd": ["P07", "P21", "P22"] * 20, "age": list(range(60))})
+    assert inspect(table, k=3).kinds["icd"] == "nominal"
+    assert shoal.mask(table, 3, columns=["icd", "age"]).kinds == {"icd": "nominal"}

@@ -3,6 +3,7 @@
 import json
 from shutil import copytree
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -272,3 +273,12 @@ def test_steps_are_repeated_to_the_byte(folder):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "same bytes" in shoal("mask", "--from-manifest", folder / "run.json").output
+
+
+@pytest.mark.parametrize("aggregate", ["median", "medoid"])
+def test_every_aggregate_is_repeated(tmp_path, aggregate):
+    pl.DataFrame({"x": [1.0, 2, 4, 11, 12, 14], "y": [1, 2, 3, 4, 5, 6]}).write_csv(tmp_path / "in.csv")
+    places = ("-o", tmp_path / "out.csv", "--manifest", tmp_path / "run.json")
+    shoal("mask", tmp_path / "in.csv", "-k", 3, "--aggregate", aggregate, *places)
+    again = shoal("mask", "--from-manifest", tmp_path / "run.json", "-o", tmp_path / "again.csv")
+    assert "same bytes" in again.output

@@ -384,3 +384,32 @@ def test_released_values_are_rounded_as_text_is(values):
         # Half a unit of the 15th digit, and the rounding of the float itself.
         unit = 10.0 ** (int(f"{value:.14e}".partition("e")[2]) - 14)
         assert abs(rounded - value) <= unit / 2 + np.spacing(abs(value))
+
+
+def test_nullable_types_of_pandas_stay():
+    table = pd.DataFrame({"i": pd.array([1, 2, 4, 8, 9, 7], "Int16"), "f": pd.array([1.5, 2, 3, 4, 5, 6], "Float64")})
+    for frame in (table, table.assign(i=table["i"].where(table.index > 0))):
+        found = shoal.mask(frame, 2, columns=["i", "f"], integers="round", missing="group", small="suppress").data
+        assert found.dtypes.to_dict() == frame.dtypes.to_dict()
+
+
+def test_a_sum_that_cannot_be_checked_is_not_said_to_be():
+    table = pl.DataFrame({"a": [1, 2, 3, 4, 5, 6], "b": [-9] * 6, "t": [5, 6, 7, 8, 9, 10]})
+    asked = {"columns": ["a", "b", "t"], "sums": "t = a + b", "missing_codes": {"b": [-9]}, "missing": "group"}
+    assert "but for those that miss a part of it" in str(shoal.mask(table, 3, **asked))
+
+
+def test_nothing_that_would_be_left_is_said_in_words():
+    table = pl.DataFrame({"x": [1.0, 2, 3, 4], "by": list("abcd"), "p": [1, 1, 2, 2]})
+    with pytest.raises(InputError, match="every stratum or pattern has fewer than k=2 records: nothing would be left"):
+        shoal.mask(table, 2, columns=["x"], by="by", small="suppress")
+    with pytest.raises(InputError, match=r"the table has 2 different p\. Take a smaller k\.$"):
+        shoal.mask(table, 3, columns=["x"], unit="p")
+
+
+def test_equal_medoids_go_to_the_first_record_on_every_engine(tmp_path):
+    pl.DataFrame({"age": [44, 27, 31, 60, 52]}).write_csv(tmp_path / "in.csv")
+    asked = {"columns": "age", "aggregate": "medoid"}
+    expected = shoal.mask(tmp_path / "in.csv", 2, **asked).data["age"].to_list()
+    shoal.mask(tmp_path / "in.csv", 2, engine="local", output=tmp_path / "out.csv", **asked)
+    assert pl.read_csv(tmp_path / "out.csv")["age"].to_list() == expected

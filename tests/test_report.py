@@ -418,3 +418,47 @@ def test_codes_with_zeros_before_them_stay_as_they_are(tmp_path):
     release = shoal.mask(tmp_path / "in.csv", 3, columns=["zip", "x"], kinds={"zip": shoal.Nominal()})
     assert set(release.data["zip"]) <= {"001", "011", "021"}
     release.report(tmp_path / "page.html", original=tmp_path / "in.csv")
+
+
+def people():
+    i = pl.col("i")
+    columns = {"person": i // 2, "town": i % 2, "x": i * 37 % 101, "y": i * 13 % 47}
+    return pl.DataFrame({"i": range(60)}).select(name=pl.format("n{}", i), **columns)
+
+
+def told(tmp_path, table, **asked):
+    release = shoal.mask(table, 3, columns=["x", "y"], **asked)
+    return release, plain(release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8"))
+
+
+def plain(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+def test_the_page_says_what_else_was_done(tmp_path):
+    _, page = told(tmp_path, people(), keep=["name"])
+    assert "Nothing else in the table was changed." in page
+    assert "these lines make the same masked table again" in page
+    _, page = told(tmp_path, people(), identifiers=["name", "person"])
+    assert "name and person were left out. Nothing else in the table was changed." in page
+    release, page = told(tmp_path, people(), unit="person", shuffle=True, identifiers=["name"])
+    assert "Nothing else in the table" not in page
+    assert "these lines make the same masked table again" not in page
+    assert release.left == ("town",)
+    assert "≥ 3 different person share each combination" in page
+
+
+def test_a_loss_of_more_than_everything_is_told_in_words(tmp_path):
+    table = pl.DataFrame({"x": list("aabcdefghij") * 2})
+    release = shoal.mask(table, 11, columns=["x"], method="mdav")
+    assert release.loss > 100
+    page = plain(release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8"))
+    assert "0.0 % of the information (the variance between records) is kept" in page
+    assert "more than all of it" in page
+
+
+def test_losses_of_cells_that_were_made_missing_are_told_with_their_column(tmp_path):
+    table = people().with_columns(x=pl.when(pl.col("x") < 3).then(None).otherwise("x"))
+    release, page = told(tmp_path, table, missing="group", by="town", small="merge", identifiers=["name"])
+    worst = max(release.column_loss, key=release.column_loss.get)
+    assert f"The column {worst} loses most ({release.column_loss[worst]:.1f} %)" in page

@@ -324,3 +324,17 @@ def test_engines_agree(tmp_path, one_template):
         assert written[0][0].equals(written[1][0])
         assert written[0][1:] == written[1][1:]
         assert least(written[0][0].fill_nan(None), ["town", "x", "y", "job"]) >= 4
+
+
+@pytest.mark.parametrize("offset", [0, 1_000_000])
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_a_column_that_is_lost_altogether_counts_as_lost_wherever_it_lies(tmp_path, engine, offset):
+    rows = [{"age": 20 + i * 7 % 50, "income": None if i % 8 == 0 else offset + i * 37 % 101} for i in range(40)]
+    pl.DataFrame(rows).write_csv(tmp_path / "in.csv")
+    asked = {"columns": ["age", "income"], "missing": "group", "small": "merge", "output": tmp_path / "out.csv"}
+    release = shoal.mask(tmp_path / "in.csv", 8, engine=engine, **asked)
+    assert release.column_loss["income"] == 100
+    ages = pl.read_csv(tmp_path / "in.csv")["age"], pl.read_csv(tmp_path / "out.csv")["age"]
+    lost = float(((ages[0] - ages[1]) ** 2).sum()) / float(((ages[0] - ages[0].mean()) ** 2).sum())
+    assert release.loss == pytest.approx(100 * (40 * lost + 35) / 75)
+    release.report(tmp_path / "page.html", original=tmp_path / "in.csv")

@@ -20,7 +20,7 @@ from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import WRITABLE
-from shoal.tables.frames import Table
+from shoal.tables.frames import Table, mostly_numbers
 from shoal.tables.kinds import Date, as_plain
 from shoal.tables.looks import (
     SMALL,
@@ -361,7 +361,12 @@ def _asked(
         # Records that miss the same columns are masked among themselves, which takes k of them.
         fewest = _fewest([*(series[name] for name in strata), *absent], None if unit is None else series[unit])
         missing, small = "group", "error" if fewest >= request.k else "suppress"
-    coded = [c.name for c in found.columns if c.name in masked and c.kind == "nominal" and len(cells[c.name].numbers)]
+    coded = [
+        column.name
+        for column in found.columns
+        # Codes may be numbers, or text such as 007 that masking would read as numbers.
+        if column.name in masked and column.kind == "nominal" and _numbered(series[column.name], cells[column.name])
+    ]
     kinds = dict.fromkeys(coded, "nominal") | {name: as_plain(kind) for name, kind in dates.items()}
     return {
         "k": request.k,
@@ -379,6 +384,10 @@ def _asked(
         **request.csv,
         "options": {},
     }
+
+
+def _numbered(series: pl.Series, cells: Cells) -> bool:
+    return len(cells.numbers) > 0 or (series.dtype == pl.String and mostly_numbers(series))
 
 
 def _kept_zeros(

@@ -183,7 +183,9 @@ def read_pairs(pairs: list[str]) -> dict[str, object]:
 
 def print_release(release: Release, *, verbose: bool) -> None:
     """Print the summary, and with verbose the seconds of each step."""
-    typer.echo(as_typed(str(release), flags_of(mask)))
+    flags = flags_of(mask)
+    for line in str(release).splitlines():
+        typer.echo(as_typed(line, flags) if line.startswith("note ") else line)
     if verbose:
         steps = ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items())
         typer.echo(f"{'seconds':<17} {steps}")

@@ -45,4 +45,5 @@ def as_typed(message: str, flags: Mapping[str, str]) -> str:
     known = "|".join(map(re.escape, flags))
     named = "|".join(re.escape(name) for name in flags if len(name) > 1)  # k=5 is how the field writes it
     message = re.sub(rf"\bParameter '({known})'", lambda found: f"Option {flags[found[1]]}", message)
+    message = re.sub(rf"\b(in|with|of|and) '({known})'", lambda found: f"{found[1]} {flags[found[2]]}", message)
     return re.sub(rf"(?<![\w'\"])({named})=(\[[^\]]*\]|'[^']*'|[\w+-]+(?:\.\d+)?)", typed, message)

@@ -40,8 +40,8 @@ def group_values(X: Floats, Z: Floats, labels: Ints, how: str = "mean", weights:
     starts = np.concatenate([[0], np.cumsum(group_sizes(labels))])
     if how == "medoid":
         distance = np.nansum(np.square(Z - centroids(Z, labels)[labels]), axis=1)
-        # Equal distances go to the lowest record number: lexsort is stable.
-        medoids: Floats = X[np.lexsort((distance, labels))[starts[:-1]]]
+        # Equal distances go to the lowest record number: lexsort is stable, and rounding must not decide.
+        medoids: Floats = X[np.lexsort((distance.round(12), labels))[starts[:-1]]]
         return medoids
     values = np.empty((len(starts) - 1, X.shape[1]))
     low = (starts[:-1] + starts[1:] - 1) // 2

@@ -156,6 +156,7 @@ class Embedding:
 
     codings: tuple[Coding | None, ...]
     importance: tuple[float, ...] | None = None  # of each column, 0 if it does not decide who is alike
+    gone: tuple[int, ...] = ()  # columns that all records miss now
 
     @classmethod
     def of_numbers(cls, columns: int) -> Embedding:
@@ -205,6 +206,14 @@ class Embedding:
             return Z
         factors = np.sqrt(np.repeat(self.importance, np.diff(np.append(self.starts, Z.shape[1]))))
         return np.ascontiguousarray(Z[:, factors > 0] * factors[factors > 0])
+
+    def lost(self, values: Floats, scale: Scaling) -> Floats:
+        """Return, of each column, the squared deviation from the mean of values that were made missing."""
+        squares = self.by_column(np.nansum(np.square(self.apply(values, scale)), axis=0))
+        for j in self.gone:
+            # No mean is left to deviate from; a standardised column has as large a sum of squares as it has values.
+            squares[j] = np.count_nonzero(~np.isnan(values[:, j]))
+        return squares
 
     def by_column(self, sums: Floats) -> Floats:
         """Add up what is known of coordinates, by column."""

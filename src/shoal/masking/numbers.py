@@ -12,7 +12,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import Scaling, released_loss, scaling
-from shoal.core.types import Floats, Ints
+from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT
 from shoal.masking.coding import Coding, Embedding
@@ -84,10 +84,7 @@ def read_pair(before: Table, after: Table, request: MaskRequest, *, blanked: boo
     arrays, part = read_part(before, 0, columns, "group", STAY, None, request.k)
     X, lost = arrays["X"], None
     if blanked:
-        missing = [
-            np.isnan(after.column(name).values) if kind is None else after.categories(name, given=True).is_null()
-            for name, kind in zip(columns.masked, columns.kinds, strict=True)
-        ]
+        missing = [_misses(name, after, kind) for name, kind in zip(columns.masked, columns.kinds, strict=True)]
         hidden = np.column_stack(missing) & ~np.isnan(X)
         lost, X = np.where(hidden, X, np.nan), np.where(hidden, np.nan, X)
         found = (count_values(X[:, j], [value for value, _ in listed]) for j, listed in enumerate(part.values))
@@ -101,8 +98,25 @@ def read_pair(before: Table, after: Table, request: MaskRequest, *, blanked: boo
     return Numbers(columns.masked, X, embedding, lost, columns.scales), np.column_stack(released)
 
 
+def _is_empty(name: Name, after: Table) -> bool:
+    """Say whether a released column has no value left; then its type does not tell what it held."""
+    cells = after.keys([name])["0"]
+    return cells.null_count() == len(cells)
+
+
+def _misses(name: Name, after: Table, kind: Any) -> Bools:
+    """Say which cells of a released column are missing."""
+    if _is_empty(name, after):
+        return np.ones(after.rows, dtype=np.bool_)
+    if kind is None:
+        return np.isnan(after.column(name).values)
+    return after.categories(name, given=True).is_null().to_numpy()
+
+
 def _released(name: Name, after: Table, columns: Columns, coding: Coding | None) -> Floats:
     """Return the numbers of a released column, as those of the original are counted or coded."""
+    if _is_empty(name, after):
+        return np.full(after.rows, np.nan)
     if coding is not None:
         return _codes(name, after.categories(name, given=True), coding)
     if name in columns.scales:
@@ -162,6 +176,7 @@ def _fits(release: Release, before: Numbers, Y: Floats) -> bool:
         Z, released = np.where(np.isnan(blanked), Z, blanked), np.where(np.isnan(blanked), released, 0.0)
     _, lost = released_loss(Z, released, before.embedding.starts)
     told = [release.column_loss[name] for name in before.names]
-    sure = [c is None or len(set(map(str, c.values))) == len(c.values) for c in before.embedding.codings]
+    clear = [c is None or len(set(map(str, c.values))) == len(c.values) for c in before.embedding.codings]
+    sure = np.array(clear) & ~np.isnan(before.X).all(axis=0)
     # Rounded integers and text are not the very numbers that the loss was summed from.
     return bool(np.isclose(lost, told, rtol=1e-3, atol=1e-6)[sure].all())

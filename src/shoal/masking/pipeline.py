@@ -98,7 +98,8 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
             groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups)
     release = _summarise(records, request, plan, blocks, buckets)
-    left = tuple(name for name in columns.released if name not in {*columns.masked, *columns.by})
+    changed = {*columns.masked, *columns.by, *([request.unit] if request.shuffled else [])}
+    left = tuple(name for name in columns.released if name not in changed)
     notes = (
         *release.notes,
         *_total_notes(plan, totals),
@@ -430,7 +431,10 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             for name, count in zip(plan.columns.zeros, _new_zeros(buckets), strict=True)
             if count
         ]
-    notes += [f"the sum {rule.text} holds in the release: every record was checked" for rule in plan.columns.rules]
+    partly = ", but for those that miss a part of it" if request.missing == "group" else ""
+    notes += [
+        f"the sum {rule.text} holds in the release: every record was checked{partly}" for rule in plan.columns.rules
+    ]
     decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
     changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
     if request.whole and plan.whole_columns:

@@ -200,7 +200,11 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
     )
     for parameter, listed in (("distance", decide), ("importance", list(given))):
         for name in listed:
-            check_name(name, masked, parameter)
+            if name not in masked:
+                raise InputError(
+                    f"Parameter {parameter!r} names column {name!r}, which is not masked. Masked are "
+                    f"{', '.join(map(str, masked))}; name it in 'columns' too."
+                )
     if not decide:
         raise InputError("Parameter 'distance' must name at least one masked column, got none.")
     return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
@@ -285,6 +289,11 @@ def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part])
         )
     dropped = request.missing == "drop" and incomplete > 0
     kept = sum(part.kept for part in parts)
+    if not kept and request.small == "suppress":
+        raise InputError(
+            f"Parameter 'small' is 'suppress', but every stratum or pattern has fewer than k={request.k} records: "
+            "nothing would be left. Take a smaller k, or fewer columns in 'by'."
+        )
     check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
 
 
@@ -307,6 +316,7 @@ def make_plan(
     _check_rules(request, columns, kinds, parts)
     _check_totals(columns, kinds, limits, kept)
     places = {name: place for place, name in enumerate(columns.masked)}
+    present = np.sum([part.present for part in parts], axis=0)
     return Plan(
         columns._replace(confidential=promise.columns),
         kept,
@@ -320,8 +330,8 @@ def make_plan(
             moves.joined,
         ),
         limits,
-        np.sum([part.present for part in parts], axis=0),
-        Embedding(codings, columns.importance),
+        present,
+        Embedding(codings, columns.importance, tuple(np.flatnonzero(present == 0).tolist())),
         promise,
         Rounding(
             kinds,
@@ -559,7 +569,12 @@ def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], 
         for stratum, size in strata.items()
         if size < request.k
     ]
-    if small and (columns.by or columns.unit is not None):
+    if small and not columns.by and columns.unit is not None:
+        raise InputError(
+            f"Parameter 'k' must not exceed the number of {counted}: k={request.k}, but {_listed(small)}. Take a "
+            "smaller k."
+        )
+    if small and columns.by:
         raise InputError(
             f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
             f"Take a smaller k, {strata_joined}or leave their records out: small='suppress'."

@@ -302,8 +302,8 @@ class MaskRequest:
                 raise self._misplaced(name, f"engine={self.engine!r}")
 
     def _check_together(self) -> None:
-        for name in ("weights", "sums"):
-            if getattr(self, name) is not None and self.aggregate != "mean":
+        for name, given in (("weights", self.weights is not None), ("sums", bool(as_names(self.sums)))):
+            if given and self.aggregate != "mean":
                 raise InputError(
                     f"Parameter {name!r} goes with aggregate='mean' only, got aggregate={self.aggregate!r}."
                 )

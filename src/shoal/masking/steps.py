@@ -522,7 +522,7 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
     errors, totals, added, grouped = _lost(Z, labels, values, rounded, request, rounding, embedding, scale)
     if "lost" in arrays:
         # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
-        blanked = embedding.by_column(np.nansum(np.square(embedding.apply(arrays["lost"], scale)), axis=0))
+        blanked = embedding.lost(arrays["lost"], scale)
         errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))

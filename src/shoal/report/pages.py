@@ -28,14 +28,15 @@ from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.sections import Section
-from shoal.tables.columns import TIMED
+from shoal.tables.columns import TIMED, Name
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import codes_of, open_table, strata_of
 from shoal.tables.outputs import written_beside, written_path
 
 __all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_page"]
 
-ALIKE = "records share each combination of the masked columns"
+SHARE = "share each combination of the masked columns"
+ALIKE = f"records {SHARE}"
 UNIQUE = "records are unique over all that is released"
 NOT_ALIKE = ("none", "of the whole records is promised to look like another")
 
@@ -134,7 +135,8 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
         sections.groups(release.sizes, release.k),
         # Of so many records, k units have a part.
         sections.columns(X, Y, embedding, found.utility, release.k * release.unit_records),
-        sections.losses(found.utility),
+        # Cells that were made missing are lost too, but cannot be drawn before and after.
+        sections.losses_table(release.column_loss) if release.blanked else sections.losses(found.utility),
         sections.relations(found.utility),
         sections.risks(found.risk),
         sections.risk_utility(comparison.trials, (release.parameters["method"], release.k)) if comparison else None,
@@ -143,7 +145,7 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
     return _Figures(
         _tiles(release, found),
         _how_safe(release, found),
-        _how_useful(release.loss, found.utility),
+        _how_useful(release.loss, release.column_loss, found.utility),
         [part for part in parts if part is not None],
         before.scale_notes(),
     )
@@ -161,14 +163,14 @@ def _unmeasured(release: Release) -> _Figures:
     )
     lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
     useful = (
-        f"{100 - release.loss:.1f} % of the information (the variance between records) is kept, {lost} % is lost. The "
+        f"{_kept(release.loss)} of the information (the variance between records) is kept, {lost} % is lost. The "
         f"column {worst} loses most ({most} %). Averages over many records stay close to the originals; single records "
         "do not."
     )
     tiles = [
-        (f"≥ {release.k}", ALIKE) if whole else NOT_ALIKE,
+        _alike(release, release.k),
         (f"{release.uniques:,}", UNIQUE),
-        (f"{100 - release.loss:.1f} %", "of the information kept"),
+        (_kept(release.loss), "of the information kept"),
         (f"{len(release.sizes):,}", "groups"),
         _masked_tile(release),
     ]
@@ -194,12 +196,15 @@ def assessment_page(found: Assessment) -> Page:
         subtitle=f"{found.records:,} records, {_listed(names)}",
         tiles=[
             (f"≥ {counted.k}", ALIKE),
-            (f"{100 - utility.loss:.1f} %", "of the information kept"),
+            (_kept(utility.loss), "of the information kept"),
             (_share(risk.linkage.share), "linked rightly by an intruder who has the originals"),
         ],
         summary=[
             ("How safe is it?", f"Counted in the masked table: {shared}; {_found(risk)}"),
-            ("How useful is it?", _how_useful(utility.loss, utility)),
+            (
+                "How useful is it?",
+                _how_useful(utility.loss, {column.name: column.loss for column in utility.columns}, utility),
+            ),
             ("What does it not protect?", sections.APPROXIMATE),
         ],
         sections=[part for part in parts if part is not None],
@@ -261,12 +266,24 @@ def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
 
 def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
     return [
-        (f"≥ {found.risk.anonymity.k}", ALIKE) if release.labels.ndim == 1 else NOT_ALIKE,
+        _alike(release, found.risk.anonymity.k),
         (f"{release.uniques:,}", UNIQUE),
-        (f"{100 - release.loss:.1f} %", "of the information kept"),
+        (_kept(release.loss), "of the information kept"),
         (_share(found.risk.linkage.share), "linked rightly by an intruder who has the originals"),
         _masked_tile(release),
     ]
+
+
+def _alike(release: Release, records: int) -> tuple[str, str]:
+    """Tell how many records, or units, look alike."""
+    unit = release.parameters["unit"]
+    if release.labels.ndim == 2:
+        return NOT_ALIKE
+    return (f"≥ {records}", ALIKE) if unit is None else (f"≥ {release.k}", f"different {unit} {SHARE}")
+
+
+def _kept(loss: float) -> str:
+    return f"{max(0.0, 100 - loss):.1f} %"
 
 
 def _masked_tile(release: Release) -> tuple[str, str]:
@@ -294,9 +311,20 @@ def _what_was_done(release: Release) -> str:
         )
     return (
         f"{release.records:,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
-        f"similar ones. In {_and(release.columns)}, every value was replaced by {aggregate} of its group. Nothing "
-        "else in the table was changed."
+        f"similar ones. In {_and(release.columns)}, every value was replaced by {aggregate} of its group. "
+        + _what_else(release)
     )
+
+
+def _what_else(release: Release) -> str:
+    """Tell what else was done to the table."""
+    asked = release.parameters
+    dropped = asked["identifiers"]
+    text = f"{_and(dropped)} {'was' if len(dropped) == 1 else 'were'} left out. " if dropped else ""
+    more = asked["small"] == "merge" or asked["shuffle"] not in (None, False) or len(release.kept) == 0
+    if more or asked["missing"] == "drop" or asked["small"] == "suppress" or release.codes:
+        return text + "The notes below say what else was done to the table."
+    return text + "Nothing else in the table was changed."
 
 
 def _stands_for(release: Release) -> str:
@@ -330,11 +358,15 @@ def _found(risk: Risk) -> str:
     )
 
 
-def _how_useful(loss: float, utility: Utility) -> str:
-    worst = max(utility.columns, key=lambda column: column.loss)
-    text = f"{100 - loss:.1f} % of the information (the variance between records) is kept, {loss:.1f} % is lost. "
-    if len(utility.columns) > 1:
-        text += f"The column {worst.name} loses most ({worst.loss:.1f} %). "
+def _how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
+    worst = max(losses, key=lambda name: losses[name])
+    text = f"{_kept(loss)} of the information (the variance between records) is kept, {loss:.1f} % is lost. "
+    if loss > 100:
+        text += (
+            "That is more than all of it: the value of a group can be farther from its records than the mean of all. "
+        )
+    if len(losses) > 1:
+        text += f"The column {worst} loses most ({losses[worst]:.1f} %). "
     for what, changes in (
         ("correlation", utility.correlation_changes()),
         ("association", utility.association_changes()),
@@ -352,10 +384,11 @@ def _details(release: Release, source: Any, output: Any) -> Section:
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
-    # What no command can hold: weights without a column, a function.
+    # What no command can hold: weights without a column, a function, an order that is random.
     told = (
         release.parameters["weights"] != "given as a vector"
         and release.parameters["method"] in METHODS | CONFIDENTIAL_METHODS
+        and release.parameters["shuffle"] in (None, False)
     )
     if told and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
         commands.append(("On the command line", as_command(release.parameters, Path(source).name, Path(output).name)))

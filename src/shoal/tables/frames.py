@@ -445,7 +445,7 @@ class FrameTable:
         values = round_to(values, stored) if "int" in stored else values.astype(stored, copy=False)
         released = nw.new_series(name, values, backend=backend)
         if not missing.any():
-            return released
+            return self._nullable(name, released)
         absent = nw.new_series(name, missing, backend=backend)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else _without(released, absent)
@@ -477,6 +477,16 @@ class FrameTable:
             timed = word_of(cells.dtype) and str(kind) != "object"
             values = cells.to_pandas().astype(kind).array if timed else pd.array(cells.to_list(), dtype=kind)
         return nw.from_native(pd.Series(values, self.native.index, name=name), series_only=True)
+
+    def _nullable(self, name: Name, released: nw.Series[Any]) -> nw.Series[Any]:
+        """Return numbers in a nullable type of pandas, if the column has one of the same name."""
+        import narwhals as nw
+
+        if not self._frame.implementation.is_pandas() or name not in self._frame.columns:
+            return released
+        given, made = self._frame.get_column(name).to_native().dtype, released.to_native()
+        alike = str(given) != str(made.dtype) and str(given).lower() == str(made.dtype)
+        return nw.from_native(made.astype(given), series_only=True) if alike else released
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         """Return a column of categories in its own type; of text, if that holds numbers and an ancestor is none."""

@@ -94,7 +94,7 @@ _DATE += rf"|{_DAY}{_LETTERS}({_YEAR}|\d\d)|{_YEAR}(0[1-9]|1[0-2])(0[1-9]|[12]\d
 KINDS = {
     "date": re.compile(rf"{_DATE}([T ]{_CLOCK} ?(Z|UTC|[+-]\d\d:?\d\d)?)?"),
     "time": re.compile(_CLOCK),
-    "duration": re.compile(r"P(?=[\dT])[\dYMWDTHS.]+|\d+ days?(,? \d+:\d\d(:\d\d)?)?"),
+    "duration": re.compile(r"P(?=\d|T\d)(\d+(\.\d+)?[YMWD])*(T(\d+(\.\d+)?[HMS])+)?|\d+ days?(,? \d+:\d\d(:\d\d)?)?"),
     "boolean": re.compile(r"true|false", re.IGNORECASE),
 }
 LOOKS = {
