@@ -16,6 +16,7 @@ from textwrap import shorten
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "shoal"
 PAGE = ROOT / "CONTRIBUTING.md"
+STEPS = ("masking.counting", "masking.reading", "masking.steps")
 
 
 def parse(name: str) -> ast.Module:
@@ -45,7 +46,7 @@ class Way(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         """Keep the step functions that are named: the next call of the engine gets them."""
-        if self.homes.get(node.id) == "masking.steps" and node.id.islower():
+        if self.homes.get(node.id) in STEPS and node.id.islower():
             self.handed.append(node.id)
 
     def visit_Call(self, node: ast.Call) -> None:

@@ -13,7 +13,9 @@ from shoal.engines.records import Arrays
 from shoal.kernels.words import Words, bucket_of_words, number_words
 from shoal.masking.additivity import count_broken
 from shoal.masking.confidential import Promise, Values, read_values, worst
-from shoal.masking.steps import Columns, confidential_codes, number_rows, unit_words
+from shoal.masking.parts import Columns
+from shoal.masking.reading import number_rows, unit_words
+from shoal.masking.steps import confidential_codes
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.units import count_units

@@ -17,17 +17,12 @@ import numpy as np
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
+from shoal.masking.cells import number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Embedding, order_values
-from shoal.masking.plan import (
-    check_records,
-    code_values,
-    merged_limits,
-    number_cells,
-    sizes_of,
-    spell_strata,
-)
+from shoal.masking.parts import Columns, Joined, Moves, Own, Part
+from shoal.masking.plan import check_records, code_values, merged_limits
 from shoal.masking.request import MaskRequest
-from shoal.masking.steps import Columns, Joined, Moves, Own, Part, number_of_cells, numbers_of
+from shoal.masking.steps import number_of_cells, numbers_of
 from shoal.tables.kinds import Hierarchy
 
 __all__ = ["cell_sums", "join_patterns", "join_small", "join_strata"]

@@ -16,10 +16,13 @@ from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT
 from shoal.masking.coding import Coding, Embedding
-from shoal.masking.plan import choose_masked, code_values, find_scales, make_plan
+from shoal.masking.parts import STAY, Columns, Own
+from shoal.masking.plan import code_values, make_plan
+from shoal.masking.reading import count_values, read_part
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
-from shoal.masking.steps import STAY, Columns, Own, count_values, number_of_cells, numbers_of, read_part
+from shoal.masking.roles import choose_masked, find_scales
+from shoal.masking.steps import number_of_cells, numbers_of
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, open_table

@@ -23,33 +23,22 @@ from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
+from shoal.masking.cells import number_cells, small_cells
 from shoal.masking.confidential import number_values, told
 from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
 from shoal.masking.joining import join_small
-from shoal.masking.plan import (
-    Plan,
-    check_engine,
-    choose_masked,
-    choose_rule,
-    find_scales,
-    make_plan,
-    number_cells,
-    small_cells,
-)
+from shoal.masking.parts import STAY, Bucket, Columns, Moves, Part
+from shoal.masking.plan import Plan, check_engine, choose_rule, make_plan
+from shoal.masking.reading import read_part
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
+from shoal.masking.roles import choose_masked, find_scales
 from shoal.masking.steps import (
-    STAY,
-    Bucket,
-    Columns,
-    Moves,
-    Part,
-    count_records_of_units,
     deal_to_blocks,
     deal_to_cells,
     look,
     mask_bucket,
-    read_part,
+    records_of_units,
     rehearse,
     release_part,
     units_of_part,
@@ -124,7 +113,7 @@ def _most_records(records: Records, request: MaskRequest, plan: Plan) -> int:
     """Return a number of records that no unit exceeds."""
     if request.unit is None:
         return 1
-    return int(records.reduce(count_records_of_units, operator.add, own=plan.own).max())
+    return int(records.reduce(records_of_units, operator.add, own=plan.own).max())
 
 
 def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[list[Part], Moves]:

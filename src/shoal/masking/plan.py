@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,43 +15,21 @@ from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
-from shoal.engines.records import Records, Schema
-from shoal.masking.additivity import Rule, in_order, read_rule
+from shoal.engines.records import Records
+from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
-from shoal.masking.confidential import Chosen, Promise, number_values
+from shoal.masking.confidential import Promise, number_values
+from shoal.masking.parts import STAY, Columns, Moves, Own, Part, Spellings
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.masking.steps import STAY, Cell, Columns, Moves, Own, Part, Spellings, look_at_times
 from shoal.masking.totals import LARGEST
 from shoal.models.keeping import size_for
-from shoal.models.units import units_in_cells
-from shoal.tables.choosing import choose_columns
 from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.csv_files import Dialect, coded_text, one_spelling, parse_numbers
-from shoal.tables.frames import check_name, describe_stratum
-from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
-from shoal.tables.times import Span, make_scale
+from shoal.tables.csv_files import Dialect, coded_text
+from shoal.tables.kinds import Date
 
-T = TypeVar("T", bound=Hashable)
-
-__all__ = [
-    "Plan",
-    "check_engine",
-    "check_records",
-    "choose_masked",
-    "choose_rule",
-    "code_values",
-    "find_scales",
-    "make_plan",
-    "merged_limits",
-    "number_cells",
-    "sizes_of",
-    "small_cells",
-    "spell_strata",
-]
-
-MOST_LISTED = 100  # strata that a message names
+__all__ = ["Plan", "check_engine", "check_records", "choose_rule", "code_values", "make_plan", "merged_limits"]
 
 
 @dataclass(frozen=True)
@@ -85,198 +63,6 @@ class Plan:
         return [name for name, kind in zip(self.columns.masked, self.kinds, strict=True) if kind.whole]
 
 
-def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
-    """Return the columns to mask and those that are looked at besides."""
-    names, by = list(schema.names), as_names(request.by)
-    weights = request.weights if isinstance(request.weights, (str, int)) else None
-    for name in by:
-        check_name(name, names, "by")
-    if weights is not None:
-        check_name(weights, names, "weights")
-    if request.unit is not None:
-        check_name(request.unit, names, "unit")
-    kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
-    numbers = [name for name in names if name in schema.numeric or isinstance(kinds.get(name), Date)]
-    wanted = None if request.columns is None else as_names(request.columns)
-    chosen = choose_columns(
-        names,
-        numbers,
-        wanted,
-        apart=[*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)],
-    )
-    for name in chosen:
-        if name in by:
-            raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
-    if request.unit is not None and request.unit in (*chosen, *by, weights):
-        raise InputError(f"Parameter 'unit' names column {request.unit!r}, which is masked, a stratum or the weight.")
-    _check_roles(request, schema, chosen, [*by, weights])
-    return Columns(
-        tuple(chosen),
-        tuple(by),
-        weights,
-        request.unit,
-        tuple(_kind_of(name, kinds, schema) for name in chosen),
-        frozenset(kinds),
-        tuple(name for name in names if name not in dropped),
-        _importance(request, chosen),
-        request.codes,
-        {},
-        _zeros(request, chosen, schema),
-        _rules(request, chosen, schema),
-        request.integers == "totals",
-        _confidential(request, names, [*chosen, *by, weights, request.unit, *dropped], schema),
-    )
-
-
-def _confidential(
-    request: MaskRequest, names: Sequence[Name], others: Sequence[Name], schema: Schema
-) -> tuple[Chosen, ...]:
-    """Return the confidential columns; refuse one that is named for something else too."""
-    given, chosen = request.kinds or {}, list[Chosen]()
-    for name in as_names(request.confidential):
-        check_name(name, names, "confidential")
-        if name in others or name in [column.name for column in chosen]:
-            raise InputError(
-                f"Parameter 'confidential' names column {name!r}, which is masked, a stratum, the weight, the unit, "
-                "dropped, or named twice. A confidential column is released as it is: name it once."
-            )
-        levels = schema.levels.get(name, ())
-        chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else None)))
-    if request.confidential is not None and not chosen:
-        raise InputError("Parameter 'confidential' must name at least one column, got none.")
-    return tuple(chosen)
-
-
-def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
-    """Return the sums that are kept; refuse one with a column that is not masked or holds no numbers."""
-    spelled = {str(name): name for name in schema.names}  # the columns of an array are called 0, 1, …
-    rules = [read_rule(text) for text in as_names(request.sums)]
-    for rule in rules:
-        for name in rule.columns:
-            check_name(name, list(spelled), "sums")
-        outside = [name for name in rule.columns if spelled[name] not in masked]
-        if outside:
-            all_of_them = len(outside) == len(rule.columns)
-            way = "Leave the rule out: it holds as before" if all_of_them else "Name it in 'columns' too"
-            raise InputError(
-                f"Parameter 'sums' says {rule.text!r}, but column {outside[0]!r} is not masked"
-                f"{', nor is any other of it' if all_of_them else ''}. {way}."
-            )
-        for name in rule.columns:
-            kind = _kind_of(spelled[name], request.kinds or {}, schema)
-            if kind is not None:
-                held = "dates or times" if isinstance(kind, Date) else "categories"
-                raise InputError(
-                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds {held}. Leave the rule out."
-                )
-    return in_order([rule.renamed(spelled) for rule in rules])
-
-
-def _zeros(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
-    """Return the columns whose zeros are kept; refuse one that is not masked or holds no numbers."""
-    zeros = as_names(request.zeros)
-    for name in zeros:
-        check_name(name, list(schema.names), "zeros")
-        if name not in masked:
-            raise InputError(f"Parameter 'zeros' names column {name!r}, which is not masked. Name it in 'columns' too.")
-        kind = _kind_of(name, request.kinds or {}, schema)
-        if kind is not None:
-            held = "dates or times" if isinstance(kind, Date) else "categories"
-            raise InputError(
-                f"Parameter 'zeros' must name columns of numbers, but column {name!r} holds {held}. Leave it out."
-            )
-        if zeros.count(name) > 1:
-            raise InputError(f"Parameter 'zeros' names column {name!r} twice. Name it once.")
-    return tuple(zeros)
-
-
-def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:
-    """Return how much each masked column counts; None if all do alike."""
-    if request.distance is None and request.importance is None:
-        return None
-    given, decide = (
-        dict(request.importance or {}),
-        as_names(request.distance) if request.distance is not None else masked,
-    )
-    for parameter, listed in (("distance", decide), ("importance", list(given))):
-        for name in listed:
-            if name not in masked:
-                raise InputError(
-                    f"Parameter {parameter!r} names column {name!r}, which is not masked. Masked are "
-                    f"{', '.join(map(str, masked))}; name it in 'columns' too."
-                )
-    if not decide:
-        raise InputError("Parameter 'distance' must name at least one masked column, got none.")
-    return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
-
-
-def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart: list[Name]) -> None:
-    """Refuse columns that are named for two things at once."""
-    names = list(schema.names)
-    dropped, kept = as_names(request.identifiers), as_names(request.keep)
-    for parameter, listed in (("identifiers", dropped), ("keep", kept)):
-        for name in listed:
-            check_name(name, names, parameter)
-            if name in (*masked, *apart):
-                raise InputError(
-                    f"Parameter {parameter!r} names column {name!r}, which is masked, a stratum or the weight. Name it "
-                    "once."
-                )
-    if both := [name for name in dropped if name in kept]:
-        raise InputError(f"Column {both[0]!r} stands in 'identifiers' and in 'keep'. Name it in one of them.")
-    for name in request.codes:
-        check_name(name, names, "missing_codes")
-        if name not in masked:
-            raise InputError(
-                f"Parameter 'missing_codes' names column {name!r}, which is not masked: its codes are kept as they "
-                "are. Leave it out, or mask the column."
-            )
-        if name in schema.timed:
-            raise InputError(
-                f"Parameter 'missing_codes' names column {name!r}, which holds dates, times or durations by its type "
-                "and no codes. Make the cells missing that stand for nothing."
-            )
-    for name in request.kinds or {}:
-        check_name(name, names, "kinds")
-        of_stratum = (
-            name in as_names(request.by)
-            and request.small == "merge"
-            and isinstance((request.kinds or {})[name], Hierarchy)
-        )
-        if name not in (*masked, *as_names(request.confidential)) and not of_stratum:
-            raise InputError(
-                f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too. (A "
-                "stratum may have a hierarchy if small strata are joined: small='merge'.)"
-            )
-
-
-def _kind_of(name: Name, given: Mapping[Name, Category | Date], schema: Schema) -> Category | Date | None:
-    """Return the kind of a column that holds no numbers; None for one of numbers."""
-    if name in schema.timed:
-        if given.get(name, Date()) != Date():
-            raise InputError(
-                f"Column {name!r} holds dates, times or durations by its type, so that its kind is shoal.Date() and no "
-                f"format is to be named; got {given[name]!r}. Leave it out of 'kinds'."
-            )
-        return Date()
-    if name in given:
-        return given[name]
-    if name in schema.numeric:
-        return None
-    levels = schema.levels.get(name, ())
-    return Ordinal(levels) if len(levels) > 1 else Nominal()
-
-
-def find_scales(records: Records, columns: Columns) -> Columns:
-    """Find out how dates, times and durations are counted, the same in all parts."""
-    timed = columns.timed
-    if not timed:
-        return columns
-    spans: list[dict[Name, Span]] = records.keep(look_at_times, timed, columns.codes, columns=list(timed))
-    scales = {name: make_scale(name, [part[name] for part in spans]) for name in timed}
-    return columns._replace(scales=scales)
-
-
 def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> None:
     """Apply the missing-value policy, and check k against the records that it leaves."""
     incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
@@ -308,7 +94,7 @@ def make_plan(
     codings, codes = code_values(columns, parts)
     promise, numbers = number_values(columns.confidential, [part.confidential for part in parts], request.models())
     sizes = sizes_of(parts, roots, len(numbered))
-    _check_cells(request, columns, numbered, _counted(request, parts, roots, len(numbered)))
+    check_cells(request, columns, numbered, count_cells(request, parts, roots, len(numbered)))
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
     spellings, coded = _spell_missing(columns, spelled, dialect)
     limits = merged_limits(parts, codings)
@@ -490,133 +276,6 @@ def _merge_kinds(columns: Columns, parts: Sequence[Part], coded: Mapping[Name, S
             )
         )
     return tuple(merged)
-
-
-def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
-    """Number what the parts hold in order of appearance: of each part by code, and all."""
-    numbers: dict[T, int] = {}
-    roots = [np.array([numbers.setdefault(cell, len(numbers)) for cell in part], dtype=np.int64) for part in parts]
-    return roots, list(numbers)
-
-
-def spell_strata(
-    columns: Columns, parts: Sequence[Sequence[Cell]], dialect: Dialect | None
-) -> tuple[list[list[Cell]], dict[Name, dict[Spelling, Spelling]]]:
-    """Give every value of the strata one spelling in all parts; only text has several."""
-    if dialect is None or not columns.by:
-        return [list(cells) for cells in parts], {name: {} for name in columns.by}
-    changed: list[dict[Spelling, Spelling]] = []
-    for place in range(len(columns.by)):
-        text = list(dict.fromkeys(cell.stratum[place] for cells in parts for cell in cells))
-        old = pl.Series(text, dtype=pl.String)
-        new = one_spelling(old, parse_numbers(old, dialect, codes=False))
-        changed.append({before: after for before, after in zip(old, new, strict=True) if before != after})
-    spelled = [
-        [
-            cell._replace(stratum=tuple(to.get(text, text) for text, to in zip(cell.stratum, changed, strict=True)))  # type: ignore[call-overload]
-            for cell in cells
-        ]
-        for cells in parts
-    ]
-    return spelled, dict(zip(columns.by, changed, strict=True))
-
-
-def small_cells(
-    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
-) -> frozenset[Cell]:
-    """Return the cells with fewer than k records, as the parts spell them."""
-    roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
-    sizes = _counted(request, parts, roots, len(numbered))
-    return frozenset(
-        cell
-        for part, numbers in zip(parts, roots, strict=True)
-        for cell, number in zip(part.cells, numbers.tolist(), strict=True)
-        if sizes[number] < request.k
-    )
-
-
-def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
-    """Return the number of records of each cell."""
-    sizes = np.zeros(cells, dtype=np.int64)
-    for part, numbers in zip(parts, roots, strict=True):
-        np.add.at(sizes, numbers, part.counts)
-    return sizes
-
-
-def _counted(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
-    """Return what k is held against: the records of each cell, or its units, k where there are more."""
-    units = [part.units for part in parts if part.units is not None]
-    return units_in_cells(units, roots, cells, request.k) if units else sizes_of(parts, roots, cells)
-
-
-def _check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
-    """Check k against every stratum, and against the records of it that miss, or are zero in, the same columns.
-
-    All that fail are listed.
-    """
-    counted = "records" if columns.unit is None else f"different {columns.unit}"
-    # Units of several strata may be the same, so that joined strata need not have as many as they have together.
-    strata_joined, cells_joined = (
-        ("join small strata (small='merge'), ", "make more cells missing (small='merge'), ")
-        if columns.unit is None
-        else ("join small strata before masking, ", "")
-    )
-    strata: dict[tuple[object, ...], int] = {}
-    for cell, size in zip(cells, sizes.tolist(), strict=True):
-        strata[cell.stratum] = strata.get(cell.stratum, 0) + size
-    small = [
-        f"{describe_stratum(columns.by, stratum)} has {size} {counted if size != 1 else counted.removesuffix('s')}"
-        for stratum, size in strata.items()
-        if size < request.k
-    ]
-    if small and not columns.by and columns.unit is not None:
-        raise InputError(
-            f"Parameter 'k' must not exceed the number of {counted}: k={request.k}, but {_listed(small)}. Take a "
-            "smaller k."
-        )
-    if small and columns.by:
-        raise InputError(
-            f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
-            f"Take a smaller k, {strata_joined}or leave their records out: small='suppress'."
-        )
-    rare = [
-        f"only {size} {counted} of {describe_stratum(columns.by, cell.stratum)} {_describe_patterns(columns, cell)}"
-        for cell, size in zip(cells, sizes.tolist(), strict=True)
-        if size < request.k
-    ]
-    if rare and columns.zeros:
-        raise InputError(
-            f"Parameter 'zeros' keeps records apart that are zero in different columns, but {_listed(rare)}; "
-            f"k={request.k} are needed. Name fewer columns in 'zeros', take a smaller k, or leave these records out: "
-            "small='suppress'."
-        )
-    if rare:
-        raise InputError(
-            f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
-            f"smaller k, fewer columns, {cells_joined}or leave these records out: small='suppress'."
-        )
-
-
-def _describe_patterns(columns: Columns, cell: Cell) -> str:
-    """Say for a message which columns the records of a cell miss, and in which they are zero."""
-    lacking, zero = (
-        ", ".join(str(name) for name, found in zip(names, pattern, strict=True) if found)
-        for names, pattern in ((columns.masked, cell.missing), (columns.zeros, cell.zero))
-    )
-    told = [f"miss exactly: {lacking}" if lacking else "miss nothing"] if lacking or not columns.zeros else []
-    if columns.zeros:
-        told.append(f"are zero in exactly: {zero}" if zero else f"are zero in none of: {_names(columns.zeros)}")
-    return " and ".join(told)
-
-
-def _names(names: Sequence[Name]) -> str:
-    return ", ".join(map(str, names))
-
-
-def _listed(found: Sequence[str]) -> str:
-    """List what was found, the first hundred of very many."""
-    more = f", and {len(found) - MOST_LISTED:,} more" if len(found) > MOST_LISTED else ""
-    return ", ".join(found[:MOST_LISTED]) + more
 
 
 def check_engine(request: MaskRequest, records: Records) -> None:

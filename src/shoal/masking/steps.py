@@ -5,396 +5,49 @@ read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► relea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from shoal.algorithms.registry import Outcome
-from shoal.blocks.quantising import bounds
 from shoal.blocks.running import group_blocks, group_cells
-from shoal.core.errors import InputError
 from shoal.core.measures import Scaling, canonical_labels, centroids, group_sizes, scaling, squared_errors
 from shoal.core.progress import STOP, fresh_state
 from shoal.core.types import Bools, Floats, Ints, State
-from shoal.engines.records import KEPT, Arrays, Layout
+from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.dealing import put_rows, sort_by_target
 from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
-from shoal.masking.additivity import Rule, count_broken
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
-from shoal.masking.confidential import Chosen, Promise, Values, keep_promise, read_values
+from shoal.masking.confidential import Promise, keep_promise
+from shoal.masking.parts import Bucket, Columns, Joined, Own, Spellings
+from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.masking.totals import whole_total
-from shoal.models.units import count_units, least_units, record_counters
-from shoal.tables.codes import Code, Codes
-from shoal.tables.columns import FLOAT, Column, Kind, Name, NewColumn, Spelling, is_whole
-from shoal.tables.csv_files import MISSING
+from shoal.models.units import count_units, record_counters
+from shoal.tables.columns import FLOAT, Kind, Name, NewColumn, is_whole
 from shoal.tables.frames import Table
-from shoal.tables.kinds import Category, Date, Hierarchy, Nominal
-from shoal.tables.times import Scale, Span
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
 
 __all__ = [
-    "STAY",
-    "Bucket",
-    "Cell",
-    "Columns",
-    "Joined",
-    "Moves",
-    "Own",
-    "Part",
-    "Spellings",
     "cells_of",
     "confidential_codes",
-    "count_records_of_units",
-    "count_values",
     "deal_to_blocks",
     "deal_to_cells",
     "look",
-    "look_at_times",
     "mask_bucket",
     "number_of_cells",
-    "number_rows",
     "numbers_of",
-    "read_part",
+    "records_of_units",
     "rehearse",
     "release_part",
     "released_values",
-    "unit_words",
     "units_of_part",
 ]
-
-
-class Cell(NamedTuple):
-    """What the records of a cell have in common."""
-
-    stratum: tuple[object, ...]
-    missing: tuple[bool, ...]  # of each masked column
-    zero: tuple[bool, ...] = ()  # of each column whose zeros are kept
-
-
-class Columns(NamedTuple):
-    """The columns that are looked at."""
-
-    masked: tuple[Name, ...]
-    by: tuple[Name, ...]
-    weights: Name | None
-    unit: Name | None  # the column that says whose records they are
-    kinds: tuple[Category | Date | None, ...]  # of each masked column; None for numbers
-    given: frozenset[Name]  # columns whose kind was named by the user
-    released: tuple[Name, ...]  # all columns of the release, in order
-    importance: tuple[float, ...] | None  # of each masked column, if not all count alike
-    codes: Codes  # numbers and texts that stand for missing in masked columns
-    scales: Mapping[Name, Scale]  # how dates, times and durations are counted, once all of them were seen
-    zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
-    rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
-    totals: bool = False  # whether columns of whole numbers keep their totals
-    confidential: tuple[Chosen, ...] = ()
-
-    def compared(self, names: Sequence[Name]) -> list[Name]:
-        """Return those of some masked columns that decide which records are alike."""
-        counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
-        return [name for name in names if counts[name] > 0]
-
-    def layout(self) -> Layout:
-        """Return the columns of the released table."""
-        return Layout(
-            list(self.released),
-            # Categories are released in the type of their column, so that it is read once more.
-            [name for name in self.released if name not in self.masked or name in self.categories],
-            [name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is None],
-        )
-
-    @property
-    def nominal(self) -> list[Name]:
-        """The masked columns whose values have no order."""
-        return [n for n, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, (Nominal, Hierarchy))]
-
-    @property
-    def timed(self) -> dict[Name, Date]:
-        """The masked columns of dates, times and durations."""
-        return {name: kind for name, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, Date)}
-
-    @property
-    def words(self) -> dict[Name, str]:
-        """What the masked columns hold that hold no numbers."""
-        named = {name: kind.word for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None}
-        return named | {name: scale.word for name, scale in self.scales.items()}
-
-    @property
-    def categories(self) -> frozenset[Name]:
-        """The masked columns that hold no numbers."""
-        return frozenset(name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None)
-
-    @property
-    def zero_places(self) -> list[int]:
-        """The places of the columns whose zeros are kept."""
-        return [self.masked.index(name) for name in self.zeros]
-
-    def read(self) -> list[Name]:
-        """Return all of them."""
-        apart = [name for name in (self.weights, self.unit) if name is not None]
-        return list(dict.fromkeys([*self.masked, *self.by, *apart, *(column.name for column in self.confidential)]))
-
-
-class Part(NamedTuple):
-    """What is known of a part once its numbers are read."""
-
-    rows: int
-    kept: int  # records that are released
-    incomplete: int  # records that miss a value
-    suppressed: int  # records of small cells that are left out
-    missing: Ints  # missing cells of each column
-    present: Ints  # cells of each column that are released and not missing
-    cells: list[Cell]  # by code
-    counts: Ints  # records of each cell
-    units: list[Words] | None  # of each cell: the least of its different units, k at most
-    kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
-    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
-    limits: Floats  # the least and the greatest value of each column
-    broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
-    totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
-    values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
-    confidential: tuple[Values, ...]
-
-
-class Own(NamedTuple):
-    """What the cells and values of a part are in the whole table."""
-
-    cells: Ints  # the number of each cell
-    codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
-    confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
-
-
-class Joined(NamedTuple):
-    """Strata that are joined."""
-
-    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # as the parts spell them, and what they read then
-    texts: frozenset[Name]  # columns of the strata in which some of them differ
-    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # cells of the other columns that are spelled otherwise
-
-
-class Moves(NamedTuple):
-    """What becomes of cells with too few records."""
-
-    patterns: Mapping[Cell, tuple[bool, ...] | None]  # the columns that their records miss then; None if left out
-    joined: Joined | None = None
-    blanked: int = 0  # cells of the table that are made missing
-    notes: tuple[str, ...] = ()
-
-
-STAY = Moves({})
-
-
-class Bucket(NamedTuple):
-    """What is known of a bucket once it is masked."""
-
-    errors: Floats  # squared, of each standardised column
-    totals: Floats
-    rounding: Floats  # what rounding to integers added to the errors
-    grouped: Floats  # errors of the partition itself, whatever is released for a group
-    sizes: Ints  # how many groups there are of each size
-    outcome: Outcome  # what the method said, without its labels
-    decimals: Bools  # whether values that stand for whole numbers are not whole
-    new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
-    taken: Bools  # whether a released value is the number that stands for missing in the column
-
-
-@dataclass(frozen=True)
-class Spellings:
-    """How cells are spelled in the release, where records must look alike."""
-
-    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
-    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
-    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
-    joined: Joined | None = None
-
-    def without(self, names: Collection[Name]) -> Spellings:
-        """Return them with empty missing cells in some columns."""
-        codes = {name: code for name, code in self.codes.items() if name not in names}
-        return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)
-
-
-def look_at_times(
-    table: Table, first: int, timed: Mapping[Name, Date], codes: Codes
-) -> tuple[Arrays, dict[Name, Span]]:
-    """Look at the dates, times and durations of a part: all parts together say how they are counted."""
-    nothing = np.empty((table.rows, 0))
-    return {"X": nothing}, {name: table.coded(codes).moments(name, kind, first)[1] for name, kind in timed.items()}
-
-
-def read_part(
-    table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
-) -> tuple[Arrays, Part]:
-    """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
-
-    Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
-    """
-    read, values = _read_columns(table.coded(columns.codes), first, columns)
-    X = np.column_stack([column.values for column in read])
-    limits = bounds(X)
-    for column, ends in zip(read, limits.T, strict=True):
-        # Bounds of a column without any value are infinite too.
-        if np.isinf(ends).any() and np.isinf(column.values).any():
-            record = int(np.argmax(np.isinf(column.values)))
-            raise InputError(
-                f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
-                f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
-            )
-    # Column by column: most have no missing cell, and one is looked through faster than a row of all.
-    missing_cells = [np.isnan(column.values) for column in read]
-    total = np.array([np.count_nonzero(cells) for cells in missing_cells])
-    incomplete: Bools = np.logical_or.reduce(missing_cells)
-    holes = np.column_stack(missing_cells) if total.any() else np.zeros(X.shape, dtype=np.bool_)
-    spellings = tuple(
-        table.coded(columns.codes).spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
-        for j, column in enumerate(read)
-    )
-    broken = tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules)
-    arrays: dict[str, Any] = {"X": X}
-    if columns.weights is not None or weights is not None:
-        arrays["weights"] = _read_weights(table, first, columns.weights, weights)
-    if columns.unit is not None:
-        arrays["unit"] = unit_words(table, columns.unit, first)
-    dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
-    blank, suppressed = _moved(table, columns, X, holes, moves)
-    suppressed &= ~dropped
-    if moves.blanked:
-        arrays["lost"] = np.where(blank, X, np.nan)
-        X[blank], holes = np.nan, holes | blank
-        limits = bounds(X)
-    if dropped.any() or suppressed.any():
-        arrays[KEPT] = kept = np.flatnonzero(~(dropped | suppressed))
-        table = table.take(kept)
-        arrays |= {name: array[kept] for name, array in arrays.items() if name != KEPT}
-        X, holes = arrays["X"], holes[kept]
-        limits = bounds(X)
-    codes, cells = _cells(table, columns, X, holes)
-    if moves.joined is not None:
-        cells = [cell._replace(stratum=moves.joined.strata.get(cell.stratum, cell.stratum)) for cell in cells]
-    counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
-    if codes is not None:
-        arrays["codes"] = codes
-        counts = np.bincount(codes, minlength=len(cells))
-    confidential: tuple[Values, ...] = ()
-    if columns.confidential:
-        arrays["confidential"], confidential = read_values(table, columns.confidential, first)
-    cell = np.zeros(len(X), dtype=np.int64) if codes is None else codes
-    units = None if columns.unit is None else least_units(cell, arrays["unit"], k)
-    kinds = tuple(column.kind for column in read)
-    counted = tuple(count_values(X[:, j], found) for j, found in enumerate(values))
-    return arrays, Part(
-        rows=len(incomplete),
-        kept=len(X),
-        incomplete=int(incomplete.sum()),
-        suppressed=int(suppressed.sum()),
-        missing=total,
-        present=len(X) - (np.count_nonzero(holes, axis=0) if total.any() else total),
-        cells=cells,
-        counts=counts,
-        units=units,
-        kinds=kinds,
-        spellings=spellings,
-        limits=limits,
-        broken=broken,
-        totals=tuple(map(whole_total, X.T)) if columns.totals else (),
-        values=counted,
-        confidential=confidential,
-    )
-
-
-def count_values(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return values with the number of their records."""
-    if not len(values):
-        return []
-    counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=len(values))
-    return list(zip(values, counts.tolist(), strict=True))
-
-
-def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
-    """Return the masked columns as numbers: those of categories as codes, with the values by code."""
-    read, values = list[Column](), list[list[Any]]()
-    for name, kind in zip(columns.masked, columns.kinds, strict=True):
-        if kind is None:
-            read.append(table.column(name, first))
-            values.append([])
-            continue
-        if isinstance(kind, Date):
-            scale = columns.scales[name]
-            read.append(Column(name, scale.numbers(table.moments(name, kind, first)[0]), scale.word))
-            values.append([])
-            continue
-        cells = table.categories(name, given=name in columns.given, first=first)
-        codes = (cells.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
-        read.append(Column(name, codes, "category"))
-        values.append(cells.drop_nulls().unique().sort().to_list())
-    return read, values
-
-
-def _read_weights(table: Table, first: int, name: Name | None, given: Floats | None) -> Floats:
-    values, what = given, "Parameter 'weights'"
-    if values is None:
-        values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
-    elif values.shape != (table.rows,):
-        raise InputError(f"{what} must have one number a record ({table.rows}), got shape {values.shape}.")
-    bad = ~(np.isfinite(values) & (values > 0))
-    if bad.any():
-        record = int(np.argmax(bad))
-        raise InputError(f"{what} must be positive, but record {first + record + 1} holds {values[record]}.")
-    return values
-
-
-def unit_words(table: Table, name: Name, first: int = 0) -> Words:
-    """Return a number for each record that is the same for records of a unit, however its cells are spelled."""
-    text = table.cells([name])["0"].cast(pl.String).str.strip_chars()
-    lacking = text.is_null() | text.is_in(MISSING)
-    if lacking.any():
-        record = first + int(lacking.arg_max() or 0) + 1
-        raise InputError(
-            f"Column {name!r} must say of every record whose it is, but record {record} misses it. Fill it in, or "
-            "leave such records out before masking."
-        )
-    # 7, 07 and 7.0 are one unit.
-    words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()
-    return words
-
-
-def _cells(table: Table, columns: Columns, X: Floats, holes: Bools) -> tuple[Ints | None, list[Cell]]:
-    """Number the combinations of stratum, missing and zero columns in order of appearance; None if all are alike."""
-    by, complete, d = columns.by, not holes.any(), len(columns.masked)
-    if complete and not by and not columns.zeros:
-        return None, [Cell((), (False,) * d)] if len(holes) else []
-    strata = table.cells(by).get_columns() if by else []
-    misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
-    zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]
-    codes, rows = number_rows(pl.DataFrame([*strata, *misses, *zeros]))
-    first = len(by)
-    return codes, [Cell(row[:first], row[first : first + d], row[first + d :]) for row in rows]
-
-
-def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
-    """Say which numbers are made missing, and which records are left out."""
-    if not moves.patterns:
-        return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
-    codes, cells = _cells(table, columns, X, holes)
-    codes = np.zeros(len(holes), dtype=np.int64) if codes is None else codes
-    found = [moves.patterns.get(cell, cell.missing) for cell in cells]
-    out = np.array([pattern is None for pattern in found], dtype=np.bool_)
-    wanted = np.array([pattern or cell.missing for pattern, cell in zip(found, cells, strict=True)], dtype=np.bool_)
-    return wanted.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
-
-
-def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
-    """Number equal rows alike, in order of appearance; return the number of each row, and the rows by number."""
-    unique = keys.unique(maintain_order=True).with_row_index("code")
-    codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
-    return codes.to_numpy().astype(np.int64), unique.drop("code").rows()
 
 
 def number_of_cells(arrays: Arrays, own: Own) -> Ints:
@@ -422,7 +75,7 @@ def look(part: int, arrays: Arrays, own: Own, function: Any, arguments: Sequence
     return function(part, numbers_of(arrays, own), number_of_cells(arrays, own), *arguments)
 
 
-def count_records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
+def records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
     """Return counters of the records of each unit of a part."""
     return record_counters(arrays["unit"].reshape(-1))
 

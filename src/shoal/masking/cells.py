@@ -1,0 +1,151 @@
+"""Cells through all parts: numbered, spelled in one way, counted, and refused where they have fewer than k records."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError
+from shoal.core.types import Ints
+from shoal.masking.parts import Cell, Columns, Part
+from shoal.masking.request import MaskRequest
+from shoal.models.units import units_in_cells
+from shoal.tables.columns import Name, Spelling
+from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
+from shoal.tables.frames import describe_stratum
+
+T = TypeVar("T", bound=Hashable)
+
+__all__ = ["check_cells", "count_cells", "number_cells", "sizes_of", "small_cells", "spell_strata"]
+
+MOST_LISTED = 100  # strata that a message names
+
+
+def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
+    """Number what the parts hold in order of appearance: of each part by code, and all."""
+    numbers: dict[T, int] = {}
+    roots = [np.array([numbers.setdefault(cell, len(numbers)) for cell in part], dtype=np.int64) for part in parts]
+    return roots, list(numbers)
+
+
+def spell_strata(
+    columns: Columns, parts: Sequence[Sequence[Cell]], dialect: Dialect | None
+) -> tuple[list[list[Cell]], dict[Name, dict[Spelling, Spelling]]]:
+    """Give every value of the strata one spelling in all parts; only text has several."""
+    if dialect is None or not columns.by:
+        return [list(cells) for cells in parts], {name: {} for name in columns.by}
+    changed: list[dict[Spelling, Spelling]] = []
+    for place in range(len(columns.by)):
+        text = list(dict.fromkeys(cell.stratum[place] for cells in parts for cell in cells))
+        old = pl.Series(text, dtype=pl.String)
+        new = one_spelling(old, parse_numbers(old, dialect, codes=False))
+        changed.append({before: after for before, after in zip(old, new, strict=True) if before != after})
+    spelled = [
+        [
+            cell._replace(stratum=tuple(to.get(text, text) for text, to in zip(cell.stratum, changed, strict=True)))  # type: ignore[call-overload]
+            for cell in cells
+        ]
+        for cells in parts
+    ]
+    return spelled, dict(zip(columns.by, changed, strict=True))
+
+
+def small_cells(
+    request: MaskRequest, columns: Columns, parts: Sequence[Part], dialect: Dialect | None
+) -> frozenset[Cell]:
+    """Return the cells with fewer than k records, as the parts spell them."""
+    roots, numbered = number_cells(spell_strata(columns, [part.cells for part in parts], dialect)[0])
+    sizes = count_cells(request, parts, roots, len(numbered))
+    return frozenset(
+        cell
+        for part, numbers in zip(parts, roots, strict=True)
+        for cell, number in zip(part.cells, numbers.tolist(), strict=True)
+        if sizes[number] < request.k
+    )
+
+
+def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+    """Return the number of records of each cell."""
+    sizes = np.zeros(cells, dtype=np.int64)
+    for part, numbers in zip(parts, roots, strict=True):
+        np.add.at(sizes, numbers, part.counts)
+    return sizes
+
+
+def count_cells(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
+    """Return what k is held against: the records of each cell, or its units, k where there are more."""
+    units = [part.units for part in parts if part.units is not None]
+    return units_in_cells(units, roots, cells, request.k) if units else sizes_of(parts, roots, cells)
+
+
+def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
+    """Check k against every stratum, and against the records of it that miss, or are zero in, the same columns.
+
+    All that fail are listed.
+    """
+    counted = "records" if columns.unit is None else f"different {columns.unit}"
+    # Units of several strata may be the same, so that joined strata need not have as many as they have together.
+    strata_joined, cells_joined = (
+        ("join small strata (small='merge'), ", "make more cells missing (small='merge'), ")
+        if columns.unit is None
+        else ("join small strata before masking, ", "")
+    )
+    strata: dict[tuple[object, ...], int] = {}
+    for cell, size in zip(cells, sizes.tolist(), strict=True):
+        strata[cell.stratum] = strata.get(cell.stratum, 0) + size
+    small = [
+        f"{describe_stratum(columns.by, stratum)} has {size} {counted if size != 1 else counted.removesuffix('s')}"
+        for stratum, size in strata.items()
+        if size < request.k
+    ]
+    if small and not columns.by and columns.unit is not None:
+        raise InputError(
+            f"Parameter 'k' must not exceed the number of {counted}: k={request.k}, but {_listed(small)}. Take a "
+            "smaller k."
+        )
+    if small and columns.by:
+        raise InputError(
+            f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
+            f"Take a smaller k, {strata_joined}or leave their records out: small='suppress'."
+        )
+    rare = [
+        f"only {size} {counted} of {describe_stratum(columns.by, cell.stratum)} {_describe_patterns(columns, cell)}"
+        for cell, size in zip(cells, sizes.tolist(), strict=True)
+        if size < request.k
+    ]
+    if rare and columns.zeros:
+        raise InputError(
+            f"Parameter 'zeros' keeps records apart that are zero in different columns, but {_listed(rare)}; "
+            f"k={request.k} are needed. Name fewer columns in 'zeros', take a smaller k, or leave these records out: "
+            "small='suppress'."
+        )
+    if rare:
+        raise InputError(
+            f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
+            f"smaller k, fewer columns, {cells_joined}or leave these records out: small='suppress'."
+        )
+
+
+def _describe_patterns(columns: Columns, cell: Cell) -> str:
+    """Say for a message which columns the records of a cell miss, and in which they are zero."""
+    lacking, zero = (
+        ", ".join(str(name) for name, found in zip(names, pattern, strict=True) if found)
+        for names, pattern in ((columns.masked, cell.missing), (columns.zeros, cell.zero))
+    )
+    told = [f"miss exactly: {lacking}" if lacking else "miss nothing"] if lacking or not columns.zeros else []
+    if columns.zeros:
+        told.append(f"are zero in exactly: {zero}" if zero else f"are zero in none of: {_names(columns.zeros)}")
+    return " and ".join(told)
+
+
+def _names(names: Sequence[Name]) -> str:
+    return ", ".join(map(str, names))
+
+
+def _listed(found: Sequence[str]) -> str:
+    """List what was found, the first hundred of very many."""
+    more = f", and {len(found) - MOST_LISTED:,} more" if len(found) > MOST_LISTED else ""
+    return ", ".join(found[:MOST_LISTED]) + more

@@ -1,0 +1,170 @@
+"""What is known of a table on its way: its columns, parts, cells and buckets, and how cells are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from shoal.algorithms.registry import Outcome
+from shoal.core.types import Bools, Floats, Ints
+from shoal.engines.records import Layout
+from shoal.kernels.words import Words
+from shoal.masking.additivity import Rule
+from shoal.masking.confidential import Chosen, Values
+from shoal.tables.codes import Code, Codes
+from shoal.tables.columns import Kind, Name, Spelling
+from shoal.tables.kinds import Category, Date, Hierarchy, Nominal
+from shoal.tables.times import Scale
+
+__all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings"]
+
+
+class Cell(NamedTuple):
+    """What the records of a cell have in common."""
+
+    stratum: tuple[object, ...]
+    missing: tuple[bool, ...]  # of each masked column
+    zero: tuple[bool, ...] = ()  # of each column whose zeros are kept
+
+
+class Columns(NamedTuple):
+    """The columns that are looked at."""
+
+    masked: tuple[Name, ...]
+    by: tuple[Name, ...]
+    weights: Name | None
+    unit: Name | None  # the column that says whose records they are
+    kinds: tuple[Category | Date | None, ...]  # of each masked column; None for numbers
+    given: frozenset[Name]  # columns whose kind was named by the user
+    released: tuple[Name, ...]  # all columns of the release, in order
+    importance: tuple[float, ...] | None  # of each masked column, if not all count alike
+    codes: Codes  # numbers and texts that stand for missing in masked columns
+    scales: Mapping[Name, Scale]  # how dates, times and durations are counted, once all of them were seen
+    zeros: tuple[Name, ...] = ()  # masked columns whose zeros are kept
+    rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
+    totals: bool = False  # whether columns of whole numbers keep their totals
+    confidential: tuple[Chosen, ...] = ()
+
+    def compared(self, names: Sequence[Name]) -> list[Name]:
+        """Return those of some masked columns that decide which records are alike."""
+        counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
+        return [name for name in names if counts[name] > 0]
+
+    def layout(self) -> Layout:
+        """Return the columns of the released table."""
+        return Layout(
+            list(self.released),
+            # Categories are released in the type of their column, so that it is read once more.
+            [name for name in self.released if name not in self.masked or name in self.categories],
+            [name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is None],
+        )
+
+    @property
+    def nominal(self) -> list[Name]:
+        """The masked columns whose values have no order."""
+        return [n for n, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, (Nominal, Hierarchy))]
+
+    @property
+    def timed(self) -> dict[Name, Date]:
+        """The masked columns of dates, times and durations."""
+        return {name: kind for name, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, Date)}
+
+    @property
+    def words(self) -> dict[Name, str]:
+        """What the masked columns hold that hold no numbers."""
+        named = {name: kind.word for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None}
+        return named | {name: scale.word for name, scale in self.scales.items()}
+
+    @property
+    def categories(self) -> frozenset[Name]:
+        """The masked columns that hold no numbers."""
+        return frozenset(name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None)
+
+    @property
+    def zero_places(self) -> list[int]:
+        """The places of the columns whose zeros are kept."""
+        return [self.masked.index(name) for name in self.zeros]
+
+    def read(self) -> list[Name]:
+        """Return all of them."""
+        apart = [name for name in (self.weights, self.unit) if name is not None]
+        return list(dict.fromkeys([*self.masked, *self.by, *apart, *(column.name for column in self.confidential)]))
+
+
+class Part(NamedTuple):
+    """What is known of a part once its numbers are read."""
+
+    rows: int
+    kept: int  # records that are released
+    incomplete: int  # records that miss a value
+    suppressed: int  # records of small cells that are left out
+    missing: Ints  # missing cells of each column
+    present: Ints  # cells of each column that are released and not missing
+    cells: list[Cell]  # by code
+    counts: Ints  # records of each cell
+    units: list[Words] | None  # of each cell: the least of its different units, k at most
+    kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
+    spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
+    limits: Floats  # the least and the greatest value of each column
+    broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
+    totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
+    values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
+    confidential: tuple[Values, ...]
+
+
+class Own(NamedTuple):
+    """What the cells and values of a part are in the whole table."""
+
+    cells: Ints  # the number of each cell
+    codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
+    confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
+
+
+class Joined(NamedTuple):
+    """Strata that are joined."""
+
+    strata: Mapping[tuple[object, ...], tuple[object, ...]]  # as the parts spell them, and what they read then
+    texts: frozenset[Name]  # columns of the strata in which some of them differ
+    spelled: Mapping[Name, Mapping[Spelling, Spelling]]  # cells of the other columns that are spelled otherwise
+
+
+class Moves(NamedTuple):
+    """What becomes of cells with too few records."""
+
+    patterns: Mapping[Cell, tuple[bool, ...] | None]  # the columns that their records miss then; None if left out
+    joined: Joined | None = None
+    blanked: int = 0  # cells of the table that are made missing
+    notes: tuple[str, ...] = ()
+
+
+STAY = Moves({})
+
+
+class Bucket(NamedTuple):
+    """What is known of a bucket once it is masked."""
+
+    errors: Floats  # squared, of each standardised column
+    totals: Floats
+    rounding: Floats  # what rounding to integers added to the errors
+    grouped: Floats  # errors of the partition itself, whatever is released for a group
+    sizes: Ints  # how many groups there are of each size
+    outcome: Outcome  # what the method said, without its labels
+    decimals: Bools  # whether values that stand for whole numbers are not whole
+    new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
+    taken: Bools  # whether a released value is the number that stands for missing in the column
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """How cells are spelled in the release, where records must look alike."""
+
+    missing: Mapping[Name, Spelling]  # of each masked column: what a missing cell reads
+    strata: Mapping[Name, Mapping[Spelling, Spelling]]  # of columns of the strata: cells that are spelled otherwise
+    codes: Mapping[Name, Code]  # of masked columns whose missing cells read a code: which
+    joined: Joined | None = None
+
+    def without(self, names: Collection[Name]) -> Spellings:
+        """Return them with empty missing cells in some columns."""
+        codes = {name: code for name, code in self.codes.items() if name not in names}
+        return replace(self, missing={n: None if n in names else s for n, s in self.missing.items()}, codes=codes)

@@ -1,0 +1,204 @@
+"""Reading a part: its numbers, cells, weights and units, as masking works with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.blocks.quantising import bounds
+from shoal.core.errors import InputError
+from shoal.core.types import Bools, Floats, Ints
+from shoal.engines.records import KEPT, Arrays
+from shoal.kernels.words import Words
+from shoal.masking.additivity import count_broken
+from shoal.masking.confidential import Values, read_values
+from shoal.masking.parts import Cell, Columns, Moves, Part
+from shoal.masking.totals import whole_total
+from shoal.models.units import least_units
+from shoal.tables.codes import Codes
+from shoal.tables.columns import Column, Name, Spelling
+from shoal.tables.csv_files import MISSING
+from shoal.tables.frames import Table
+from shoal.tables.kinds import Date
+from shoal.tables.times import Span
+
+__all__ = ["count_values", "look_at_times", "number_rows", "read_part", "unit_words"]
+
+
+def look_at_times(
+    table: Table, first: int, timed: Mapping[Name, Date], codes: Codes
+) -> tuple[Arrays, dict[Name, Span]]:
+    """Look at the dates, times and durations of a part: all parts together say how they are counted."""
+    nothing = np.empty((table.rows, 0))
+    return {"X": nothing}, {name: table.coded(codes).moments(name, kind, first)[1] for name, kind in timed.items()}
+
+
+def read_part(
+    table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
+) -> tuple[Arrays, Part]:
+    """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
+
+    Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
+    """
+    read, values = _read_columns(table.coded(columns.codes), first, columns)
+    X = np.column_stack([column.values for column in read])
+    limits = bounds(X)
+    for column, ends in zip(read, limits.T, strict=True):
+        # Bounds of a column without any value are infinite too.
+        if np.isinf(ends).any() and np.isinf(column.values).any():
+            record = int(np.argmax(np.isinf(column.values)))
+            raise InputError(
+                f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
+                f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
+            )
+    # Column by column: most have no missing cell, and one is looked through faster than a row of all.
+    missing_cells = [np.isnan(column.values) for column in read]
+    total = np.array([np.count_nonzero(cells) for cells in missing_cells])
+    incomplete: Bools = np.logical_or.reduce(missing_cells)
+    holes = np.column_stack(missing_cells) if total.any() else np.zeros(X.shape, dtype=np.bool_)
+    spellings = tuple(
+        table.coded(columns.codes).spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
+        for j, column in enumerate(read)
+    )
+    broken = tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules)
+    arrays: dict[str, Any] = {"X": X}
+    if columns.weights is not None or weights is not None:
+        arrays["weights"] = _read_weights(table, first, columns.weights, weights)
+    if columns.unit is not None:
+        arrays["unit"] = unit_words(table, columns.unit, first)
+    dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
+    blank, suppressed = _moved(table, columns, X, holes, moves)
+    suppressed &= ~dropped
+    if moves.blanked:
+        arrays["lost"] = np.where(blank, X, np.nan)
+        X[blank], holes = np.nan, holes | blank
+        limits = bounds(X)
+    if dropped.any() or suppressed.any():
+        arrays[KEPT] = kept = np.flatnonzero(~(dropped | suppressed))
+        table = table.take(kept)
+        arrays |= {name: array[kept] for name, array in arrays.items() if name != KEPT}
+        X, holes = arrays["X"], holes[kept]
+        limits = bounds(X)
+    codes, cells = _cells(table, columns, X, holes)
+    if moves.joined is not None:
+        cells = [cell._replace(stratum=moves.joined.strata.get(cell.stratum, cell.stratum)) for cell in cells]
+    counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
+    if codes is not None:
+        arrays["codes"] = codes
+        counts = np.bincount(codes, minlength=len(cells))
+    confidential: tuple[Values, ...] = ()
+    if columns.confidential:
+        arrays["confidential"], confidential = read_values(table, columns.confidential, first)
+    cell = np.zeros(len(X), dtype=np.int64) if codes is None else codes
+    units = None if columns.unit is None else least_units(cell, arrays["unit"], k)
+    kinds = tuple(column.kind for column in read)
+    counted = tuple(count_values(X[:, j], found) for j, found in enumerate(values))
+    return arrays, Part(
+        rows=len(incomplete),
+        kept=len(X),
+        incomplete=int(incomplete.sum()),
+        suppressed=int(suppressed.sum()),
+        missing=total,
+        present=len(X) - (np.count_nonzero(holes, axis=0) if total.any() else total),
+        cells=cells,
+        counts=counts,
+        units=units,
+        kinds=kinds,
+        spellings=spellings,
+        limits=limits,
+        broken=broken,
+        totals=tuple(map(whole_total, X.T)) if columns.totals else (),
+        values=counted,
+        confidential=confidential,
+    )
+
+
+def count_values(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:
+    """Return values with the number of their records."""
+    if not len(values):
+        return []
+    counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=len(values))
+    return list(zip(values, counts.tolist(), strict=True))
+
+
+def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
+    """Return the masked columns as numbers: those of categories as codes, with the values by code."""
+    read, values = list[Column](), list[list[Any]]()
+    for name, kind in zip(columns.masked, columns.kinds, strict=True):
+        if kind is None:
+            read.append(table.column(name, first))
+            values.append([])
+            continue
+        if isinstance(kind, Date):
+            scale = columns.scales[name]
+            read.append(Column(name, scale.numbers(table.moments(name, kind, first)[0]), scale.word))
+            values.append([])
+            continue
+        cells = table.categories(name, given=name in columns.given, first=first)
+        codes = (cells.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
+        read.append(Column(name, codes, "category"))
+        values.append(cells.drop_nulls().unique().sort().to_list())
+    return read, values
+
+
+def _read_weights(table: Table, first: int, name: Name | None, given: Floats | None) -> Floats:
+    values, what = given, "Parameter 'weights'"
+    if values is None:
+        values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
+    elif values.shape != (table.rows,):
+        raise InputError(f"{what} must have one number a record ({table.rows}), got shape {values.shape}.")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        record = int(np.argmax(bad))
+        raise InputError(f"{what} must be positive, but record {first + record + 1} holds {values[record]}.")
+    return values
+
+
+def unit_words(table: Table, name: Name, first: int = 0) -> Words:
+    """Return a number for each record that is the same for records of a unit, however its cells are spelled."""
+    text = table.cells([name])["0"].cast(pl.String).str.strip_chars()
+    lacking = text.is_null() | text.is_in(MISSING)
+    if lacking.any():
+        record = first + int(lacking.arg_max() or 0) + 1
+        raise InputError(
+            f"Column {name!r} must say of every record whose it is, but record {record} misses it. Fill it in, or "
+            "leave such records out before masking."
+        )
+    # 7, 07 and 7.0 are one unit.
+    words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()
+    return words
+
+
+def _cells(table: Table, columns: Columns, X: Floats, holes: Bools) -> tuple[Ints | None, list[Cell]]:
+    """Number the combinations of stratum, missing and zero columns in order of appearance; None if all are alike."""
+    by, complete, d = columns.by, not holes.any(), len(columns.masked)
+    if complete and not by and not columns.zeros:
+        return None, [Cell((), (False,) * d)] if len(holes) else []
+    strata = table.cells(by).get_columns() if by else []
+    misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
+    zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]
+    codes, rows = number_rows(pl.DataFrame([*strata, *misses, *zeros]))
+    first = len(by)
+    return codes, [Cell(row[:first], row[first : first + d], row[first + d :]) for row in rows]
+
+
+def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
+    """Say which numbers are made missing, and which records are left out."""
+    if not moves.patterns:
+        return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
+    codes, cells = _cells(table, columns, X, holes)
+    codes = np.zeros(len(holes), dtype=np.int64) if codes is None else codes
+    found = [moves.patterns.get(cell, cell.missing) for cell in cells]
+    out = np.array([pattern is None for pattern in found], dtype=np.bool_)
+    wanted = np.array([pattern or cell.missing for pattern, cell in zip(found, cells, strict=True)], dtype=np.bool_)
+    return wanted.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
+
+
+def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
+    """Number equal rows alike, in order of appearance; return the number of each row, and the rows by number."""
+    unique = keys.unique(maintain_order=True).with_row_index("code")
+    codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
+    return codes.to_numpy().astype(np.int64), unique.drop("code").rows()

@@ -1,0 +1,213 @@
+"""The role of every column: masked, stratum, weight, unit, confidential, dropped; refused where it has two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shoal.core.checks import as_names
+from shoal.core.errors import InputError
+from shoal.engines.records import Records, Schema
+from shoal.masking.additivity import Rule, in_order, read_rule
+from shoal.masking.confidential import Chosen
+from shoal.masking.parts import Columns
+from shoal.masking.reading import look_at_times
+from shoal.masking.request import MaskRequest
+from shoal.tables.choosing import choose_columns
+from shoal.tables.columns import Name
+from shoal.tables.frames import check_name
+from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
+from shoal.tables.times import Span, make_scale
+
+__all__ = ["choose_masked", "find_scales"]
+
+
+def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
+    """Return the columns to mask and those that are looked at besides."""
+    names, by = list(schema.names), as_names(request.by)
+    weights = request.weights if isinstance(request.weights, (str, int)) else None
+    for name in by:
+        check_name(name, names, "by")
+    if weights is not None:
+        check_name(weights, names, "weights")
+    if request.unit is not None:
+        check_name(request.unit, names, "unit")
+    kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
+    numbers = [name for name in names if name in schema.numeric or isinstance(kinds.get(name), Date)]
+    wanted = None if request.columns is None else as_names(request.columns)
+    chosen = choose_columns(
+        names,
+        numbers,
+        wanted,
+        apart=[*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)],
+    )
+    for name in chosen:
+        if name in by:
+            raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
+    if request.unit is not None and request.unit in (*chosen, *by, weights):
+        raise InputError(f"Parameter 'unit' names column {request.unit!r}, which is masked, a stratum or the weight.")
+    _check_roles(request, schema, chosen, [*by, weights])
+    return Columns(
+        tuple(chosen),
+        tuple(by),
+        weights,
+        request.unit,
+        tuple(_kind_of(name, kinds, schema) for name in chosen),
+        frozenset(kinds),
+        tuple(name for name in names if name not in dropped),
+        _importance(request, chosen),
+        request.codes,
+        {},
+        _zeros(request, chosen, schema),
+        _rules(request, chosen, schema),
+        request.integers == "totals",
+        _confidential(request, names, [*chosen, *by, weights, request.unit, *dropped], schema),
+    )
+
+
+def _confidential(
+    request: MaskRequest, names: Sequence[Name], others: Sequence[Name], schema: Schema
+) -> tuple[Chosen, ...]:
+    """Return the confidential columns; refuse one that is named for something else too."""
+    given, chosen = request.kinds or {}, list[Chosen]()
+    for name in as_names(request.confidential):
+        check_name(name, names, "confidential")
+        if name in others or name in [column.name for column in chosen]:
+            raise InputError(
+                f"Parameter 'confidential' names column {name!r}, which is masked, a stratum, the weight, the unit, "
+                "dropped, or named twice. A confidential column is released as it is: name it once."
+            )
+        levels = schema.levels.get(name, ())
+        chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else None)))
+    if request.confidential is not None and not chosen:
+        raise InputError("Parameter 'confidential' must name at least one column, got none.")
+    return tuple(chosen)
+
+
+def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Rule, ...]:
+    """Return the sums that are kept; refuse one with a column that is not masked or holds no numbers."""
+    spelled = {str(name): name for name in schema.names}  # the columns of an array are called 0, 1, …
+    rules = [read_rule(text) for text in as_names(request.sums)]
+    for rule in rules:
+        for name in rule.columns:
+            check_name(name, list(spelled), "sums")
+        outside = [name for name in rule.columns if spelled[name] not in masked]
+        if outside:
+            all_of_them = len(outside) == len(rule.columns)
+            way = "Leave the rule out: it holds as before" if all_of_them else "Name it in 'columns' too"
+            raise InputError(
+                f"Parameter 'sums' says {rule.text!r}, but column {outside[0]!r} is not masked"
+                f"{', nor is any other of it' if all_of_them else ''}. {way}."
+            )
+        for name in rule.columns:
+            kind = _kind_of(spelled[name], request.kinds or {}, schema)
+            if kind is not None:
+                held = "dates or times" if isinstance(kind, Date) else "categories"
+                raise InputError(
+                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds {held}. Leave the rule out."
+                )
+    return in_order([rule.renamed(spelled) for rule in rules])
+
+
+def _zeros(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
+    """Return the columns whose zeros are kept; refuse one that is not masked or holds no numbers."""
+    zeros = as_names(request.zeros)
+    for name in zeros:
+        check_name(name, list(schema.names), "zeros")
+        if name not in masked:
+            raise InputError(f"Parameter 'zeros' names column {name!r}, which is not masked. Name it in 'columns' too.")
+        kind = _kind_of(name, request.kinds or {}, schema)
+        if kind is not None:
+            held = "dates or times" if isinstance(kind, Date) else "categories"
+            raise InputError(
+                f"Parameter 'zeros' must name columns of numbers, but column {name!r} holds {held}. Leave it out."
+            )
+        if zeros.count(name) > 1:
+            raise InputError(f"Parameter 'zeros' names column {name!r} twice. Name it once.")
+    return tuple(zeros)
+
+
+def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:
+    """Return how much each masked column counts; None if all do alike."""
+    if request.distance is None and request.importance is None:
+        return None
+    given, decide = (
+        dict(request.importance or {}),
+        as_names(request.distance) if request.distance is not None else masked,
+    )
+    for parameter, listed in (("distance", decide), ("importance", list(given))):
+        for name in listed:
+            if name not in masked:
+                raise InputError(
+                    f"Parameter {parameter!r} names column {name!r}, which is not masked. Masked are "
+                    f"{', '.join(map(str, masked))}; name it in 'columns' too."
+                )
+    if not decide:
+        raise InputError("Parameter 'distance' must name at least one masked column, got none.")
+    return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
+
+
+def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart: list[Name]) -> None:
+    """Refuse columns that are named for two things at once."""
+    names = list(schema.names)
+    dropped, kept = as_names(request.identifiers), as_names(request.keep)
+    for parameter, listed in (("identifiers", dropped), ("keep", kept)):
+        for name in listed:
+            check_name(name, names, parameter)
+            if name in (*masked, *apart):
+                raise InputError(
+                    f"Parameter {parameter!r} names column {name!r}, which is masked, a stratum or the weight. Name it "
+                    "once."
+                )
+    if both := [name for name in dropped if name in kept]:
+        raise InputError(f"Column {both[0]!r} stands in 'identifiers' and in 'keep'. Name it in one of them.")
+    for name in request.codes:
+        check_name(name, names, "missing_codes")
+        if name not in masked:
+            raise InputError(
+                f"Parameter 'missing_codes' names column {name!r}, which is not masked: its codes are kept as they "
+                "are. Leave it out, or mask the column."
+            )
+        if name in schema.timed:
+            raise InputError(
+                f"Parameter 'missing_codes' names column {name!r}, which holds dates, times or durations by its type "
+                "and no codes. Make the cells missing that stand for nothing."
+            )
+    for name in request.kinds or {}:
+        check_name(name, names, "kinds")
+        of_stratum = (
+            name in as_names(request.by)
+            and request.small == "merge"
+            and isinstance((request.kinds or {})[name], Hierarchy)
+        )
+        if name not in (*masked, *as_names(request.confidential)) and not of_stratum:
+            raise InputError(
+                f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too. (A "
+                "stratum may have a hierarchy if small strata are joined: small='merge'.)"
+            )
+
+
+def _kind_of(name: Name, given: Mapping[Name, Category | Date], schema: Schema) -> Category | Date | None:
+    """Return the kind of a column that holds no numbers; None for one of numbers."""
+    if name in schema.timed:
+        if given.get(name, Date()) != Date():
+            raise InputError(
+                f"Column {name!r} holds dates, times or durations by its type, so that its kind is shoal.Date() and no "
+                f"format is to be named; got {given[name]!r}. Leave it out of 'kinds'."
+            )
+        return Date()
+    if name in given:
+        return given[name]
+    if name in schema.numeric:
+        return None
+    levels = schema.levels.get(name, ())
+    return Ordinal(levels) if len(levels) > 1 else Nominal()
+
+
+def find_scales(records: Records, columns: Columns) -> Columns:
+    """Find out how dates, times and durations are counted, the same in all parts."""
+    timed = columns.timed
+    if not timed:
+        return columns
+    spans: list[dict[Name, Span]] = records.keep(look_at_times, timed, columns.codes, columns=list(timed))
+    scales = {name: make_scale(name, [part[name] for part in spans]) for name in timed}
+    return columns._replace(scales=scales)
