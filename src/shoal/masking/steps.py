@@ -190,7 +190,7 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
         replace(outcome, labels=labels[:0]),
         decimals,
         rounding.new_zeros(X, rounded),
-        np.array([bool((column == kind.absent).any()) for kind, column in pairs]),
+        np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
     )
     if whole:
         return {"released": rounded, "group": labels}, known
