@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -58,9 +59,9 @@ def census(k: int = 2) -> None:
         column = confidential(table[name])
         for t in (0.05, 0.13, 0.25):
             rules = make_rules([column], [(0, Closeness(t))], len(Z))
-            one, seconds_one = timed(lambda: closeness_first(Z, column.codes, k, t, state=fresh_state()))  # noqa: B023
-            two, seconds_two = timed(lambda: k_first(Z, k, rules, state=fresh_state()))  # noqa: B023
-            ours, seconds = timed(lambda: kept(Z, k, rules, base))  # noqa: B023
+            one, seconds_one = timed(closeness_first, Z, column.codes, k, t, state=fresh_state())
+            two, seconds_two = timed(k_first, Z, k, rules, state=fresh_state())
+            ours, seconds = timed(kept, Z, k, rules, base)
             largest = float(reached_by(rules, 0, one)[1].max())
             print(
                 f"| {name} | {t} | {loss(Z, one):.2f} ({largest:.4f}; {seconds_one:.2f}) "
@@ -83,17 +84,17 @@ def adult(rows: int, k: int = 5) -> None:
     for model in models:
         rules = make_rules([column], [(0, model)], len(Z))
         share = broken(rules, np.arange(len(Z)), base).mean()
-        ours, seconds = timed(lambda: kept(Z, k, rules, base))  # noqa: B023
+        ours, seconds = timed(kept, Z, k, rules, base)
         merged = loss(Z, repair(Z, base, rules))
         told = f"{model.parameter} {model.text} | {100 * share:.1f} % | {merged:.2f}"
         print(f"| {told} | {loss(Z, ours):.2f} ({seconds:.2f}) |")
 
 
-def timed(work: Callable[[], Ints]) -> tuple[Ints, float]:
+def timed(work: Callable[..., Ints], *given: Any, **named: Any) -> tuple[Ints, float]:
     """Return what a function returns, and its CPU seconds the second time: the first compiles."""
-    work()
+    work(*given, **named)
     start = process_time()
-    return work(), process_time() - start
+    return work(*given, **named), process_time() - start
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.registry import Method, Outcome
-from shoal.core.measures import canonical_labels
+from shoal.core.measures import canonical_labels, number_through
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
@@ -81,7 +81,6 @@ def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
     """
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(block[order]) > 0, True])
-    labels = np.empty(len(Z), dtype=np.int64)
 
     def run(members: Ints) -> Ints:
         missing = np.isnan(Z[members[0]])
@@ -95,15 +94,9 @@ def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
         return found
 
     members = [order[a:b] for a, b in pairwise(starts)]
-    offset = 0
     # A single thread needs no executor: handing over a small block takes as long as grouping it.
     with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as executor:
-        for rows, found in zip(
-            members, map(run, members) if executor is None else executor.map(run, members), strict=True
-        ):
-            labels[rows] = found + offset
-            offset += int(found.max()) + 1
-    return labels
+        return number_through(len(Z), members, map(run, members) if executor is None else executor.map(run, members))
 
 
 def group_cells(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = [
     "centroids",
     "group_sizes",
     "information_loss",
+    "number_through",
     "released_loss",
     "scaling",
     "squared_errors",
@@ -64,6 +66,21 @@ def group_sizes(labels: ArrayLike) -> Ints:
 def _plain(X: Floats) -> Floats:
     """Return numbers as kernels are compiled for."""
     return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def number_through(n: int, members: Iterable[Ints], labels: Iterable[Ints]) -> Ints:
+    """Return the groups of n records from those of several sets of them: the numbers of each set follow the last one's.
+
+    Examples
+    --------
+    >>> number_through(4, [np.array([0, 2]), np.array([1, 3])], [np.array([0, 1]), np.array([0, 0])]).tolist()
+    [0, 2, 1, 2]
+    """
+    numbered, offset = np.empty(n, dtype=np.int64), 0
+    for rows, own in zip(members, labels, strict=True):
+        numbered[rows] = own + offset
+        offset += int(own.max()) + 1
+    return numbered
 
 
 def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:

@@ -217,7 +217,8 @@ class DaskRecords:
             name: [level for level in values if any(level in found.get(name, ()) for found in used)]
             for name, values in levels.items()
         }
-        return self._dask.persist(*[delayed(_set_levels)(part, kept) for part in parts])  # type: ignore[no-any-return]
+        persisted: Sequence[Any] = self._dask.persist(*[delayed(_set_levels)(part, kept) for part in parts])
+        return persisted
 
     def labels(self) -> None:
         """Return nothing: labels stay on the cluster."""

@@ -8,6 +8,7 @@ that closeness compares a group with is that of all records that are released, w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,9 +16,10 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, VerificationError
+from shoal.core.measures import number_through
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.coding import order_values
-from shoal.models.keeping import keep_rules, reached_by, repair
+from shoal.models.keeping import keep_rules, reached_by, repair, rules_of
 from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
 from shoal.tables.columns import Name
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
@@ -195,21 +197,19 @@ def keep_promise(
     """
     rules = promise.rules(codes, promise.models, units, request.k)
     for rows, _ in cells:
-        one = rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
+        one = rules_of(rules, rows)
         for rule, (place, model) in enumerate(promise.models):
             lacks, found = reached_by(one, rule, np.zeros(len(rows), dtype=np.int64))
             if lacks[0] > 0:
                 raise _impossible(promise.columns[place].name, model, len(rows), float(found[0]), len(cells), block)
     if not request.entry.confidential:
         return keep_rules(Z, labels, cells, request.k, rules, seed=request.seed, state=state)
-    found_labels, offset = np.empty(len(Z), dtype=np.int64), 0
-    for rows, present in cells:
-        records = np.ascontiguousarray(Z[np.ix_(rows, present)])
-        own = rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
-        group = repair(records, _published(records, own, promise, request, state), own)
-        found_labels[rows] = group + offset
-        offset += int(group.max()) + 1
-    return found_labels
+
+    def published(rows: Ints, present: Ints) -> Ints:
+        records, own = np.ascontiguousarray(Z[np.ix_(rows, present)]), rules_of(rules, rows)
+        return repair(records, _published(records, own, promise, request, state), own)
+
+    return number_through(len(Z), (rows for rows, _ in cells), starmap(published, cells))
 
 
 def _published(records: Floats, rules: Rules, promise: Promise, request: MaskRequest, state: State) -> Ints:

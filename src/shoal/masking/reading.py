@@ -43,24 +43,18 @@ def read_part(
 
     Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
     """
-    read, values = _read_columns(table.coded(columns.codes), first, columns)
+    coded = table.coded(columns.codes)
+    read, values = _read_columns(coded, first, columns)
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
-    for column, ends in zip(read, limits.T, strict=True):
-        # Bounds of a column without any value are infinite too.
-        if np.isinf(ends).any() and np.isinf(column.values).any():
-            record = int(np.argmax(np.isinf(column.values)))
-            raise InputError(
-                f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
-                f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
-            )
+    _check_finite(read, limits, first)
     # Column by column: most have no missing cell, and one is looked through faster than a row of all.
     missing_cells = [np.isnan(column.values) for column in read]
     total = np.array([np.count_nonzero(cells) for cells in missing_cells])
     incomplete: Bools = np.logical_or.reduce(missing_cells)
     holes = np.column_stack(missing_cells) if total.any() else np.zeros(X.shape, dtype=np.bool_)
     spellings = tuple(
-        table.coded(columns.codes).spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
+        coded.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
         for j, column in enumerate(read)
     )
     broken = tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules)
@@ -114,6 +108,17 @@ def read_part(
         values=counted,
         confidential=confidential,
     )
+
+
+def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
+    for column, ends in zip(read, limits.T, strict=True):
+        # Bounds of a column without any value are infinite too.
+        if np.isinf(ends).any() and np.isinf(column.values).any():
+            record = int(np.argmax(np.isinf(column.values)))
+            raise InputError(
+                f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
+                f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
+            )
 
 
 def count_values(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 
 import numpy as np
 
 from shoal.algorithms.refinement import ANCESTOR, MEAN, MEDIAN, MODE, Variables, refine
-from shoal.core.measures import Scaling, canonical_labels
+from shoal.core.measures import Scaling, canonical_labels, number_through
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.coding import Coding, Embedding
 
@@ -43,21 +44,22 @@ def refined(
     steps, seed, state
         See `refine`.
     """
-    Z, variables, found, offset = embedding.apply(X, scale), variables_of(X, embedding, scale), labels.copy(), 0
-    for rows, _ in cells:
+    Z, variables = embedding.apply(X, scale), variables_of(X, embedding, scale)
+
+    def moved(rows: Ints, _: Ints) -> Ints:
         columns, coordinates = (np.flatnonzero(~np.isnan(table[rows[0]])) for table in (X, Z))
         own = canonical_labels(labels[rows])
-        if len(columns):
-            here = variables._replace(
-                release=variables.release[columns],
-                values=np.ascontiguousarray(variables.values[np.ix_(rows, columns)]),
-                table=variables.table[columns],
-            )
-            place = np.ascontiguousarray(Z[np.ix_(rows, coordinates)])
-            own = refine(place, own, k, here, steps=steps, seed=seed, state=state)
-        found[rows] = own + offset
-        offset += int(own.max()) + 1
-    return found
+        if not len(columns):
+            return own
+        here = variables._replace(
+            release=variables.release[columns],
+            values=np.ascontiguousarray(variables.values[np.ix_(rows, columns)]),
+            table=variables.table[columns],
+        )
+        place = np.ascontiguousarray(Z[np.ix_(rows, coordinates)])
+        return refine(place, own, k, here, steps=steps, seed=seed, state=state)
+
+    return number_through(len(X), (rows for rows, _ in cells), starmap(moved, cells))
 
 
 def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:

@@ -17,7 +17,7 @@ from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
 from shoal.models.keeping import least_size
 
-__all__ = ["closeness_first"]
+__all__ = ["closeness_first", "next_start"]
 
 
 def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: State) -> Ints:
@@ -54,7 +54,7 @@ def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: St
 
 
 @kernel
-def farthest(records: Floats, left: Ints, point: Floats) -> int:
+def _farthest(records: Floats, left: Ints, point: Floats) -> int:
     """Return the one of some records that is farthest from a point."""
     far, reach = -1, -1.0
     for i in left:
@@ -62,6 +62,21 @@ def farthest(records: Floats, left: Ints, point: Floats) -> int:
         if apart > reach:
             far, reach = i, apart
     return far
+
+
+@kernel
+def next_start(records: Floats, left: Ints, group: int, start: Floats) -> None:
+    """Write where a group starts, as MDAV does: the record farthest from the centroid, then the one farthest from it.
+
+    `start` is where the last group started.
+    """
+    if group % 2 == 0:
+        for j in range(records.shape[1]):
+            start[j] = 0.0
+            for i in left:
+                start[j] += records[i, j]
+            start[j] /= len(left)
+    start[:] = records[_farthest(records, left, start)]
 
 
 @kernel
@@ -84,13 +99,7 @@ def _deal(records: Floats, run: Ints, sizes: Ints, state: State) -> Ints:
     for group in range(groups - 1):
         if state[STOP]:
             break
-        if group % 2 == 0:
-            for j in range(d):
-                centre[j] = 0.0
-                for i in left:
-                    centre[j] += records[i, j]
-                centre[j] /= len(left)
-        centre[:] = records[farthest(records, left, centre)]
+        next_start(records, left, group, centre)
         # The second round takes one record more, if a run has more records than there are groups to come.
         for more in range(2):
             nearest = _nearest_of_runs(records, left, run, centre, runs)

@@ -15,7 +15,7 @@ from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
-from shoal.models.closeness_first import farthest
+from shoal.models.closeness_first import next_start
 from shoal.models.keeping import repair
 from shoal.models.rules import Rules, shortfall
 
@@ -85,13 +85,7 @@ def _groups(records: Floats, k: int, rules: Rules, state: State) -> Ints:
     centre, codes = np.empty(d), np.empty(k, dtype=np.int64)
     group = 0
     while len(left) >= 2 * k and not state[STOP]:
-        if group % 2 == 0:
-            for j in range(d):
-                centre[j] = 0.0
-                for i in left:
-                    centre[j] += records[i, j]
-                centre[j] /= len(left)
-        centre[:] = records[farthest(records, left, centre)]
+        next_start(records, left, group, centre)
         distance = np.empty(len(left))
         for place in range(len(left)):
             distance[place] = squared_distance(records[left[place]], centre)

@@ -11,6 +11,7 @@ steps of `anneal_with_rules`, whatever the method.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 from math import ceil
 
 import numpy as np
@@ -19,14 +20,14 @@ from shoal.algorithms.mdav import mdav
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.path import path
-from shoal.core.measures import canonical_labels, sse
+from shoal.core.measures import canonical_labels, number_through, sse
 from shoal.core.progress import STOP, fresh_state
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.models.annealing import anneal_with_rules, room_of
 from shoal.models.merging import merge_groups
 from shoal.models.rules import DISTINCT, ENTROPY, RECURSIVE, Rules, group_shortfall
 
-__all__ = ["broken", "keep_rules", "least_size", "reached_by", "rehearse_rules", "repair", "size_for"]
+__all__ = ["broken", "keep_rules", "least_size", "reached_by", "rehearse_rules", "repair", "rules_of", "size_for"]
 
 NEIGHBOURS = 30
 STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
@@ -95,14 +96,17 @@ def keep_rules(
     seed, state
         Decides the search; see `shoal.core.progress`.
     """
-    found, offset = np.empty(len(Z), dtype=np.int64), 0
-    for rows, present in cells:
+
+    def kept(rows: Ints, present: Ints) -> Ints:
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
-        own = rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
-        best = _keep(records, canonical_labels(labels[rows]), k, own, seed, state)
-        found[rows] = best + offset
-        offset += int(best.max()) + 1
-    return canonical_labels(found)
+        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), seed, state)
+
+    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), starmap(kept, cells)))
+
+
+def rules_of(rules: Rules, rows: Ints) -> Rules:
+    """Return the rules for some of the records."""
+    return rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
 
 
 def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None, state: State) -> Ints:

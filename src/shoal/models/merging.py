@@ -8,11 +8,12 @@ a next one: a cell that is a single group is allowed or could not be.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import starmap
 
 import numpy as np
 
 from shoal.core.compiling import kernel
-from shoal.core.measures import canonical_labels, centroids
+from shoal.core.measures import canonical_labels, centroids, number_through
 from shoal.core.types import Bools, Floats, Ints
 from shoal.kernels.pool import Pool
 from shoal.kernels.pool_building import pool_new
@@ -45,15 +46,15 @@ def merge_groups(
     >>> merge_groups(Z, np.array([0, 0, 1, 1, 2, 2]), [(np.arange(6), np.array([0]))], two_units).tolist()
     [0, 0, 0, 0, 1, 1]
     """
-    merged, offset = labels.copy(), 0
-    for rows, present in cells:
+
+    def merged(rows: Ints, present: Ints) -> Ints:
         found = canonical_labels(labels[rows])
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
         while found.max() and not (fine := allowed(rows, found)).all():
             found = _merge_pairs(records, found, fine)
-        merged[rows] = found + offset
-        offset += int(found.max()) + 1
-    return canonical_labels(merged)
+        return found
+
+    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), starmap(merged, cells)))
 
 
 def _merge_pairs(records: Floats, labels: Ints, fine: Bools) -> Ints:
