@@ -10,10 +10,11 @@ import pytest
 from conftest import command
 
 import shoal
-from shoal import comparison
 from shoal.algorithms import cost
 from shoal.algorithms.registry import METHODS, Method, Option, SharedWork, find
-from shoal.comparison import Trial, pareto
+from shoal.comparison import compare as comparing
+from shoal.comparison.around import compare_around
+from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.core.progress import DONE, STOP, fresh_state
@@ -55,7 +56,7 @@ def test_hand_worked_front():
     trials = pareto([trial(1, 0.3), trial(2, 0.2), trial(2, 0.1), trial(4, 0.05), trial(0.1, 0.01, anonymous=False)])
     marked = {(t.loss, t.linked) for t in trials if t.pareto}
     assert marked == {(1, 0.3), (2, 0.1), (4, 0.05)}
-    found = comparison.Comparison(trials, {}, 9, ["x"], {})
+    found = Comparison(trials, {}, 9, ["x"], {})
     # Scaled to the front's range: (0, 1), (1/3, 1/5), (1, 0); the middle one is nearest to (0, 0).
     assert (found.choice.loss, found.choice.linked) == (2, 0.1)
     assert [t.loss for t in found.front] == [1, 2, 4]
@@ -211,8 +212,8 @@ def test_progress_never_goes_back(monkeypatch):
         return in_order(X, k)
 
     register(monkeypatch, "restless", partition)
-    monkeypatch.setattr(comparison, "watch", lambda work, *_, **__: work(whole))
-    monkeypatch.setattr(comparison, "predicted_seconds", lambda *_, **__: 0.0)
+    monkeypatch.setattr(comparing, "watch", lambda work, *_, **__: work(whole))
+    monkeypatch.setattr(comparing, "predicted_seconds", lambda *_, **__: 0.0)
     shoal.compare(np.random.default_rng(0).normal(size=(60, 2)), [3, 5], methods=["restless"])
     assert seen == sorted(seen)
     assert seen[5] >= 60
@@ -253,7 +254,7 @@ def test_command_line(tmp_path):
 
 
 def test_names_are_public():
-    assert shoal.compare is comparison.compare
+    assert shoal.compare is comparing.compare
 
 
 # --- categories ----------------------------------------------------------------------------------------------------
@@ -295,7 +296,7 @@ def test_ordinal_columns_can_be_ranked_one_by_one():
 @pytest.mark.parametrize("further", [{}, {"importance": {"job": 9.0}}, {"distance": ["age", "job"]}])
 def test_a_release_is_mapped_at_other_sizes_as_it_was_grouped(further):
     release = shoal.mask(people(), 4, method="mdav", **MIXED, **further)
-    found = comparison.compare_sizes(release, people())
+    found = compare_around(release, people())
     by_k = {trial.k: trial.loss for trial in found.trials}
     assert by_k[4] == pytest.approx(release.loss)
     assert by_k[8] == pytest.approx(shoal.mask(people(), 8, method="mdav", **MIXED, **further).loss)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.comparison import compare_sizes
+from shoal.comparison.around import compare_around
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
 from shoal.report.figures import short
@@ -35,7 +35,7 @@ def demo(tmp_path_factory):
     table = firms(2500)
     release = shoal.mask(table, 5, by="region", weights="weight", missing="group")
     page = release.report(
-        tmp_path_factory.mktemp("report") / "report.html", original=table, comparison=compare_sizes(release, table)
+        tmp_path_factory.mktemp("report") / "report.html", original=table, comparison=compare_around(release, table)
     )
     return table, release, page
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
     from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
     from shoal.assessment.assess import assess
-    from shoal.comparison import compare
+    from shoal.comparison.compare import compare
     from shoal.core.errors import (
         DataBoundsWarning,
         FileError,
@@ -81,7 +81,7 @@ _HOMES = {
     "Publication": "shoal.privacy.publication",
     "Release": "shoal.masking.release",
     "assess": "shoal.assessment.assess",
-    "compare": "shoal.comparison",
+    "compare": "shoal.comparison.compare",
     "inspect": "shoal.inspection",
     "mask": "shoal.masking.mask",
     "SpanningTree": "shoal.algorithms.spanning_tree",

@@ -47,7 +47,7 @@ def compare(
 
     Example: shoal compare firms.csv -k 3,5,10 --by region --report comparison.html
     """
-    from shoal.comparison import compare as compare_methods
+    from shoal.comparison.compare import compare as compare_methods
     from shoal.tables.files import check_targets, write_file
 
     check_targets(source, output=output, report=report)

@@ -15,7 +15,7 @@ def demo(
 ) -> None:
     """Make a table of 3,000 firms that do not exist, mask it, and say where the files are."""
     from shoal.cli.mask import print_release
-    from shoal.comparison import compare_sizes
+    from shoal.comparison.around import compare_around
     from shoal.core.errors import FileError
     from shoal.demo import firms
     from shoal.masking.manifest import write_manifest
@@ -43,7 +43,7 @@ def demo(
             progress=True,
         )
         write_manifest(release, out / "firms-manifest.json", source=original, output=masked)
-        release.report(report, original=original, output=masked, comparison=compare_sizes(release, original))
+        release.report(report, original=original, output=masked, comparison=compare_around(release, original))
     print_release(release, verbose=False)
     typer.echo(f"{'original':<17} {original}")
     typer.echo(f"{'masked table':<17} {masked}")

@@ -121,9 +121,10 @@ def _run(
 
             write_manifest(release, manifest, source=source, output=output)
         if report is not None:
-            from shoal.comparison import compare_sizes
+            from shoal.comparison.around import compare_around
 
-            release.report(report, original=source, output=output, comparison=compare_sizes(release, source))
+            found = compare_around(release, source, progress=True)
+            release.report(report, original=source, output=output, comparison=found)
     return release
 
 

@@ -15,7 +15,7 @@ from shoal.core.types import Ints
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
-    from shoal.comparison import Comparison
+    from shoal.comparison.trials import Comparison
 
 __all__ = ["Release"]
 

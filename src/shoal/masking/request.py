@@ -26,7 +26,19 @@ if TYPE_CHECKING:
     from shoal.tables.codes import Codes
     from shoal.tables.columns import Name
 
-__all__ = ["AGGREGATES", "CSV", "ENGINES", "INTEGERS", "MISSING", "SPLITS", "MaskRequest", "parameters"]
+__all__ = [
+    "AGGREGATES",
+    "CSV",
+    "ENGINES",
+    "INTEGERS",
+    "MISSING",
+    "PROMISES",
+    "SPLITS",
+    "MaskRequest",
+    "parameters",
+    "read_model",
+    "write_model",
+]
 
 MISSING = ("error", "group", "drop")
 SMALL = ("error", "suppress", "merge")
@@ -34,6 +46,7 @@ INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
 ENGINES = ("memory", "local", "dask")
+PROMISES = ("diversity", "closeness")  # of confidential columns
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
@@ -330,7 +343,7 @@ class MaskRequest:
 
     def _read_models(self) -> None:
         """Make models of what was given: of all confidential columns, or a mapping of some."""
-        for name in ("diversity", "closeness"):
+        for name in PROMISES:
             given = getattr(self, name)
             if given is None:
                 continue
@@ -344,7 +357,7 @@ class MaskRequest:
     def models(self) -> list[tuple[int, Model]]:
         """Return what is promised of confidential columns, each promise with the place of its column."""
         names, found = as_names(self.confidential), list[tuple[int, Any]]()
-        for parameter in ("diversity", "closeness"):
+        for parameter in PROMISES:
             given = getattr(self, parameter)
             if isinstance(given, Mapping):
                 for name in given:
@@ -543,7 +556,7 @@ class MaskRequest:
             "kinds": self.plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
             "confidential": None if self.confidential is None else as_names(self.confidential),
-            **{name: plain_model(getattr(self, name)) for name in ("diversity", "closeness")},
+            **{name: plain_model(getattr(self, name)) for name in PROMISES},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
@@ -579,3 +592,15 @@ def plain_model(model: Any) -> Any:
     if isinstance(model, Mapping):
         return {name: of.text for name, of in model.items()}
     return None if model is None else model.text
+
+
+def write_model(model: Any) -> str:
+    """Return a model, or a model of each column, as it is written on the command line; nothing for None.
+
+    Examples
+    --------
+    >>> write_model(read_model("closeness", "pay=0.2,age=0.3"))
+    'pay=0.2,age=0.3'
+    """
+    plain = plain_model(model)
+    return ",".join(f"{name}={text}" for name, text in plain.items()) if isinstance(plain, dict) else plain or ""

@@ -15,18 +15,19 @@ from shoal.algorithms.registry import Outcome
 from shoal.blocks.running import group_blocks, group_cells
 from shoal.core.measures import Scaling, canonical_labels, centroids, group_sizes, scaling, squared_errors
 from shoal.core.progress import STOP, fresh_state
-from shoal.core.types import Bools, Floats, Ints, State
+from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.dealing import put_rows, sort_by_target
 from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
-from shoal.masking.confidential import Promise, keep_promise
+from shoal.masking.confidential import Promise
+from shoal.masking.grouping import Gathered, cells_of, finish_groups
 from shoal.masking.parts import Bucket, Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.models.units import count_units, record_counters
+from shoal.models.units import record_counters
 from shoal.tables.columns import FLOAT, Kind, Name, NewColumn, is_whole
 from shoal.tables.frames import Table
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
 
 __all__ = [
-    "cells_of",
     "confidential_codes",
     "deal_to_blocks",
     "deal_to_cells",
@@ -155,18 +155,10 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
             parallel=parallel,
         )  # fmt: skip
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
-    if request.refine:
-        outcome = replace(outcome, labels=_refined(X, outcome.labels, block[order], request, embedding, scale, state))
     units = arrays["unit"].reshape(-1)[order] if "unit" in arrays else None
-    if promise.models:
-        codes = arrays["confidential"].reshape(len(X), -1)[order]
-        cells = cells_of(compared, block[order])
-        labels = keep_promise(
-            compared, outcome.labels, cells, codes, units, promise, request, block=not whole, state=state
-        )
-        outcome = _regrouped(outcome, labels)
-    elif units is not None:
-        outcome = _regrouped(outcome, _with_units(outcome.labels, compared, block[order], units, request.k))
+    codes = arrays["confidential"].reshape(len(X), -1)[order] if promise.models else None
+    gathered = Gathered(X, compared, scale, block[order], codes, units)
+    outcome = finish_groups(outcome, gathered, request, embedding, promise, block=not whole, state=state)
     labels = outcome.labels
     values, rounded = released_values(
         X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]
@@ -200,35 +192,6 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
     return {"released": np.take(rounded, back, axis=0), "group": group, "size": sizes[0][group]}, known
 
 
-def _refined(
-    X: Floats, labels: Ints, block: Ints, request: MaskRequest, embedding: Embedding, scale: Scaling, state: State
-) -> Ints:
-    """Move records between the groups of a block, to lower the loss of what is released."""
-    from shoal.masking.refining import refined
-
-    cells, steps = cells_of(X, block), request.refine or 0
-    return refined(X, labels, cells, request.k, embedding, scale, steps=steps, seed=request.seed, state=state)
-
-
-def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
-    """Return the outcome with other groups: what was proven of all partitions holds for them as a bound."""
-    same = np.array_equal(labels, canonical_labels(outcome.labels))
-    return replace(
-        outcome, labels=labels, status="bounded" if outcome.status == "optimal" and not same else outcome.status
-    )
-
-
-def _with_units(labels: Ints, Z: Floats, block: Ints, units: Words, k: int) -> Ints:
-    """Merge groups until each holds k units."""
-    from shoal.models.merging import merge_groups
-
-    def allowed(rows: Ints, labels: Ints) -> Bools:
-        enough: Bools = count_units(labels, units[rows]) >= k
-        return enough
-
-    return merge_groups(Z, labels, cells_of(Z, block), allowed)
-
-
 def _lost(
     Z: Floats,
     labels: Ints,
@@ -247,13 +210,6 @@ def _lost(
         grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
     by_column = embedding.by_column
     return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
-
-
-def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
-    """Return, of each cell, its records and the columns that they do not miss."""
-    order, begins = sort_by_target(cell, int(cell.max(initial=0)) + 1)
-    rows = np.split(order, begins[1:-1])
-    return [(members, np.flatnonzero(~np.isnan(X[members[0]]))) for members in rows if len(members)]
 
 
 def released_values(

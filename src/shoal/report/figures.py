@@ -20,7 +20,7 @@ from shoal.report.protection import Bins
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from shoal.comparison import Trial
+    from shoal.comparison.trials import Trial
 
 __all__ = ["Figure", "bars", "category_shares", "correlations", "distribution", "group_sizes_chart", "risk_utility_map"]
 

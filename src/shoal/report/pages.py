@@ -19,7 +19,7 @@ from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.assessment.assess import Assessment, assess_arrays
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
-from shoal.comparison import Comparison, Trial
+from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.version import __version__
 from shoal.masking.commands import as_call, as_command, can_be_written

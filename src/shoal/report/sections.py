@@ -10,7 +10,7 @@ import numpy as np
 from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Coefficient, Utility
-from shoal.comparison import Comparison, Trial
+from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints

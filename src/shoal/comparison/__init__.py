@@ -1,0 +1,1 @@
+"""Methods, group sizes and promises side by side on one table: what each loses and risks."""

@@ -1,0 +1,125 @@
+"""A release beside what else could have been asked: its method at other k, and stronger and weaker promises."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+from shoal.comparison.subject import Subject, read_subject
+from shoal.comparison.trials import Comparison, Trial, pareto
+from shoal.core.errors import InputError
+from shoal.core.progress import DONE, STOP, watch
+from shoal.core.types import State
+from shoal.masking.numbers import read_original
+from shoal.masking.release import Release
+from shoal.masking.request import CSV, PROMISES, MaskRequest
+from shoal.masking.verification import identical_records
+from shoal.models.model import Closeness, Diversity
+from shoal.tables.choosing import open_data
+from shoal.tables.frames import codes_of, open_table, strata_of
+
+__all__ = ["compare_around"]
+
+# A method is tried at other k for a report only if a run of it took no longer, on a table of no more records.
+MOST_SECONDS = 5.0
+MOST_RECORDS = 50_000
+SIZES = (2, 3, 5, 10, 15)
+FACTORS = (0.5, 1.5, 2.0, 3.0)  # of t, and of l beyond 1
+ASKED = (
+    "k", "columns", "kinds", "distance", "importance", "by", "unit", "confidential", "diversity", "closeness", "zeros",
+    "missing_codes", "aggregate", "refine", "seed", "options",
+)  # fmt: skip
+
+
+def compare_around(release: Release, original: Any, *, progress: bool = False) -> Comparison | None:
+    """Put the method of a release, with its options, at other k and with other promises beside it.
+
+    That is what a report draws: a map of risk and utility, and what promises cost.
+
+    Parameters
+    ----------
+    release
+        What `shoal.mask` returned.
+    original
+        The table that was masked, or its path.
+    progress
+        Show a progress bar on a terminal.
+
+    Returns
+    -------
+    Comparison or None
+        None where it would take longer than the reader of a report waits, where the table is not held in memory, and
+        for a function of the user, which is not called behind the user's back.
+    """
+    asked, known = release.parameters, METHODS | CONFIDENTIAL_METHODS
+    slow = release.records > MOST_RECORDS or release.timings["partition"] > MOST_SECONDS
+    if asked["method"] not in known or slow or not release.labels.size:
+        return None
+    request = MaskRequest(**{name: asked[name] for name in ASKED}, method=known[asked["method"]])
+    subject = _subject(release, original, request)
+    requests = [one for one in _around(request) if one.k <= subject.fewest]
+
+    def work(state: State) -> list[Trial]:
+        trials = [subject.measure(request, release.labels, release.timings["partition"])]
+        for done, one in enumerate(requests, start=1):
+            if state[STOP]:
+                break
+            start = time.perf_counter()
+            try:
+                labels = subject.group(one, state)
+            except InputError:
+                continue  # more is promised than the table can keep
+            trials.append(subject.measure(one, labels, time.perf_counter() - start))
+            state[DONE] = done
+        return trials
+
+    trials = watch(work, len(requests), title="compare", show=progress)
+    return Comparison(
+        pareto(trials), {}, release.records, release.columns, {**asked, "k": sorted({trial.k for trial in trials})}
+    )
+
+
+def _subject(release: Release, original: Any, request: MaskRequest) -> Subject:
+    """Read the records of a release as they were."""
+    asked, (numbers, _) = release.parameters, read_original(release, original)
+    strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(numbers.X))
+    zero = numbers.X[:, [release.columns.index(name) for name in asked["zeros"]]] == 0
+    cell = identical_records([*np.isnan(numbers.X).T, *zero.T], strata)
+    table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV}).take(release.kept)
+    return read_subject(table, request, numbers, cell, strata)
+
+
+def _around(request: MaskRequest) -> Iterator[MaskRequest]:
+    """Yield the request at other k, and with stronger, weaker and no promises, one of them changed at a time."""
+    for k in sorted({*SIZES, 2 * request.k} - {request.k}):
+        yield replace(request, k=k)
+    for parameter in PROMISES:
+        given = getattr(request, parameter)
+        if given is None:
+            continue
+        if not request.entry.confidential:
+            yield _promising(request, parameter, None)
+        # Of each column on its own if that was asked for.
+        models = given if isinstance(given, dict) else {None: given}
+        for factor in FACTORS:
+            other = {name: _scaled(model, factor) for name, model in models.items()}
+            if None not in other.values():
+                yield _promising(request, parameter, other if isinstance(given, dict) else other[None])
+
+
+def _promising(request: MaskRequest, parameter: str, model: Any) -> MaskRequest:
+    return replace(request, **{parameter: model})
+
+
+def _scaled(model: Diversity | Closeness, factor: float) -> Diversity | Closeness | None:
+    """Return a stronger or weaker promise of the same kind; None if there is none."""
+    if isinstance(model, Closeness):
+        t = float(f"{factor * model.t:.2g}")
+        return Closeness(t) if 0 < t < 1 and t != model.t else None
+    least = max(2, round(1 + factor * (model.least - 1)))
+    return replace(model, least=least) if least != model.least else None

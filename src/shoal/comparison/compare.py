@@ -1,0 +1,264 @@
+"""compare(): every method at several k on one table, what each loses and risks, and what promises cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import compress, product
+from typing import Any
+
+import numpy as np
+
+from shoal.algorithms.cost import PROBE, predicted_seconds
+from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, SharedWork, choose, find
+from shoal.comparison.subject import Subject, read_subject
+from shoal.comparison.trials import Comparison, Trial, pareto
+from shoal.core.checks import as_names, check_k
+from shoal.core.errors import InputError
+from shoal.core.progress import DONE, STOP, watch, within
+from shoal.core.types import State
+from shoal.masking.numbers import read_numbers
+from shoal.masking.request import PROMISES, MaskRequest, read_model, write_model
+from shoal.tables.choosing import open_data
+from shoal.tables.columns import Name
+from shoal.tables.frames import codes_of, strata_of
+
+__all__ = ["compare"]
+
+Promise = Mapping[str, Any]  # parameters of a request; none for no promise
+
+
+def compare(
+    data: Any,
+    k: Sequence[int] | int = (3, 5, 10),
+    *,
+    methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = "all",
+    columns: Sequence[Name] | Name | None = None,
+    kinds: Mapping[Name, Any] | None = None,
+    by: Sequence[Name] | Name | None = None,
+    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
+    unit: Name | None = None,
+    confidential: Sequence[Name] | Name | None = None,
+    diversity: Any = None,
+    closeness: Any = None,
+    missing: str = "error",
+    missing_codes: Mapping[Name, Any] | None = None,
+    seed: int | None = 0,
+    time_limit: float = 10.0,
+    thousands: str | None = None,
+    progress: bool = False,
+) -> Comparison:
+    """Try methods at several k on one table, and say which combinations nothing beats.
+
+    Parameters
+    ----------
+    data
+        A table, an array or the path of a file, as `shoal.mask` takes it.
+    k
+        One or more group sizes to try.
+    methods
+        Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
+        With promises, ``"all"`` is the default method and those that are made for the promise: whatever the method,
+        the groups that keep it are found by the same search.
+    columns, kinds, by, weights, unit, confidential, missing, missing_codes, seed, thousands
+        As `shoal.mask` takes them.
+    diversity, closeness
+        Promises about the `confidential` columns, one or a list of several, each as `shoal.mask` takes it. Every one
+        is tried on its own, beside no promise: what it costs is the difference.
+    time_limit
+        The seconds that one run may take, all strata together. A method that would take longer on this table and
+        machine, or does, is left out, and named; one that has a result whenever it is stopped (it has an option
+        ``time_limit``) is stopped then.
+    progress
+        Show a progress bar on a terminal.
+
+    Returns
+    -------
+    Comparison
+        Loss, risk, groups and time of each run; it prints itself.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> found = compare(X, k=[3, 6], methods=["mdav", "centroid"])
+    >>> [(trial.method, trial.k) for trial in found.front][-1][1]
+    6
+    """
+    sizes = sorted({k} if isinstance(k, (int, np.integer)) else set(k))
+    if not sizes:
+        raise InputError("Parameter 'k' must name at least one group size, got none; for example k=[3, 5, 10].")
+    request = MaskRequest(
+        k=sizes[0],
+        columns=columns,
+        kinds=kinds,
+        by=by,
+        weights=weights,
+        unit=unit,
+        confidential=confidential,
+        missing=missing,
+        missing_codes=missing_codes,
+        seed=seed,
+    )
+    promises = _promises(request, diversity=diversity, closeness=closeness)
+    if not time_limit > 0:
+        raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
+    read = partial(open_data, data, numbers=as_names(columns), thousands=thousands)
+    opened = watch(lambda _: read(), None, title="read", show=progress)
+    for size in sizes:
+        check_k(size, opened.rows)
+    table, numbers, cell = read_numbers(opened, request)
+    subject = read_subject(table, request, numbers, cell, codes_of(strata_of(table, as_names(by)), len(cell)))
+    fitting = [size for size in sizes if size <= subject.fewest]
+    entries = _wanted(methods, promises, numbers.coordinates.shape[1])
+    chosen, left_out = _affordable(entries, subject, fitting, seed, time_limit)
+    what = "records" if unit is None else f"different {unit}"
+    for size in sizes[len(fitting) :]:
+        left_out[f"k = {size}"] = (
+            f"a stratum, or records of it that miss the same columns, has {subject.fewest} {what} only"
+        )
+    asked = [
+        replace(request, method=entry, options=_options(entry, time_limit), k=size, **promise)
+        for entry, size, promise in product(chosen, fitting, promises)
+        # Methods that are made for a promise need one.
+        if not entry.confidential or "closeness" in promise
+    ]
+    total = len(asked) * len(cell)
+    trials = watch(
+        lambda state: _try_all(subject, asked, time_limit, left_out, state), total, title="compare", show=progress
+    )
+    if not trials:
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
+    return Comparison(
+        trials=pareto(trials),
+        left_out=left_out,
+        records=len(cell),
+        columns=list(numbers.names),
+        parameters={
+            "k": [int(size) for size in fitting],
+            "methods": [entry.name for entry in entries],
+            "columns": list(numbers.names),
+            "kinds": request.plain_kinds(),
+            "by": as_names(by),
+            "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",
+            "unit": unit,
+            "confidential": as_names(confidential),
+            **{name: [write_model(promise[name]) for promise in promises if name in promise] for name in PROMISES},
+            "missing": missing,
+            "missing_codes": missing_codes,
+            "seed": seed,
+            "time_limit": time_limit,
+        },
+    )
+
+
+def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
+    """Return what is promised in each trial: nothing, then every promise on its own."""
+    promises: list[Promise] = [{}]
+    for parameter, models in given.items():
+        for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
+            promise = {parameter: read_model(parameter, model)}
+            replace(request, **promise).models()  # refused here, before anything runs
+            promises += [] if promise in promises else [promise]
+    return promises
+
+
+def _wanted(methods: Any, promises: Sequence[Promise], columns: int) -> list[Method]:
+    """Return the methods to try."""
+    if not isinstance(methods, str) and not callable(methods):
+        return [find(method) for method in methods]
+    if methods != "all":
+        return [choose(methods, columns)]
+    if len(promises) == 1:
+        return list(METHODS.values())
+    made_for = CONFIDENTIAL_METHODS.values() if any("closeness" in promise for promise in promises) else ()
+    return [choose(AUTO, columns), *made_for]
+
+
+def _try_all(
+    subject: Subject, asked: Sequence[MaskRequest], time_limit: float, left_out: dict[str, str], state: State
+) -> list[Trial]:
+    """Try requests one after the other; say of those that cannot be kept, or not in time, why they are left out."""
+    trials: list[Trial] = []
+    shared: dict[SharedWork, list[Mapping[str, Any]]] = {}
+    for done, request in enumerate(asked, start=1):
+        if state[STOP]:
+            break
+        entry, given = request.entry, _shared_work(request.entry, subject, shared)
+        promised = write_model(request.diversity) + write_model(request.closeness)
+        keeps = entry.time_option is not None and not promised
+        start = time.perf_counter()
+        try:
+            with within(state, None if keeps else time_limit, len(subject.cell)) as limited:
+                labels = subject.group(request, limited, given)
+        except InputError as refusal:
+            left_out[f"{entry.name}, k = {request.k}, {promised}"] = str(refusal)
+            continue
+        seconds = time.perf_counter() - start
+        if keeps or not limited[STOP]:
+            trials.append(subject.measure(request, labels, seconds))
+        else:
+            named = f"{entry.name}, {promised}" if promised else entry.name
+            left_out[named] = f"a run (k = {request.k}) was not done after {time_limit:g} s"
+        state[DONE] = done * len(subject.cell)
+    return trials
+
+
+def _affordable(
+    entries: Sequence[Method], subject: Subject, sizes: Sequence[int], seed: int | None, time_limit: float
+) -> tuple[list[Method], dict[str, str]]:
+    """Part the methods that can run here in time from those that cannot, with the reason."""
+    numbers, columns = subject.numbers, len(subject.numbers.names)
+    blocks = [subject.compared[np.ix_(rows, present)] for rows, present in subject.cells if len(present)]
+    without_order = list(compress(numbers.names, numbers.embedding.without_order))
+    chosen, left_out = [], {}
+    for entry in entries:
+        if entry.univariate and columns > 1:
+            left_out[entry.name] = f"it groups one column, the table has {columns}"
+            continue
+        if without_order and (entry.univariate or not entry.whole_records):
+            left_out[entry.name] = f"it sorts the values of a column, but those of {without_order[0]!r} have no order"
+            continue
+        if not entry.whole_records and (subject.units is not None or subject.promise.columns):
+            left_out[entry.name] = "it groups every column on its own, and so counts no units and keeps no promise"
+            continue
+        if entry.confidential:
+            chosen.append(entry)
+            continue
+        options = entry.read_options({})
+        if entry.time_option is not None:
+            # It keeps the limit but for what it does in any case, which is nothing to speak of on small tables.
+            options[entry.time_option] = 0.0
+        seconds = 0.0
+        if blocks and not (entry.time_option is not None and (entry.anytime or max(map(len, blocks)) <= PROBE)):
+            seconds = predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
+        if seconds > time_limit:
+            left_out[entry.name] = (
+                f"a run would take about {seconds:,.0f} s on {len(subject.cell):,} records, more than {time_limit:g} s"
+            )
+        else:
+            chosen.append(entry)
+    return chosen, left_out
+
+
+def _options(entry: Method, time_limit: float) -> dict[str, Any]:
+    """Return the method's options, with a time limit where it has one."""
+    return entry.read_options({} if entry.time_option is None else {entry.time_option: time_limit})
+
+
+def _shared_work(
+    entry: Method, subject: Subject, done: dict[SharedWork, list[Mapping[str, Any]]]
+) -> list[Mapping[str, Any]]:
+    """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
+    shared = entry.shared
+    if shared is None:
+        return []
+    if shared not in done:
+        work = shared.load()
+        done[shared] = [
+            {shared.option: work(np.ascontiguousarray(subject.compared[np.ix_(rows, present)]))} if len(present) else {}
+            for rows, present in subject.cells
+        ]
+    return done[shared]

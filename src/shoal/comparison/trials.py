@@ -1,0 +1,245 @@
+"""What trials of a table found: loss, risk and time of each, which ones nothing beats, and what a promise costs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shoal.core.display import aligned, html_table, write_report
+from shoal.masking.request import PROMISES, read_model
+from shoal.tables.columns import Name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Comparison", "Price", "Trial", "pareto"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method at one k, with or without promises of confidential columns.
+
+    Parameters
+    ----------
+    method, k
+        What was tried.
+    loss
+        Information loss 100·SSE/SST of what is released.
+    linked
+        The share of records whose nearest original is their own (`shoal.assessment.risk.linkage`).
+    chance
+        The share that blind choice within groups would link.
+    groups
+        The number of groups of identical records.
+    seconds
+        The time of the partition.
+    anonymous
+        Whether whole records are k-anonymous.
+    diversity, closeness
+        What every group promised, as it is written on the command line; empty for nothing.
+    pareto
+        Whether no other k-anonymous trial that promises the same loses and risks less.
+    """
+
+    method: str
+    k: int
+    loss: float
+    linked: float
+    chance: float
+    groups: int
+    seconds: float
+    anonymous: bool
+    diversity: str = ""
+    closeness: str = ""
+    pareto: bool = False
+
+    @property
+    def promise(self) -> str:
+        """What every group promised of confidential columns, in words; empty for nothing."""
+        return " and ".join(f"{name} {asked}" for name in PROMISES if (asked := getattr(self, name)))
+
+    @property
+    def name(self) -> str:
+        """The method, and what was promised."""
+        return f"{self.method}, {self.promise}" if self.promise else self.method
+
+    @property
+    def risk(self) -> float:
+        """The greater of linked and chance.
+
+        A poor partition moves records so far that linkage fails more often than chance; who finds the right group in
+        another way is as well off as chance says all the same.
+        """
+        return max(self.linked, self.chance)
+
+
+class Price(NamedTuple):
+    """What a promise costs one method at one k.
+
+    Parameters
+    ----------
+    parameter
+        ``"diversity"`` or ``"closeness"``.
+    name, k
+        The method with what else was promised, and k.
+    without
+        The loss without the promise, or None if that was not tried.
+    losses
+        The loss for each l or t, in their order.
+    """
+
+    parameter: str
+    name: str
+    k: int
+    without: float | None
+    losses: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What methods and k cost on one table.
+
+    Parameters
+    ----------
+    trials
+        All that ran, in order of k, then loss.
+    left_out
+        The methods that did not run, and why.
+    records, columns
+        The table: its number of records, the masked columns.
+    parameters
+        Everything that decided the result, as plain values.
+    """
+
+    trials: tuple[Trial, ...]
+    left_out: Mapping[str, str]
+    records: int
+    columns: list[Name]
+    parameters: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def front(self) -> list[Trial]:
+        """The trials that nothing beats in both loss and `Trial.risk`, from the most useful to the safest."""
+        return sorted((trial for trial in self.trials if trial.pareto), key=lambda trial: trial.loss)
+
+    @property
+    def choice(self) -> Trial:
+        """The trial of the front that is nearest to no loss and no risk, both measured by the front's own range.
+
+        Of trials with promises and without, it is one without: what to promise is not for a formula to say.
+        """
+        return self.choices[0]
+
+    @property
+    def choices(self) -> list[Trial]:
+        """The balanced trial of each promise, as `choice`; that without any first."""
+        promises = sorted({trial.promise for trial in self.trials}, key=lambda promise: (promise != "", promise))
+        return [_balanced([trial for trial in self.trials if trial.promise == promise]) for promise in promises]
+
+    @property
+    def prices(self) -> list[Price]:
+        """What promises cost: every method at every k for which a promise was tried in more than one way."""
+        return [price for parameter in PROMISES for price in _prices(self.trials, parameter)]
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The trials as a polars frame."""
+        import polars as pl
+
+        return pl.DataFrame([vars(trial) for trial in self.trials])
+
+    def cells(self) -> list[list[str]]:
+        """Return the table as text, the head first."""
+        promised, choices = any(t.promise for t in self.trials), self.choices
+        more = ["promise"] if promised else []
+        rows = [["method", "k", *more, "loss %", "linked %", "chance %", "groups", "seconds", "k-anonymous", "mark"]]
+        for t in self.trials:
+            mark = ("balanced" if t in choices else "Pareto") if t.pareto else ""
+            more = [t.promise or "none"] if promised else []
+            figures = [f"{t.loss:.4f}", f"{100 * t.linked:.2f}", f"{100 * t.chance:.2f}", f"{t.groups}"]
+            rows.append([t.method, str(t.k), *more, *figures, f"{t.seconds:.3f}", "yes" if t.anonymous else "NO", mark])
+        return rows
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the comparison as one self-contained HTML page."""
+        return write_report("pages:comparison_page", path, self)
+
+    def __str__(self) -> str:
+        lines = [aligned(self.cells())]
+        lines += [f"left out          {method}: {why}" for method, why in self.left_out.items()]
+        same = " that promises the same" if len(self.choices) > 1 else ""
+        balanced = "; ".join(f"{trial.name}, k = {trial.k}" for trial in self.choices)
+        lines.append(f"Pareto            nothing else{same} loses less and risks less; balanced: {balanced}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head, *rows = self.cells()
+        absent = "".join(f"<p>left out: {escape(method)}: {escape(why)}</p>" for method, why in self.left_out.items())
+        return html_table(rows, head) + absent
+
+
+def pareto(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Mark the k-anonymous trials that no other one beats, and put all in order of k, then loss.
+
+    A trial is beaten only by one that promises the same of confidential columns.
+
+    Examples
+    --------
+    >>> def trial(loss, linked):
+    ...     return Trial("mdav", 3, loss, linked, 0.1, 10, 0.0, anonymous=True)
+    >>> [t.pareto for t in pareto([trial(1.0, 0.3), trial(2.0, 0.3), trial(3.0, 0.1)])]
+    [True, False, True]
+    """
+
+    def beaten(trial: Trial) -> bool:
+        return any(
+            other.loss <= trial.loss
+            and other.risk <= trial.risk
+            and (other.loss, other.risk) != (trial.loss, trial.risk)
+            for other in trials
+            if other.anonymous and other.promise == trial.promise
+        )
+
+    marked = [replace(trial, pareto=trial.anonymous and not beaten(trial)) for trial in trials]
+    return tuple(sorted(marked, key=lambda trial: (trial.k, trial.loss)))
+
+
+def _balanced(trials: Sequence[Trial]) -> Trial:
+    """Return the trial of the front that is nearest to no loss and no risk, both measured by the front's own range."""
+    front = [trial for trial in trials if trial.pareto] or list(trials)
+    losses, risks = [trial.loss for trial in front], [trial.risk for trial in front]
+
+    def distance(trial: Trial) -> float:
+        x = (trial.loss - min(losses)) / ((max(losses) - min(losses)) or 1.0)
+        y = (trial.risk - min(risks)) / ((max(risks) - min(risks)) or 1.0)
+        return x * x + y * y
+
+    return min(front, key=distance)
+
+
+def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
+    """Return what a promise costs each method at each k, whatever else is promised."""
+    curves: dict[tuple[Any, ...], dict[float, float]] = {}
+    without: dict[tuple[Any, ...], float] = {}
+    for trial in trials:
+        rest = replace(trial, diversity="") if parameter == "diversity" else replace(trial, closeness="")
+        if rest.promise == trial.promise:
+            without[rest.name, trial.k] = trial.loss
+            continue
+        model = read_model(parameter, getattr(trial, parameter))
+        among = set(model.values()) if isinstance(model, Mapping) else {model}
+        # One line for promises that differ in l or t alone.
+        if len(among) == 1:
+            kind, value, factor = among.pop().rule(ordered=True)
+            named = ", ".join(map(str, model)) if isinstance(model, Mapping) else ""
+            curves.setdefault((rest.name, trial.k, named, kind, factor), {})[value] = trial.loss
+    return [
+        Price(parameter, name, k, without.get((name, k)), tuple(sorted(losses.items())))
+        for (name, k, *_), losses in curves.items()
+        if len(losses) + ((name, k) in without) > 1
+    ]
