@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,9 @@ from shoal.cli.options import (
 )
 from shoal.core.errors import InputError
 
-__all__ = ["compare", "read_sizes"]
+__all__ = ["compare", "read_promises", "read_sizes"]
+
+PROMISE = "Promises about the confidential columns to try, each on its own and beside none; repeat, or separate:"
 
 
 def compare(
@@ -35,6 +38,12 @@ def compare(
     ] = None,
     by: Annotated[list[str] | None, option("by")] = None,
     weights: Annotated[str | None, option("weights")] = None,
+    unit: Annotated[str | None, option("unit")] = None,
+    confidential: Annotated[list[str] | None, option("confidential")] = None,
+    diversity: Annotated[
+        list[str] | None, typer.Option(help=f"{PROMISE} e.g. 2,3,5 or entropy:3; as for shoal mask.")
+    ] = None,
+    closeness: Annotated[list[str] | None, typer.Option(help=f"{PROMISE} e.g. 0.1,0.2,0.3; as for shoal mask.")] = None,
     missing: Annotated[str, option("missing")] = "error",
     missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     seed: Annotated[int, option("seed")] = 0,
@@ -43,7 +52,7 @@ def compare(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the table here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
 ) -> None:
-    """Compare methods and group sizes on one table: loss, risk, groups, time, and which ones nothing beats.
+    """Compare methods, group sizes and promises on one table: loss, risk, groups, time, and which ones nothing beats.
 
     Example: shoal compare firms.csv -k 3,5,10 --by region --report comparison.html
     """
@@ -59,6 +68,10 @@ def compare(
         kinds=read_kinds(nominal, ordinal, hierarchy, date),
         by=by or None,
         weights=weights,
+        unit=unit,
+        confidential=confidential or None,
+        diversity=read_promises(diversity or []),
+        closeness=read_promises(closeness or []),
         missing=missing,
         missing_codes=read_codes(missing_codes or []),
         seed=seed,
@@ -89,3 +102,15 @@ def read_sizes(text: str) -> list[int]:
         raise InputError(
             f"Option -k must be whole numbers separated by commas, such as 3,5,10; got {text!r}."
         ) from None
+
+
+def read_promises(texts: Sequence[str]) -> list[str]:
+    """Read promises separated by commas; what is said of single columns is one promise.
+
+    Examples
+    --------
+    >>> read_promises(["0.1, 0.2", "pay=0.2,age=0.3"])
+    ['0.1', '0.2', 'pay=0.2,age=0.3']
+    """
+    parts = [[text] if "=" in text else text.split(",") for text in texts]
+    return [part.strip() for listed in parts for part in listed if part.strip()]

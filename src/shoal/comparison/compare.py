@@ -20,7 +20,7 @@ from shoal.core.errors import InputError
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import State
 from shoal.masking.numbers import read_numbers
-from shoal.masking.request import PROMISES, MaskRequest, read_model, write_model
+from shoal.masking.request import PROMISES, MaskRequest, read_model, tell_promise, write_model
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import codes_of, strata_of
@@ -187,7 +187,7 @@ def _try_all(
         if state[STOP]:
             break
         entry, given = request.entry, _shared_work(request.entry, subject, shared)
-        promised = write_model(request.diversity) + write_model(request.closeness)
+        promised = tell_promise(request.diversity, request.closeness)
         keeps = entry.time_option is not None and not promised
         start = time.perf_counter()
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
-from shoal.masking.request import PROMISES, read_model
+from shoal.masking.request import PROMISES, read_model, tell_promise
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Trial:
     @property
     def promise(self) -> str:
         """What every group promised of confidential columns, in words; empty for nothing."""
-        return " and ".join(f"{name} {asked}" for name in PROMISES if (asked := getattr(self, name)))
+        return tell_promise(self.diversity, self.closeness)
 
     @property
     def name(self) -> str:
@@ -84,7 +84,8 @@ class Price(NamedTuple):
     parameter
         ``"diversity"`` or ``"closeness"``.
     name, k
-        The method with what else was promised, and k.
+        The method with what else was promised, of what kind the promise is and about which column, if it is not about
+        all; and k.
     without
         The loss without the promise, or None if that was not tried.
     losses
@@ -224,8 +225,8 @@ def _balanced(trials: Sequence[Trial]) -> Trial:
 
 def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
     """Return what a promise costs each method at each k, whatever else is promised."""
-    curves: dict[tuple[Any, ...], dict[float, float]] = {}
-    without: dict[tuple[Any, ...], float] = {}
+    curves: dict[tuple[str, int, str], dict[float, float]] = {}
+    without: dict[tuple[str, int], float] = {}
     for trial in trials:
         rest = replace(trial, diversity="") if parameter == "diversity" else replace(trial, closeness="")
         if rest.promise == trial.promise:
@@ -235,11 +236,13 @@ def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
         among = set(model.values()) if isinstance(model, Mapping) else {model}
         # One line for promises that differ in l or t alone.
         if len(among) == 1:
-            kind, value, factor = among.pop().rule(ordered=True)
-            named = ", ".join(map(str, model)) if isinstance(model, Mapping) else ""
-            curves.setdefault((rest.name, trial.k, named, kind, factor), {})[value] = trial.loss
+            one = among.pop()
+            about = [str(column) for column in model] if isinstance(model, Mapping) else []
+            kind = " ".join([*one.text.split(":")[:-1][:1], *about])
+            line = rest.name, trial.k, kind and f", {kind}"
+            curves.setdefault(line, {})[one.rule(ordered=True)[1]] = trial.loss
     return [
-        Price(parameter, name, k, without.get((name, k)), tuple(sorted(losses.items())))
-        for (name, k, *_), losses in curves.items()
+        Price(parameter, name + kind, k, without.get((name, k)), tuple(sorted(losses.items())))
+        for (name, k, kind), losses in curves.items()
         if len(losses) + ((name, k) in without) > 1
     ]

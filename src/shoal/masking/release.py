@@ -12,6 +12,7 @@ import numpy as np
 
 from shoal.core.display import html_table, write_report
 from shoal.core.types import Ints
+from shoal.masking.request import PROMISES, tell_promise
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -125,9 +126,14 @@ class Release:
 
     def _asked(self, name: Name) -> list[str]:
         """Return what was asked of a confidential column."""
-        given = {parameter: self.parameters[parameter] for parameter in ("diversity", "closeness")}
+        given = {parameter: self.parameters[parameter] for parameter in PROMISES}
         asked = {key: value.get(name) if isinstance(value, Mapping) else value for key, value in given.items()}
         return [f"{parameter} {value}" for parameter, value in asked.items() if value is not None]
+
+    @property
+    def promise(self) -> str:
+        """What was promised of confidential columns, in a few words; empty for nothing."""
+        return tell_promise(*(self.parameters[parameter] for parameter in PROMISES))
 
     @property
     def k(self) -> int:

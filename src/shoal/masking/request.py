@@ -37,6 +37,7 @@ __all__ = [
     "MaskRequest",
     "parameters",
     "read_model",
+    "tell_promise",
     "write_model",
 ]
 
@@ -599,8 +600,21 @@ def write_model(model: Any) -> str:
 
     Examples
     --------
-    >>> write_model(read_model("closeness", "pay=0.2,age=0.3"))
-    'pay=0.2,age=0.3'
+    >>> write_model(read_model("closeness", "pay=0.2,age=0.3")), write_model({"pay": "0.2"})
+    ('pay=0.2,age=0.3', 'pay=0.2')
     """
-    plain = plain_model(model)
-    return ",".join(f"{name}={text}" for name, text in plain.items()) if isinstance(plain, dict) else plain or ""
+    if isinstance(model, Mapping):
+        return ",".join(f"{name}={write_model(of)}" for name, of in model.items())
+    return model if isinstance(model, str) else "" if model is None else str(model.text)
+
+
+def tell_promise(diversity: Any, closeness: Any) -> str:
+    """Return what is promised of confidential columns in a few words; nothing if nothing is.
+
+    Examples
+    --------
+    >>> tell_promise("entropy:3", "0.2")
+    'diversity entropy:3 and closeness 0.2'
+    """
+    asked = zip(PROMISES, map(write_model, (diversity, closeness)), strict=True)
+    return " and ".join(f"{name} {text}" for name, text in asked if text)

@@ -2,10 +2,11 @@
 
 Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
 from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
-Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. A table of up to 2,500 records is searched three times: cold
-from the merged groups, hot from MDAV's groups of that size and of two thirds of it. A larger one has fewer steps a
-record and is searched once, less hot, from the groups of `path`. The best answer is taken. The cost is that of the
-steps of `anneal_with_rules`, whatever the method.
+Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: one of up to 2,500
+records is searched shortly, cold from the merged groups and hot from MDAV's groups of two thirds of that size to half
+as much again, and then at length from the start that came out best. A larger one has fewer steps a record and is
+searched once, less hot, from the groups of `path`. The best answer is taken. The cost is that of the steps of
+`anneal_with_rules`, whatever the method.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ __all__ = ["broken", "keep_rules", "least_size", "reached_by", "rehearse_rules",
 NEIGHBOURS = 30
 STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
-SMALL = 2_500  # records that are searched three times
+SMALL = 2_500  # records for which several starts are tried
+SHARES = 2 / 3, 1.0, 1.5  # of the size that groups should have: what they start with
+SHORT, LONG = 0.3, 1.8  # of the steps: to find the best start, and from there
 HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
 MOST_ROOM = 1 << 25  # places for members in all groups together
 
@@ -121,28 +124,40 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None,
     near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
     deviation = float(np.square(records).sum()) / n
     steps = min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
+    rng = 0 if seed is None else seed
+
+    def search(stream: int, start: Ints, heat: float, share: float) -> Ints:
+        taken, stream_of = int(share * steps), seeded(rng, stream)
+        moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, state, stream_of).label
+        return repair(records, canonical_labels(moved), rules)
+
+    starts = [(s, heat) for s, heat in _starts(records, k, rules, repaired, state) if _fits(s)]
     answers = [repaired]
-    for stream, (start, heat) in enumerate(_starts(records, k, rules, repaired, state)):
-        if start.max() and (start.max() + 1) * room_of(start) <= MOST_ROOM:
-            rng = seeded(0 if seed is None else seed, stream)
-            moved = anneal_with_rules(records, k, start, near, rules, steps, heat * deviation, state, rng).label
-            answers.append(repair(records, canonical_labels(moved), rules))
+    if n <= SMALL:
+        found = [search(stream, *start, SHORT) for stream, start in enumerate(starts)]
+        answers += found
+        starts = [starts[best] for best in np.argsort([sse(records, one) for one in found], kind="stable")[:1]]
+    answers += [search(len(answers), *start, LONG if n <= SMALL else 1.0) for start in starts]
     # Merging cannot help where the whole cell breaks a rule.
     allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
     return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
+
+
+def _fits(labels: Ints) -> bool:
+    """Whether there is something to move, and room for it."""
+    return bool(labels.max()) and (int(labels.max()) + 1) * room_of(labels) <= MOST_ROOM
 
 
 def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State) -> Iterator[tuple[Ints, float]]:
     """Yield what searches start from, each with its heat."""
     n = len(records)
     needed = size_for(list(zip(rules.kinds.tolist(), rules.bounds.tolist(), rules.factors.tolist(), strict=True)), n, k)
-    small = n <= SMALL
-    if small:
-        yield repaired, COLD
-    for share in (1.0, 2 / 3) if small else (1.0,):
-        size = max(k, min(round(share * needed), n // 2))
-        found = mdav(records, size, state=state) if small else path(records, size, state=state).labels
-        yield canonical_labels(found), HOT if small else WARM
+    sizes = dict.fromkeys(max(k, min(round(share * needed), n // 2)) for share in (SHARES if n <= SMALL else (1.0,)))
+    if n > SMALL:
+        yield from ((canonical_labels(path(records, size, state=state).labels), WARM) for size in sizes)
+        return
+    yield repaired, COLD
+    yield from ((canonical_labels(mdav(records, size, state=state)), HOT) for size in sizes)
 
 
 def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:

@@ -20,9 +20,18 @@ from shoal.report.protection import Bins
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from shoal.comparison.trials import Trial
+    from shoal.comparison.trials import Price, Trial
 
-__all__ = ["Figure", "bars", "category_shares", "correlations", "distribution", "group_sizes_chart", "risk_utility_map"]
+__all__ = [
+    "Figure",
+    "bars",
+    "category_shares",
+    "correlations",
+    "distribution",
+    "group_sizes_chart",
+    "price_curves",
+    "risk_utility_map",
+]
 
 INK, ACCENT, PALE = "#1d2a30", "#0a5c66", "#c5ced3"
 STYLE: Any = {
@@ -194,14 +203,14 @@ def correlations(pairs: Sequence[tuple[str, Pair]], what: str, text: str) -> Fig
 
 def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, text: str) -> Figure:
     """Draw loss against risk: one mark a method, k beside it, the undominated ones joined, the chosen one ringed."""
-    names = list(dict.fromkeys(trial.method for trial in trials))
+    names = list(dict.fromkeys(trial.name for trial in trials))
 
     def draw(axes: Axes) -> None:
-        front = sorted((trial.loss, 100 * trial.risk) for trial in trials if trial.pareto)
-        if len(front) > 1:
+        for promise in sorted({trial.promise for trial in trials}):
+            front = sorted((t.loss, 100 * t.risk) for t in trials if t.pareto and t.promise == promise)
             axes.plot(*zip(*front, strict=True), color="#8d999e", linewidth=0.9, linestyle="--", zorder=1)
         for i, name in enumerate(names):
-            own = [trial for trial in trials if trial.method == name]
+            own = [trial for trial in trials if trial.name == name]
             axes.scatter(
                 [trial.loss for trial in own],
                 [100 * trial.risk for trial in own],
@@ -216,11 +225,11 @@ def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, te
         for k in sorted({trial.k for trial in trials}):
             # One label for all methods at this k, above the highest of them.
             of_k = [trial for trial in trials if trial.k == k]
-            x = float(np.mean([trial.loss for trial in of_k]))
             y = max(100 * trial.risk for trial in of_k)
+            x = float(np.mean([trial.loss for trial in of_k if 100 * trial.risk == y]))
             axes.annotate(f"k = {k}", (x, y), xytext=(0, 10), textcoords="offset points", ha="center", fontsize=8.5)
         for trial in trials:
-            if (trial.method, trial.k) == chosen:
+            if (trial.name, trial.k) == chosen:
                 axes.scatter(trial.loss, 100 * trial.risk, s=190, facecolor="none", edgecolor=INK, linewidth=1.4)
         axes.set_xlabel("information loss, %   (left is more useful)")
         axes.set_ylabel("risk of being found, %   (low is safer)")
@@ -232,6 +241,37 @@ def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, te
             axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
 
     return Figure(_svg(draw, (6.6, 3.3), text))
+
+
+def price_curves(prices: Sequence[Price], label: str, text: str) -> Figure:
+    """Draw the loss against l or t: one line a method and k, dotted what is lost without the promise."""
+
+    def draw(axes: Axes) -> None:
+        for i, price in enumerate(prices):
+            x, losses = zip(*price.losses, strict=True)
+            name = f"{price.name}, k = {price.k}"
+            axes.plot(
+                x,
+                losses,
+                color=INK,
+                linewidth=0.9,
+                marker=MARKERS[i % len(MARKERS)],
+                markersize=5,
+                markerfacecolor=ACCENT,
+                label=name,
+            )
+            if price.without is not None:
+                axes.axhline(price.without, color="#8d999e", linewidth=0.9, linestyle=":")
+        if all(x == int(x) for price in prices for x, _ in price.losses):
+            axes.xaxis.set_major_locator(_few(8, integer=True))
+        axes.set_xlabel(label)
+        axes.set_ylabel("information loss, %")
+        axes.set_ylim(bottom=0)
+        axes.grid(color="#e4e9eb", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+
+    return Figure(_svg(draw, (6.6, 2.8), text))
 
 
 def short(value: float) -> str:

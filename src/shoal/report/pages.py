@@ -139,7 +139,7 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
         sections.losses_table(release.column_loss) if release.blanked else sections.losses(found.utility),
         sections.relations(found.utility),
         sections.risks(found.risk),
-        sections.risk_utility(comparison.trials, (release.parameters["method"], release.k)) if comparison else None,
+        *(_beside(release, comparison) if comparison else ()),
         sections.moved(before.coordinates, before.place(Y), release.labels) if release.labels.ndim == 1 else None,
     ]
     return _Figures(
@@ -149,6 +149,13 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
         [part for part in parts if part is not None],
         before.scale_notes(),
     )
+
+
+def _beside(release: Release, comparison: Comparison) -> list[Section | None]:
+    """Show a release beside runs that promise the same, and what other promises cost."""
+    alike = [trial for trial in comparison.trials if trial.promise == release.promise]
+    own = next(((t.name, t.k) for t in alike if (t.method, t.k) == (release.parameters["method"], release.k)), None)
+    return [sections.risk_utility(alike or comparison.trials, own), sections.prices(comparison.prices)]
 
 
 def _unmeasured(release: Release) -> _Figures:
@@ -219,29 +226,35 @@ def comparison_page(comparison: Comparison) -> Page:
     methods = len({trial.method for trial in comparison.trials})
     least: dict[int, Trial] = {}
     for trial in comparison.front:
-        least.setdefault(trial.k, trial)
-    best = "; ".join(f"{t.method} at k = {k} ({for_people(t.loss, 3)} % lost)" for k, t in sorted(least.items()))
+        if trial.promise == chosen.promise:
+            least.setdefault(trial.k, trial)
+    best = "; ".join(f"{t.name} at k = {k} ({for_people(t.loss, 3)} % lost)" for k, t in sorted(least.items()))
+    promised = len(comparison.choices) > 1
+    same, promise = (" that promises the same", ", and which promise,") if promised else ("", "")
     summary = [
         (
-            f"{methods} method{'s' * (methods != 1)} of masking were tried on {comparison.records:,} records and "
+            f"{'One method' if methods == 1 else f'{methods} methods'} of masking {'was' if methods == 1 else 'were'} "
+            f"tried on {comparison.records:,} records and "
             f"{len(comparison.columns)} column{'s' * (len(comparison.columns) != 1)}, with groups of at least {sizes} "
             "records. A larger group is safer and loses more."
+            + (" So does a stronger promise about a confidential column." if promised else "")
         ),
-        f"{len(comparison.front)} of {len(comparison.trials)} runs are beaten by no other in both loss and risk. Of "
-        f"these, the most useful for their group size are {best}."
+        f"{len(comparison.front)} of {len(comparison.trials)} runs are beaten by no other{same} in both loss and risk. "
+        f"Of these, the most useful for their group size are {best}."
         if comparison.front
         else "Nothing that was tried is k-anonymous for whole records.",
         (
-            f"Between them, {chosen.method} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
+            f"Between them, {chosen.name} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
             f"risk, both measured by their range here. It loses {for_people(chosen.loss, 3)} % of the information, and "
             "an intruder who links by the original values, or guesses within the right group, is right for "
-            f"{_share(chosen.risk)} of the records. Which k is right remains a decision of people: it depends on who "
-            "gets the data and what they may know."
+            f"{_share(chosen.risk)} of the records. Which k{promise} is right remains a decision of people: it depends "
+            "on who gets the data and what they may know."
         ),
     ]
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(comparison.parameters)}
     parts = [
-        sections.risk_utility(comparison.trials, (chosen.method, chosen.k)),
+        sections.risk_utility(comparison.trials, (chosen.name, chosen.k)),
+        sections.prices(comparison.prices),
         sections.trials_table(comparison),
         sections.details([("Parameters and versions", _compact(as_json(repeat)))], []),
     ]
@@ -249,7 +262,7 @@ def comparison_page(comparison: Comparison) -> Page:
         title="Comparison of methods",
         subtitle=f"{comparison.records:,} records; columns {', '.join(map(str, comparison.columns))}",
         tiles=[
-            (f"k = {chosen.k}", f"with {chosen.method} is the balanced choice"),
+            (f"k = {chosen.k}", f"with {chosen.name} is the balanced choice"),
             (f"{chosen.loss:.1f} %", "information lost by it"),
             (_share(chosen.risk), "risk of being found by an intruder with the originals"),
             (f"{len(comparison.trials)}", "runs compared"),

@@ -10,7 +10,7 @@ import numpy as np
 from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Coefficient, Utility
-from shoal.comparison.trials import Comparison, Trial
+from shoal.comparison.trials import Comparison, Price, Trial
 from shoal.core.display import for_people
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
@@ -22,6 +22,7 @@ from shoal.report.figures import (
     correlations,
     distribution,
     group_sizes_chart,
+    price_curves,
     risk_utility_map,
 )
 from shoal.report.protection import coarse, protected_bins, protected_values
@@ -38,6 +39,7 @@ __all__ = [
     "losses",
     "losses_table",
     "moved",
+    "prices",
     "regression",
     "relations",
     "risk_utility",
@@ -263,6 +265,8 @@ def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Sec
         "within the right group finds, whichever is more. Filled marks, joined by the dashed line, are those that "
         "nothing else here beats in both."
     )
+    if len({trial.promise for trial in trials}) > 1:
+        meaning += " Runs are measured against those that promise the same of confidential columns."
     text = [meaning]
     if chosen is not None:
         text.append(f"The ring marks {chosen[0]} at k = {chosen[1]}.")
@@ -276,9 +280,42 @@ def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Sec
         between = f"{min(linked):.0f} to {max(linked):.0f}" if len(linked) > 1 else f"{linked[0]:.0f}"
         text.append(f"Not drawn: {method}, which is not k-anonymous; {between} % of its records are linked rightly.")
     alternative = "Risk–utility map: " + "; ".join(
-        f"{t.method} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in shown
+        f"{t.name} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in shown
     )
     return Section("Risk and utility", text, [risk_utility_map(shown, chosen, alternative)])
+
+
+def prices(found: Sequence[Price]) -> Section | None:
+    """Draw what promises of confidential columns cost; nothing if none was tried in several ways."""
+    if not found:
+        return None
+    axes = {
+        "diversity": "l: the diversity that is promised   (right is safer)",
+        "closeness": "t: the greatest distance from the table   (left is safer)",
+    }
+    text = [
+        (
+            "A promise about a confidential column is paid for with information: groups must be larger, or hold "
+            "records that are less alike. The lines show what is lost for each promise; what is lost without it is "
+            "dotted."
+        )
+    ]
+    figures = []
+    for parameter, label in axes.items():
+        own = [price for price in found if price.parameter == parameter]
+        if own:
+            told = "; ".join(map(_told_price, own))
+            text.append(f"{parameter.capitalize()}: {told}.")
+            figures.append(price_curves(own, label, f"Information loss by {parameter}: {told}"))
+    return Section("What promises cost", text, figures)
+
+
+def _told_price(price: Price) -> str:
+    """Say what a promise costs a method."""
+    sign = "l" if price.parameter == "diversity" else "t"
+    losses = [f"{for_people(loss, 3)} % at {sign} = {value:g}" for value, loss in price.losses]
+    without = [] if price.without is None else [f"{for_people(price.without, 3)} % without"]
+    return f"{price.name} at k = {price.k} loses {', '.join([*losses, *without])}"
 
 
 def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
@@ -312,8 +349,8 @@ def trials_table(comparison: Comparison) -> Section:
     text = [
         (
             "Loss is the share of the variance that is gone; linked is the share of records whose nearest original is "
-            "their own, chance what blind choice within groups would give. Runs marked Pareto are beaten by none in "
-            "both loss and linkage; balanced is the one among them nearest to no loss and no risk."
+            "their own, chance what blind choice within groups would give. Runs marked Pareto are beaten by none that "
+            "promises the same in both loss and linkage; balanced is the one among them nearest to no loss and no risk."
         )
     ]
     text += [f"Left out: {method}: {why}." for method, why in comparison.left_out.items()]
