@@ -5,6 +5,7 @@ Tests on OpenDP's draws cannot fix a seed. Each states how often it fails by cha
 
 import json
 import math
+import re
 from fractions import Fraction
 
 import conftest
@@ -21,6 +22,7 @@ import shoal
 from shoal.core.errors import DataBoundsWarning, InputError, SeededNoiseWarning
 from shoal.privacy.exploring import explore
 from shoal.privacy.laplace import noisy_means
+from shoal.privacy.ledger import spent
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
 from shoal.privacy.units import Unit, budgets_of_records
 
@@ -252,6 +254,28 @@ def test_the_guarantee_names_the_unit_and_what_it_shares(method):
     assert "no unit was named, so a person with m records is protected by m·ε only" in plain.guarantee
     assert (plain.unit, plain.parameters["unit"], plain.parameters["contributions"]) == (None, None, None)
     assert "ε/" not in plain.guarantee
+
+
+def test_the_ledger_adds_up_budgets_of_the_same_unit_only(tmp_path):
+    units, records = tmp_path / "units.json", tmp_path / "records.json"
+    by_person = {"bounds": BOUNDS, "unit": "person"}
+    shoal.publish(panel(), 1.0, contributions=4, ledger=units, total_budget=3, **by_person)
+    entry = shoal.publish(panel(records=2), 0.5, contributions=2, ledger=units, **by_person).ledger_entry
+    assert (entry["epsilon"], entry["unit"], entry["contributions"]) == (0.5, "person", 2)
+    assert entry["spent"] == spent(units) == 1.5  # of a person, whatever number of records they share it with
+    shoal.publish(panel(), 1.0, bounds=BOUNDS, ledger=records, total_budget=3)
+    firms = panel().rename({"person": "firm"})
+    for table, options, ledger, whom in [
+        (panel(), {}, units, "of 'person' with all of its records, and a budget of single records cannot"),
+        (panel(), {"unit": "person"}, records, "of single records, and a budget of 'person' with all of its records"),
+        (firms, {"unit": "firm"}, units, "of 'person' with all of its records, and a budget of 'firm' with all of"),
+    ]:
+        before = ledger.read_bytes()
+        with pytest.raises(InputError, match=re.escape(whom)):
+            shoal.publish(
+                table, 0.1, bounds=BOUNDS, ledger=ledger, **options, **({"contributions": 4} if options else {})
+            )
+        assert ledger.read_bytes() == before
 
 
 def test_exploring_gives_what_publishing_expects():
