@@ -61,6 +61,14 @@ def publish(
     keep: Annotated[
         list[str] | None, typer.Option(help="Column to release as it is, WITHOUT any protection; repeat.")
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Column that says whose records they are: epsilon then covers all records of a person."),
+    ] = None,
+    contributions: Annotated[
+        int | None,
+        typer.Option(help="With --unit: the greatest number of records one can have, from public knowledge."),
+    ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="JSON file of the data set's spent budgets; checked and written first.")
     ] = None,
@@ -84,6 +92,7 @@ def publish(
     table (Definition 1). Methods 'optimal', 'mdav-ir' and 'mdav' protect the values of individuals with the groups
     taken as given (Definition 3 of Soria-Comas and Domingo-Ferrer); the groups are visible in the release and are
     formed from the confidential values. The summary says it in full; columns that are not named are dropped.
+    Each person is taken to have one record; with --unit and --contributions epsilon covers all records of a person.
 
     Example: shoal publish firms.csv --epsilon 1 --bounds sales=0:1e6 --bounds wages=0:1e5 -o released.csv
     """
@@ -94,6 +103,8 @@ def publish(
         "columns": columns or None,
         "budget": read_budget(budget),
         "sets": [members.split(",") for members in sets] if sets else None,
+        "unit": unit,
+        "contributions": contributions,
         "delimiter": delimiter,
         "encoding": encoding,
         "decimal": decimal,

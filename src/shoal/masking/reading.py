@@ -170,7 +170,7 @@ def unit_words(table: Table, name: Name, first: int = 0) -> Words:
         record = first + int(lacking.arg_max() or 0) + 1
         raise InputError(
             f"Column {name!r} must say of every record whose it is, but record {record} misses it. Fill it in, or "
-            "leave such records out before masking."
+            "leave such records out first."
         )
     # 7, 07 and 7.0 are one unit.
     words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()

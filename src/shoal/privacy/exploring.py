@@ -23,6 +23,7 @@ from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
+from shoal.privacy.units import Unit, budgets_of_records
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside
 
@@ -51,6 +52,7 @@ class Exploration:
     points: tuple[Point, ...]
     records: int
     columns: tuple[Name, ...]
+    unit: Unit | None = None
 
     @property
     def epsilons(self) -> list[float]:
@@ -66,6 +68,8 @@ class Exploration:
         sse = {(point.method, point.k, point.epsilon): point.sse for point in self.points}
         lines = ["expected SSE by method, k and ε (* the method's best k) — computed from the confidential values:"]
         lines += ["for the data holder, not for release", ""]
+        if self.unit is not None:
+            lines += [f"ε covers all records of a unit ({self.unit}) together", ""]
         lines.append(f"{'method':<12} {'k':>6} " + " ".join(f"{f'ε = {epsilon:g}':>12}" for epsilon in epsilons))
         for method, k in dict.fromkeys((point.method, point.k) for point in self.points):
             errors = []
@@ -99,7 +103,9 @@ class Exploration:
         for axis in axes[len(epsilons) :]:
             axis.set_visible(False)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
-        figure.suptitle(f"{self.records:,} records, {len(self.columns)} columns: for the data holder, not for release")
+        unit = "" if self.unit is None else f" ({self.unit})"
+        told = f"{self.records:,} records{unit}, {len(self.columns)} columns"
+        figure.suptitle(f"{told}: for the data holder, not for release")
         with written_beside(target) as temporary:
             figure.savefig(temporary, dpi=150)
 
@@ -121,6 +127,8 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     methods: Sequence[str] | str = tuple(PUBLICATION_METHODS),
     budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
+    unit: Name | None = None,
+    contributions: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
@@ -130,7 +138,7 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
 
     Parameters
     ----------
-    data, bounds, columns, budget, sets, delimiter, encoding, decimal, thousands
+    data, bounds, columns, budget, sets, unit, contributions, delimiter, encoding, decimal, thousands
         As for `shoal.publish`; shares of a given budget count in proportion to their sum.
     epsilon
         The budgets to look at.
@@ -150,7 +158,8 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
     if not chosen or not epsilons:
         raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
-    ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    ready = prepare(data, columns, bounds, unit, contributions, **csv)
     n = len(ready.X)
     wanted = _some_sizes(n) if k is None else sorted(set(np.atleast_1d(np.asarray(k)).tolist()))
     points = []
@@ -170,15 +179,15 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
                     )
                 noise = _noise(groupings, ready.bounds.width, budgets[value])
                 points.append(Point(entry.name, size, value, averaging + noise))
-    return Exploration(tuple(points), n, tuple(ready.names))
+    return Exploration(tuple(points), n, tuple(ready.names), ready.unit)
 
 
 def _shares(epsilon: float, budget: Budget, ready: Prepared, numbers: Sequence[Sequence[int]]) -> Floats:
-    if isinstance(budget, str):
-        return split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
-    total = sum(check_epsilon(share, f"budget[{name!r}]") for name, share in budget.items())
-    scaled = {name: float(share) * epsilon / total for name, share in budget.items()}
-    return split_budget(epsilon, scaled, ready.names, ready.bounds.width, numbers)
+    """Return what each column has of ε for a record."""
+    if not isinstance(budget, str):
+        total = sum(check_epsilon(share, f"budget[{name!r}]") for name, share in budget.items())
+        budget = {name: float(share) * epsilon / total for name, share in budget.items()}
+    return budgets_of_records(split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers), ready.unit)
 
 
 def _noise(groupings: Sequence[Grouping], width: Floats, budgets: Floats) -> float:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 
 from shoal.privacy.publication_methods import PublicationMethod
+from shoal.privacy.units import Unit
 from shoal.tables.columns import Name
 
 __all__ = ["guarantee"]
 
 _GIVEN_GROUPS = (
     "This is differential privacy in the sense of Definition 3 of Soria-Comas and Domingo-Ferrer (2018), for the "
-    "individuals behind the microaggregated table: with the groups taken as given, replacing one person's values in "
+    "individuals behind the microaggregated table: with the groups taken as given, replacing {values} in "
     "{columns} by any others within the bounds changes the probability of any released values by a factor of at most "
     "e^{epsilon} = {factor}. The groups themselves are not covered: they were formed from the confidential values, "
     "and the release shows which records share a value, hence every group and its size. It is therefore NOT "
@@ -20,8 +21,8 @@ _GIVEN_GROUPS = (
     "'insensitive' are. Records stand in the order of the input."
 )
 _WHOLE_MECHANISM = (
-    "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: replacing one "
-    "record's values in {columns} by any others within the bounds changes the probability of any release by a factor "
+    "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: replacing "
+    "{values} in {columns} by any others within the bounds changes the probability of any release by a factor "
     "of at most e^{epsilon} = {factor}. {order}"
 )
 _ORDER = {
@@ -34,9 +35,18 @@ _ORDER = {
         "nobody in particular, and no other column can be joined to it."
     ),
 }
+_ONE_RECORD = (
+    "It assumes one record for each person: no unit was named, so a person with m records is protected by m·ε only."
+)
+_UNIT = (
+    "The records of one {unit} share ε: the noise is that of ε/{m} = {share} for each record. It assumes as public "
+    "knowledge, not found out from the table, that no {unit} has more than {m}; in the table none has. Column {unit} "
+    "is not released{order}."
+)
+_TIED = ", but where the order of the input keeps the records of one {unit} together, so does the release"
 _ASSUMED = (
-    "It assumes one record for each person, and that the number of records and the bounds are public knowledge. "
-    "Whoever publishes the same people again spends again: budgets add up."
+    "It also assumes that the number of records and the bounds are public knowledge. Whoever publishes the same people "
+    "again spends again: budgets add up."
 )
 
 
@@ -46,6 +56,7 @@ def guarantee(
     columns: Sequence[Name],
     *,
     kept: Sequence[Name] = (),
+    unit: Unit | None = None,
     data_bounds: bool = False,
     seeded: bool = False,
 ) -> str:
@@ -70,14 +81,22 @@ def guarantee(
         )
     factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "more than 10^304"
     words = _GIVEN_GROUPS if entry.definition == 3 else _WHOLE_MECHANISM
-    named = ", ".join(repr(str(name)) for name in columns)
-    sentences.append(
-        words.format(columns=named, epsilon=f"{epsilon:g}", factor=factor, order=_ORDER.get(entry.name, ""))
-    )
-    sentences.append(_ASSUMED)
+    terms = {"columns": ", ".join(repr(str(name)) for name in columns), "epsilon": f"{epsilon:g}", "factor": factor}
+    values = "one person's values" if entry.definition == 3 else "one record's values"
+    if unit is not None:
+        values = f"the values of all records of one {str(unit.column)!r} (at most {unit.contributions})"
+    sentences.append(words.format(**terms, values=values, order=_ORDER.get(entry.name, "")))
+    sentences += [_ONE_RECORD if unit is None else _shared(entry, epsilon, unit), _ASSUMED]
     if kept:
         sentences.append(
             f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in kept)}. They can tell "
             "who a record belongs to."
         )
     return " ".join(sentences)
+
+
+def _shared(entry: PublicationMethod, epsilon: float, unit: Unit) -> str:
+    """Say how the records of a unit share its budget."""
+    name, m = repr(str(unit.column)), unit.contributions
+    order = "" if entry.name == "insensitive" else _TIED.format(unit=name)
+    return _UNIT.format(unit=name, m=m, share=f"{epsilon / m:.6g}", order=order)

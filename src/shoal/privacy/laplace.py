@@ -83,7 +83,7 @@ def check_grids(n: int, budgets: Floats, names: Sequence[object]) -> None:
 
 def check_grid(n: int, epsilon: float, touched: int, name: object) -> None:
     """Refuse a budget so small that its noise leaves no grid in 64-bit integers."""
-    if _grid_bits(n, epsilon, touched) < COARSEST:
+    if epsilon == 0 or _grid_bits(n, epsilon, touched) < COARSEST:
         raise InputError(
             f"Parameter 'epsilon' leaves column {name!r} a budget of {epsilon:g}, too small for noise in 64-bit "
             "integers. Take a larger epsilon or fewer columns."

@@ -45,7 +45,7 @@ def spend(
     total
         The total budget of the data set; needed for a new ledger, must be the recorded one for an old ledger.
     details
-        Other facts to record in the entry.
+        Other facts to record in the entry; all entries of a ledger must have the same ``"unit"``, or none.
 
     Returns
     -------
@@ -59,6 +59,7 @@ def spend(
     with _locked(target):
         _check_one_name(target)
         content = _open(target, total)
+        _check_unit(target, content, details)
         before = _sum(content)
         if before + _decimal(epsilon) > _decimal(content["total_budget"]):
             allowed = f"{content['total_budget']:g}"
@@ -103,6 +104,18 @@ def _check_one_name(path: Path) -> None:
         raise InputError(
             f"Ledger {path} must have one name, but it has {names} (hard links): what is spent under one name would be "
             "missing under the others. Remove the others, or make them symbolic links."
+        )
+
+
+def _check_unit(path: Path, content: Mapping[str, Any], details: Mapping[str, Any]) -> None:
+    """Refuse to add the budget of records to that of units: a unit with m records has spent m times as much."""
+    units = [details.get("unit"), *(entry.get("unit") for entry in content["entries"])]
+    ours, *others = ["single records" if unit is None else f"{unit!r} with all of its records" for unit in units]
+    other = next((whom for whom in others if whom != ours), None)
+    if other is not None:
+        raise InputError(
+            f"Ledger {path} adds up budgets of {other}, and a budget of {ours} cannot be added to them. Name what "
+            "was named before in 'unit', or keep another ledger whose total leaves room for what is spent here."
         )
 
 

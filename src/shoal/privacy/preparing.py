@@ -16,6 +16,7 @@ from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.publication_methods import PublicationMethod
+from shoal.privacy.units import Unit, check_unit, read_unit
 from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, check_name
@@ -25,7 +26,7 @@ __all__ = ["Prepared", "check_group_size", "column_sets", "prepare"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains."""
+    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects."""
 
     table: Table
     names: list[Name]
@@ -33,25 +34,31 @@ class Prepared:
     bounds: Bounds
     clipped: Floats
     outside: Ints
+    unit: Unit | None
 
 
 def prepare(
     data: Any,
     columns: Sequence[Name] | Name | None,
     bounds: BoundsGiven,
+    unit: Name | None,
+    contributions: int | None,
     **csv: str | None,
 ) -> Prepared:
     """Read and check everything; the columns are those that have bounds, if none are named."""
+    protected = read_unit(unit, contributions)
     wanted = None if columns is None else as_names(columns)
     if wanted is None and isinstance(bounds, Mapping):
         wanted = list(bounds)
     table = open_data(data, numbers=wanted or (), **csv)
-    names = choose_columns(table.names, table.numeric_names(), wanted, to="publish")
+    names = choose_columns(table.names, table.numeric_names(), wanted, apart=as_names(unit), to="publish")
     if not table.rows:
         raise InputError("Parameter 'data' has no records: there is nothing to publish.")
+    if protected is not None:
+        check_unit(protected, table, names)
     X = np.column_stack([_numbers(table, name) for name in names])
     found = read_bounds(bounds, names, X)
-    return Prepared(table, names, X, found, found.clip(X), found.outside(X))
+    return Prepared(table, names, X, found, found.clip(X), found.outside(X), protected)
 
 
 def column_sets(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from shoal.core.display import html_table, write_report
 from shoal.core.types import Ints
+from shoal.privacy.units import Unit
 from shoal.tables.columns import Name
 
 __all__ = ["Publication"]
@@ -33,10 +34,13 @@ class Publication:
         1 or 3: the definition of the paper under which ε holds.
     epsilon, budgets
         The budget, and each column's share of it.
+    unit
+        Whom the budget covers with all of their records, or None for single records.
     bounds
         The domain of each column.
     scales
-        The scale of the Laplace noise on a group of one record, Δ/ε_i; a group of m records has an m-th of it.
+        The scale of the Laplace noise on a group of one record, Δ/ε_i for a share ε_i of `record_epsilon`; larger
+        groups have it divided by their size.
     clipped
         How many values of each column lay outside its domain.
     expected_sse
@@ -57,6 +61,7 @@ class Publication:
     guarantee: str
     definition: Literal[1, 3]
     epsilon: float
+    unit: Unit | None
     budgets: Mapping[Name, float]
     bounds: Mapping[Name, tuple[float, float]]
     scales: Mapping[Name, float]
@@ -73,10 +78,16 @@ class Publication:
         """The protected columns."""
         return list(self.budgets)
 
+    @property
+    def record_epsilon(self) -> float:
+        """The budget of a single record: an m-th of `epsilon` if units have up to m records."""
+        return self.epsilon if self.unit is None else self.epsilon / self.unit.contributions
+
     def rows(self) -> list[tuple[str, str]]:
         """Return the lines of the summary, each a name and a value."""
         lines = [
             ("epsilon", f"{self.epsilon:g} (Definition {self.definition})"),
+            *([] if self.unit is None else [("unit", f"{self.unit}; ε {self.record_epsilon:.6g} for each record")]),
             ("method", str(self.parameters["method"])),
             ("records", f"{len(self.labels):,}"),
         ]

@@ -37,6 +37,7 @@ def write_publication_manifest(
         "output": {"path": relative_to(output, path), "sha256": sha256(output)},
         "guarantee": publication.guarantee,
         "definition": publication.definition,
+        "unit": _unit(publication),
         "parameters": dict(publication.parameters),
         "columns": {str(name): _terms(publication, name) for name in publication.columns},
         "ledger_entry": publication.ledger_entry,
@@ -55,6 +56,15 @@ def write_publication_manifest(
     }
     with written_beside(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False, default=plain) + "\n", encoding="utf-8")
+
+
+def _unit(publication: Publication) -> dict[str, Any] | None:
+    """Return whom ε covers with all of their records, and what is left for each; None for single records."""
+    unit = publication.unit
+    if unit is None:
+        return None
+    budgets = {"epsilon": publication.epsilon, "epsilon_of_a_record": publication.record_epsilon}
+    return {"column": unit.column, "contributions": unit.contributions, **budgets}
 
 
 def _terms(publication: Publication, name: Name) -> dict[str, Any]:

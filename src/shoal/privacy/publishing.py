@@ -27,6 +27,7 @@ from shoal.privacy.ledger import spend
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.publication_methods import find_publication_method
+from shoal.privacy.units import budgets_of_records
 from shoal.tables.choosing import check_output
 from shoal.tables.columns import FLOAT, Name, NewColumn
 from shoal.tables.files import folder_beside, write_table
@@ -46,6 +47,8 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
     keep: Sequence[Name] | Name | None = None,
+    unit: Name | None = None,
+    contributions: int | None = None,
     ledger: str | os.PathLike[str] | None = None,
     total_budget: float | None = None,
     seed: int | None = None,
@@ -65,7 +68,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file.
     epsilon
-        The privacy budget of this release.
+        The privacy budget of this release: of a record, or of a unit with all of its records.
     bounds
         The domain of each column, ``{column: (lower, upper)}``, from public knowledge. Values outside are clipped and
         counted. ``"data"`` reads 1.5 times the maximum from the data: for experiments, with a `DataBoundsWarning`.
@@ -84,6 +87,11 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         given (Algorithm 1).
     keep
         Columns to release unchanged, without any protection, with an `UnprotectedColumnWarning`.
+    unit, contributions
+        The column that says whose records they are, and the greatest number of records m that one of them can have,
+        from public knowledge. Then epsilon covers a unit with all of its records: the noise is that of epsilon / m for
+        a record. A table in which somebody has more is refused. The column is not released. Without them a person with
+        m records is protected by m times epsilon only.
     ledger, total_budget
         A JSON file in which the budget is recorded before anything is released, and refused when the data set's total
         budget would be exceeded.
@@ -117,20 +125,28 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     if ledger is None and total_budget is not None:
         raise InputError("Parameter 'total_budget' goes with a ledger. Name the ledger's file in 'ledger'.")
 
-    ready = prepare(data, columns, bounds, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    ready = prepare(data, columns, bounds, unit, contributions, **csv)
     kept = _kept(ready, as_names(keep), chosen.name)
     size = check_group_size(chosen, k, len(ready.X))
     numbers = column_sets(chosen, ready.names, sets)
     rng = _generator(seed)
-    budgets = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
+    shares = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
+    budgets = budgets_of_records(shares, ready.unit)
     check_grids(len(ready.X), budgets, ready.names)
     groupings = group_columns(chosen, ready.clipped, ready.bounds, budgets, numbers, size)
     for grouping in groupings:
         for j in grouping.columns:
             check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j])
-    by_column = _by_column(ready, groupings, budgets)
+    by_column = _by_column(ready, groupings, budgets, shares)
     promise = guarantee(
-        chosen, epsilon, ready.names, kept=kept, data_bounds=ready.bounds.from_data, seeded=rng is not None
+        chosen,
+        epsilon,
+        ready.names,
+        kept=kept,
+        unit=ready.unit,
+        data_bounds=ready.bounds.from_data,
+        seeded=rng is not None,
     )
     _check_release(ready, kept, output if ledger is not None else None)
 
@@ -142,12 +158,19 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         "budget": budget if isinstance(budget, str) else "given",
         "sets": [[ready.names[j] for j in members] for members in numbers],
         "keep": kept,
+        "unit": unit,
+        "contributions": None if ready.unit is None else ready.unit.contributions,
         "bounds": "data" if ready.bounds.from_data else "given",
         "seed": seed,
     }
     entry = None
     if ledger is not None:
-        details = {"method": method, "definition": chosen.definition, "columns": [str(name) for name in ready.names]}
+        details = {
+            "method": method,
+            "definition": chosen.definition,
+            "columns": [str(name) for name in ready.names],
+            **({} if ready.unit is None else {"unit": str(unit), "contributions": ready.unit.contributions}),
+        }
         entry = spend(ledger, epsilon, total_budget, details)
 
     values = _perturb(ready, groupings, budgets, rng)
@@ -163,6 +186,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         guarantee=promise,
         definition=chosen.definition,
         epsilon=epsilon,
+        unit=ready.unit,
         **by_column,
         ledger_entry=entry,
         parameters=parameters,
@@ -188,6 +212,10 @@ def _kept(ready: Prepared, names: list[Name], method: str) -> list[Name]:
     """Return the columns that are released as they are, with a warning."""
     for name in names:
         check_name(name, ready.table.names, "keep")
+        if ready.unit is not None and name == ready.unit.column:
+            raise InputError(
+                f"Column {name!r} stands in 'unit' and in 'keep': it says whose records they are and is not released."
+            )
         if name in ready.names:
             raise InputError(
                 f"Column {name!r} stands in 'columns' and in 'keep': it is either protected or kept as it is."
@@ -208,8 +236,8 @@ def _kept(ready: Prepared, names: list[Name], method: str) -> list[Name]:
     return names
 
 
-def _by_column(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats) -> dict[str, Any]:
-    """Return what a publication says of each column: its groups, its noise and the expected SSE."""
+def _by_column(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats, shares: Floats) -> dict[str, Any]:
+    """Return what a publication says of each column: its share of ε, its groups, its noise and the expected SSE."""
     scales, errors = np.empty(len(ready.names)), np.empty(len(ready.names))
     labels, sizes = np.empty(ready.X.shape, dtype=np.int64), {}
     for grouping in groupings:
@@ -224,7 +252,7 @@ def _by_column(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats) 
         return dict(zip(ready.names, values.tolist(), strict=True))
 
     return {
-        "budgets": named(budgets),
+        "budgets": named(shares),
         "bounds": {name: tuple(ends) for name, ends in named(bounds).items()},
         "scales": named(scales),
         "clipped": named(ready.outside),

@@ -36,12 +36,15 @@ def publication_page(publication: Publication) -> Page:
         "A group's average carries Laplace noise whose scale is the figure below divided by the number of records in "
         "the group. Statistics over many groups are close to the truth; a single value is not."
     )
+    budget_of = "privacy budget of this release"
+    if publication.unit is not None:
+        budget_of = f"privacy budget of all records of a unit ({publication.unit})"
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(publication.parameters)}
     return Page(
         title="Publication report",
         subtitle=f"{len(publication.labels):,} records; columns {names}",
         tiles=[
-            (f"ε = {publication.epsilon:g}", "privacy budget of this release"),
+            (f"ε = {publication.epsilon:g}", budget_of),
             (f"Definition {publication.definition}", "raw to released table" if whole else "with the groups as given"),
             (str(method), "method"),
             (f"{len(columns)}", f"column{'s' * (len(columns) != 1)} published"),
@@ -82,6 +85,11 @@ def _terms(publication: Publication) -> Section:
         if not secret
         else "The domains were read from the data: this release is an experiment and must not be published."
     ]
+    if publication.unit is not None:
+        text.append(
+            f"The records of a unit share ε ({publication.unit}): the noise is that of "
+            f"{for_people(publication.record_epsilon)} for each record."
+        )
     return Section("Terms", text, tables=[Table(head, [row(name) for name in publication.columns])])
 
 
