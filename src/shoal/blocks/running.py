@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 from shoal.algorithms.registry import Method, Outcome
 from shoal.core.measures import canonical_labels, number_through
 from shoal.core.progress import STOP
+from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
 
 __all__ = ["group_blocks", "group_cells", "share_options"]
@@ -94,9 +93,7 @@ def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
         return found
 
     members = [order[a:b] for a, b in pairwise(starts)]
-    # A single thread needs no executor: handing over a small block takes as long as grouping it.
-    with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as executor:
-        return number_through(len(Z), members, map(run, members) if executor is None else executor.map(run, members))
+    return number_through(len(Z), members, spread(run, members, workers))
 
 
 def group_cells(

@@ -18,7 +18,8 @@ from shoal.core.types import Floats, Ints, State
 from shoal.engines.memory import MemoryRecords
 from shoal.kernels.words import Words
 from shoal.masking.confidential import Promise, number_values, read_values, worst
-from shoal.masking.grouping import Gathered, cells_of, finish_groups
+from shoal.masking.gathering import Gathered, cells_of
+from shoal.masking.grouping import finish_groups
 from shoal.masking.numbers import Numbers
 from shoal.masking.reading import unit_words
 from shoal.masking.request import MaskRequest, write_model

@@ -8,7 +8,6 @@ that closeness compares a group with is that of all records that are released, w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import starmap
 from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +16,10 @@ import polars as pl
 
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
+from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.coding import order_values
+from shoal.masking.gathering import Gathered
 from shoal.models.keeping import keep_rules, reached_by, repair, rules_of
 from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
 from shoal.tables.columns import Name
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chosen", "Promise", "Values", "keep_promise", "number_values", "read_values", "told", "worst"]
 
+DIGITS = 12  # of distances and entropies
 # What is told of every confidential column, whatever is asked.
 MEASURES: dict[str, Model] = {
     "diversity": Diversity(2),
@@ -169,33 +171,30 @@ def _check_values(promise: Promise) -> None:
 
 
 def keep_promise(
-    Z: Floats,
+    gathered: Gathered,
     labels: Ints,
-    cells: Sequence[tuple[Ints, Ints]],
-    codes: Ints,
-    units: Words | None,
     promise: Promise,
     request: MaskRequest,
     *,
     block: bool,
     state: State,
+    threads: int,
 ) -> Ints:
     """Return groups that keep the promise; refuse it where not even all records of a cell do.
 
     Parameters
     ----------
-    Z, labels, cells
-        Records, their groups, and of each cell its records and the columns that they do not miss.
-    codes, units
-        The values of the confidential columns, and the units if there are any.
+    gathered, labels
+        The records, and their groups.
     promise, request
         What is promised, and what was asked.
     block
         Whether cells are blocks.
-    state
-        See `shoal.core.progress`.
+    state, threads
+        See `shoal.core.progress`; and how many threads work on cells.
     """
-    rules = promise.rules(codes, promise.models, units, request.k)
+    Z, cells = gathered.compared, gathered.cells
+    rules = promise.rules(gathered.codes, promise.models, gathered.units, request.k)
     for rows, _ in cells:
         one = rules_of(rules, rows)
         for rule, (place, model) in enumerate(promise.models):
@@ -203,13 +202,14 @@ def keep_promise(
             if lacks[0] > 0:
                 raise _impossible(promise.columns[place].name, model, len(rows), float(found[0]), len(cells), block)
     if not request.entry.confidential:
-        return keep_rules(Z, labels, cells, request.k, rules, seed=request.seed, state=state)
+        return keep_rules(Z, labels, cells, request.k, rules, seed=request.seed, state=state, threads=threads)
 
-    def published(rows: Ints, present: Ints) -> Ints:
+    def published(cell: tuple[Ints, Ints]) -> Ints:
+        rows, present = cell
         records, own = np.ascontiguousarray(Z[np.ix_(rows, present)]), rules_of(rules, rows)
         return repair(records, _published(records, own, promise, request, state), own)
 
-    return number_through(len(Z), (rows for rows, _ in cells), starmap(published, cells))
+    return number_through(len(Z), (rows for rows, _ in cells), spread(published, cells, threads))
 
 
 def _published(records: Floats, rules: Rules, promise: Promise, request: MaskRequest, state: State) -> Ints:
@@ -260,7 +260,8 @@ def told(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dic
     """Return what all groups together reach in every confidential column, from the `worst` of several tables."""
     found: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
-        value = model.worst(np.array(values))
+        # Told as exactly as it is computed, see `shoal.models.rules.ROUNDING`.
+        value = round(model.worst(np.array(values)), DIGITS)
         kind = model.kind if isinstance(model, Diversity) else model.parameter
         what = {"distinct": "diversity"}.get(kind, kind)
         found.setdefault(promise.columns[place].name, {})[what] = exp(value) if what == "entropy" else value

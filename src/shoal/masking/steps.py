@@ -22,7 +22,8 @@ from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.confidential import Promise
-from shoal.masking.grouping import Gathered, cells_of, finish_groups
+from shoal.masking.gathering import Gathered, cells_of
+from shoal.masking.grouping import finish_groups
 from shoal.masking.parts import Bucket, Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.request import MaskRequest
@@ -156,9 +157,11 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
         )  # fmt: skip
         outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
     units = arrays["unit"].reshape(-1)[order] if "unit" in arrays else None
-    codes = arrays["confidential"].reshape(len(X), -1)[order] if promise.models else None
+    codes = arrays["confidential"].reshape(len(X), -1)[order] if promise.columns else np.empty((len(X), 0), np.int64)
     gathered = Gathered(X, compared, scale, block[order], codes, units)
-    outcome = finish_groups(outcome, gathered, request, embedding, promise, block=not whole, state=state)
+    outcome = finish_groups(
+        outcome, gathered, request, embedding, promise, block=not whole, state=state, threads=threads
+    )
     labels = outcome.labels
     values, rounded = released_values(
         X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]
@@ -320,7 +323,7 @@ def rehearse(request: MaskRequest, d: int) -> bool:
             answers, _ = mask_bucket(arrays, fresh_state(), request, stored, plain, none, blocks.scale, rows, 1, 1)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
-        if request.confidential is not None:
+        if request.confidential is not None or request.unit is not None:
             from shoal.models.keeping import rehearse_rules
 
             rehearse_rules()

@@ -2,17 +2,15 @@
 
 Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
 from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
-Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: one of up to 2,500
-records is searched shortly, cold from the merged groups and hot from MDAV's groups of two thirds of that size to half
-as much again, and then at length from the start that came out best. A larger one has fewer steps a record and is
-searched once, less hot, from the groups of `path`. The best answer is taken. The cost is that of the steps of
-`anneal_with_rules`, whatever the method.
+Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: short searches start
+cold from the merged groups, and hot from groups of two thirds of that size to half as much again, MDAV's for up to
+2,500 records, else those of `path`; a long one starts where the best of them did. The best answer is taken. The cost is
+that of the steps of `anneal_with_rules`, whatever the method; larger tables have fewer of them a record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import starmap
 from math import ceil
 
 import numpy as np
@@ -23,6 +21,7 @@ from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.path import path
 from shoal.core.measures import canonical_labels, number_through, sse
 from shoal.core.progress import STOP, fresh_state
+from shoal.core.threads import spread
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.models.annealing import anneal_with_rules, room_of
 from shoal.models.merging import merge_groups
@@ -33,9 +32,9 @@ __all__ = ["broken", "keep_rules", "least_size", "reached_by", "rehearse_rules",
 NEIGHBOURS = 30
 STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
-SMALL = 2_500  # records for which several starts are tried
+SMALL = 2_500  # records
 SHARES = 2 / 3, 1.0, 1.5  # of the size that groups should have: what they start with
-SHORT, LONG = 0.3, 1.8  # of the steps: to find the best start, and from there
+SMALL_SEARCH, LARGE_SEARCH = (0.3, 1.8), (0.1, 0.7)  # of the steps: from every start, and from the best
 HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
 MOST_ROOM = 1 << 25  # places for members in all groups together
 
@@ -83,6 +82,7 @@ def keep_rules(
     *,
     seed: int | None,
     state: State,
+    threads: int = 1,
 ) -> Ints:
     """Return groups that keep the rules wherever a whole cell does; those of the method if they do already.
 
@@ -98,13 +98,18 @@ def keep_rules(
         The least group size, and what groups must keep.
     seed, state
         Decides the search; see `shoal.core.progress`.
+    threads
+        That work on cells; their number does not change the groups.
     """
 
-    def kept(rows: Ints, present: Ints) -> Ints:
+    def kept(cell: tuple[Ints, Ints]) -> Ints:
+        rows, present = cell
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
-        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), seed, state)
+        # One cell is searched from several starts at a time.
+        own = threads if len(cells) == 1 else 1
+        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), seed, state, own)
 
-    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), starmap(kept, cells)))
+    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), spread(kept, cells, threads)))
 
 
 def rules_of(rules: Rules, rows: Ints) -> Rules:
@@ -112,7 +117,7 @@ def rules_of(rules: Rules, rows: Ints) -> Rules:
     return rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
 
 
-def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None, state: State) -> Ints:
+def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None, state: State, threads: int) -> Ints:
     """Return the best answer for the records of a cell."""
     n, all_rows = len(records), np.arange(len(records))
     if not broken(rules, all_rows, labels).any():
@@ -124,20 +129,18 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None,
     near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
     deviation = float(np.square(records).sum()) / n
     steps = min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
-    rng = 0 if seed is None else seed
+    starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, state) if _fits(start)]
+    short, long = SMALL_SEARCH if n <= SMALL else LARGE_SEARCH
 
-    def search(stream: int, start: Ints, heat: float, share: float) -> Ints:
-        taken, stream_of = int(share * steps), seeded(rng, stream)
-        moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, state, stream_of).label
+    def search(place: int, share: float = short) -> Ints:
+        (start, heat), word = starts[place], seeded(0 if seed is None else seed, place)
+        taken = int(share * steps)
+        moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, state, word).label
         return repair(records, canonical_labels(moved), rules)
 
-    starts = [(s, heat) for s, heat in _starts(records, k, rules, repaired, state) if _fits(s)]
-    answers = [repaired]
-    if n <= SMALL:
-        found = [search(stream, *start, SHORT) for stream, start in enumerate(starts)]
-        answers += found
-        starts = [starts[best] for best in np.argsort([sse(records, one) for one in found], kind="stable")[:1]]
-    answers += [search(len(answers), *start, LONG if n <= SMALL else 1.0) for start in starts]
+    answers = [repaired, *spread(search, range(len(starts)), threads)]
+    if starts:
+        answers.append(search(int(np.argmin([sse(records, answer) for answer in answers[1:]])), long))
     # Merging cannot help where the whole cell breaks a rule.
     allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
     return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
@@ -152,12 +155,12 @@ def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State)
     """Yield what searches start from, each with its heat."""
     n = len(records)
     needed = size_for(list(zip(rules.kinds.tolist(), rules.bounds.tolist(), rules.factors.tolist(), strict=True)), n, k)
-    sizes = dict.fromkeys(max(k, min(round(share * needed), n // 2)) for share in (SHARES if n <= SMALL else (1.0,)))
-    if n > SMALL:
-        yield from ((canonical_labels(path(records, size, state=state).labels), WARM) for size in sizes)
-        return
     yield repaired, COLD
-    yield from ((canonical_labels(mdav(records, size, state=state)), HOT) for size in sizes)
+    for size in dict.fromkeys(max(k, min(round(share * needed), n // 2)) for share in SHARES):
+        if n <= SMALL:
+            yield canonical_labels(mdav(records, size, state=state)), HOT
+        else:
+            yield canonical_labels(path(records, size, state=state).labels), WARM
 
 
 def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:
