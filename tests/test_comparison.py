@@ -309,3 +309,154 @@ def test_categories_on_the_command_line(tmp_path):
     assert done.returncode == 0, done.stderr
     release = shoal.mask(people(), 3, method="mdav", **MIXED)
     assert f"{release.loss:.4f}" in done.stdout
+
+
+# --- promises --------------------------------------------------------------------------------------------------------
+
+
+def patients(n=160):
+    rng = np.random.default_rng(1)
+    age, pay = rng.integers(20, 80, n), rng.lognormal(3, 1, n).round(2)
+    ill = np.where(age > 50, rng.choice(["gout", "cold", "none"], n), rng.choice(["flu", "none"], n))
+    return pl.DataFrame({"age": age, "pay": pay, "ill": ill, "days": age // 8, "person": np.arange(n) // 2})
+
+
+KEYS = {"columns": ["age", "pay"], "confidential": "ill"}
+
+
+@pytest.fixture(scope="module")
+def promised():
+    return shoal.compare(patients(), [3, 5], **KEYS, diversity=[2, "entropy:2"], closeness=[0.3, 0.5])
+
+
+def test_every_promise_is_tried_beside_none(promised):
+    expected = {"", "diversity 2", "diversity entropy:2", "closeness 0.3", "closeness 0.5"}
+    assert {(t.k, t.promise) for t in promised.trials if t.method == "mdav"} == {
+        (k, promise) for k in (3, 5) for promise in expected
+    }
+    # What is made for closeness is tried with it, and with nothing else.
+    others = {(t.method, t.promise) for t in promised.trials if t.method != "mdav"}
+    assert others == {(m, f"closeness {t}") for m in ("closeness-first", "k-first") for t in (0.3, 0.5)}
+    assert promised.left_out == {}
+
+
+def test_promises_cost_what_masking_with_them_loses(promised):
+    for trial in promised.trials:
+        asked = {name: getattr(trial, name) for name in ("diversity", "closeness") if getattr(trial, name)}
+        release = shoal.mask(patients(), trial.k, method=trial.method, **KEYS, **asked)
+        assert trial.loss == pytest.approx(release.loss)
+        assert release.promise == trial.promise
+
+
+def test_prices_are_read_off_the_trials(promised):
+    losses = {(t.k, t.promise): t.loss for t in promised.trials if t.method == "mdav"}
+    found = {(price.parameter, price.name, price.k): price for price in promised.prices}
+    assert set(found) == {
+        *(("diversity", name, k) for name in ("mdav", "mdav, entropy") for k in (3, 5)),
+        *(("closeness", name, k) for name in ("mdav", "closeness-first", "k-first") for k in (3, 5)),
+    }
+    for k in (3, 5):
+        price = found["closeness", "mdav", k]
+        assert price.without == losses[k, ""]
+        assert price.losses == ((0.3, losses[k, "closeness 0.3"]), (0.5, losses[k, "closeness 0.5"]))
+        assert found["diversity", "mdav, entropy", k].losses == ((2.0, losses[k, "diversity entropy:2"]),)
+        assert found["closeness", "k-first", k].without is None
+
+
+def test_only_runs_that_promise_the_same_beat_each_other():
+    def trial(loss, linked, closeness=""):
+        return Trial("m", 3, loss, linked, 0.01, 9, 0.0, anonymous=True, closeness=closeness)
+
+    trials = pareto([trial(1, 0.1), trial(2, 0.2), trial(5, 0.3, "0.2"), trial(6, 0.3, "0.2")])
+    assert [(t.loss, t.pareto) for t in trials] == [(1, True), (2, False), (5, True), (6, False)]
+    found = Comparison(trials, {}, 9, ["x"], {})
+    assert [t.loss for t in found.choices] == [1, 5]
+    assert "nothing else that promises the same loses less" in str(found)
+    assert found.cells()[0][2] == "promise"
+
+
+def test_promises_that_cannot_be_kept_are_left_out_aloud():
+    table = patients().with_columns(region=pl.when(pl.col("days") > 6).then(pl.lit("old")).otherwise(pl.lit("young")))
+    found = shoal.compare(table, 3, **KEYS, by="region", closeness=[0.01, 0.6], methods="mdav")
+    assert {t.promise for t in found.trials} == {"", "closeness 0.6"}
+    ((what, why),) = found.left_out.items()
+    assert what == "mdav, k = 3, closeness 0.01"
+    assert "not all groups of them can keep it" in why
+
+
+def test_units_are_counted_in_trials():
+    asked = {"columns": ["age", "pay"], "unit": "person"}
+    found = shoal.compare(patients(), [3, 90], methods=["mdav", "individual-ranking"], **asked)
+    (trial,) = found.trials
+    assert trial.loss == pytest.approx(shoal.mask(patients(), 3, method="mdav", **asked).loss)
+    assert found.left_out["k = 90"].endswith("has 80 different person only")
+    assert "counts no units" in found.left_out["individual-ranking"]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"closeness": [0.2]}, "'confidential' names none"),
+        ({"confidential": "ill", "closeness": [0.2, 2]}, "'closeness' must be a number from 0 to below 1, got 2"),
+        ({"confidential": "ill", "diversity": {"days": 3}}, "'diversity' names column 'days', which is not"),
+        ({"confidential": "age", "columns": ["age", "pay"]}, "'confidential' names column 'age', which is masked"),
+    ],
+)
+def test_wrong_promises_are_named(keywords, message):
+    with pytest.raises(InputError, match=message):
+        shoal.compare(patients(), 3, **keywords)
+
+
+@pytest.mark.parametrize("asked", [{"closeness": 0.4, "diversity": "entropy:2"}, {"closeness": {"ill": 0.4}}])
+def test_a_release_is_put_beside_other_promises(asked):
+    release = shoal.mask(patients(), 4, **KEYS, **asked)
+    found = compare_around(release, patients())
+    (own,) = [t for t in found.trials if t.k == 4 and t.promise == release.promise]
+    assert own.loss == pytest.approx(release.loss)
+    by_t = {price.losses for price in found.prices if price.parameter == "closeness"}
+    (losses,) = by_t
+    assert [t for t, _ in losses] == [0.2, 0.4, 0.6, 0.8]
+    assert dict(losses)[0.4] == own.loss
+    weaker = shoal.mask(patients(), 4, **KEYS, **{**asked, "closeness": 0.8})
+    assert dict(losses)[0.8] == pytest.approx(weaker.loss)
+    assert {t.k for t in found.trials} == {2, 3, 4, 5, 8, 10, 15}
+
+
+def test_a_release_of_units_is_put_beside_other_sizes():
+    asked = {"columns": ["age", "pay"], "unit": "person", "identifiers": "person"}
+    found = compare_around(shoal.mask(patients(), 3, **asked), patients())
+    by_k = {trial.k: trial.loss for trial in found.trials}
+    assert by_k[6] == pytest.approx(shoal.mask(patients(), 6, **asked).loss)
+
+
+def test_pages_draw_what_promises_cost(promised, tmp_path):
+    text = promised.report(tmp_path / "compared.html").read_text(encoding="utf-8")
+    least = min(t.loss for t in promised.trials if t.closeness == "0.3" and t.k == 3)
+    assert "What promises cost" in text
+    assert f"at k = 3 loses {least:.3g}" in text
+    assert text.count("Information loss by") == 4  # of each figure its label and its title
+    release = shoal.mask(patients(), 3, **KEYS, closeness=0.4)
+    page = release.report(
+        tmp_path / "release.html", original=patients(), comparison=compare_around(release, patients())
+    ).read_text(encoding="utf-8")
+    assert "What promises cost" in page
+    assert "The ring marks mdav, closeness 0.4 at k = 3." in page
+    plain = shoal.mask(patients(), 3, columns=["age", "pay"])
+    page = plain.report(tmp_path / "plain.html", original=patients(), comparison=compare_around(plain, patients()))
+    assert "What promises cost" not in page.read_text(encoding="utf-8")
+
+
+def test_promises_on_the_command_line(tmp_path):
+    patients().write_csv(tmp_path / "in.csv")
+    done = command(
+        "compare", tmp_path / "in.csv", "-k", "3", "-m", "mdav", "-c", "age", "-c", "pay", "--confidential", "ill",
+        "--closeness", "0.3,0.5", "--diversity", "2", "--diversity", "ill=entropy:2", "-o", tmp_path / "out.csv",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    table = pl.read_csv(tmp_path / "out.csv", schema_overrides={"closeness": pl.String, "diversity": pl.String})
+    asked = set(zip(table["diversity"].fill_null(""), table["closeness"].fill_null(""), strict=True))
+    assert asked == {("", ""), ("2", ""), ("ill=entropy:2", ""), ("", "0.3"), ("", "0.5")}
+    failed = command("compare", tmp_path / "in.csv", "-k", "3", "--closeness", "0.3")
+    assert failed.returncode == 1
+    assert "Option --closeness is a promise" in failed.stderr
+    assert "Name them in --confidential." in failed.stderr

@@ -351,7 +351,7 @@ class MaskRequest:
             if self.confidential is None:
                 raise InputError(
                     f"Parameter {name!r} is a promise about confidential columns, but 'confidential' names none. Name "
-                    "them."
+                    "them in 'confidential'."
                 )
             object.__setattr__(self, name, read_model(name, given))
 
