@@ -21,7 +21,7 @@ from shoal.kernels.dealing import put_rows, sort_by_target
 from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
-from shoal.masking.confidential import Promise, keep_promise
+from shoal.masking.confidential import Promise, keep_promise, least_error
 from shoal.masking.parts import Bucket, Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.request import MaskRequest
@@ -165,6 +165,8 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
             compared, outcome.labels, cells, codes, units, promise, request, block=not whole, state=state
         )
         outcome = _regrouped(outcome, labels)
+        if whole:
+            outcome = _bounded(outcome, least_error(Z, codes, promise))
     elif units is not None:
         outcome = _regrouped(outcome, _with_units(outcome.labels, compared, block[order], units, request.k))
     labels = outcome.labels
@@ -216,6 +218,13 @@ def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
     return replace(
         outcome, labels=labels, status="bounded" if outcome.status == "optimal" and not same else outcome.status
     )
+
+
+def _bounded(outcome: Outcome, bound: float) -> Outcome:
+    """Return the outcome with a bound on all groups that keep what is promised, if it is greater than that of all."""
+    if outcome.status == "optimal" or bound <= (outcome.bound or 0.0):
+        return outcome
+    return replace(outcome, bound=bound, status="bounded", certificate=None)
 
 
 def _with_units(labels: Ints, Z: Floats, block: Ints, units: Words, k: int) -> Ints:
