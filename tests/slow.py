@@ -173,6 +173,28 @@ def model(histogram, table, model, ordered):
     return (counts[0] / rare if rare else inf), counts[0] < model.c * rare
 
 
+def least_sse(Z, columns, models, k):
+    """The least SSE of all partitions into groups of at least k that models allow, over all subsets; or infinity."""
+    n = len(Z)
+    cost = [0.0] * (1 << n)
+    for subset in range(1, 1 << n):
+        group = [i for i in range(n) if subset >> i & 1]
+        counts = [np.bincount(column.codes[group], minlength=len(column.counts)) for column in columns]
+        allowed = len(group) >= k and all(
+            model(counts[place], columns[place].counts, asked, columns[place].ordered)[1] for place, asked in models
+        )
+        cost[subset] = float(np.square(Z[group] - Z[group].mean(axis=0)).sum()) if allowed else inf
+    best = [0.0] + [inf] * ((1 << n) - 1)
+    for records in range(1, 1 << n):
+        # The group of the lowest record, and the best of what is left.
+        group = records
+        while group:
+            if group & records & -records:
+                best[records] = min(best[records], cost[group] + best[records ^ group])
+            group = (group - 1) & records
+    return best[-1]
+
+
 def closeness_first(X, codes, k, t):
     """Algorithm 3 of Soria-Comas et al. 2015: a record of every run, one more where a run has more than groups left."""
     n = len(X)

@@ -1,12 +1,14 @@
 """Confidential columns: diversity and closeness are kept by every method, in every kind of table, and recounted."""
 
 import json
+import re
 from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import slow
 from conftest import command, reference_path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,9 @@ from hypothesis import strategies as st
 import shoal
 from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.core.errors import InputError, VerificationError
+from shoal.core.measures import standardise
 from shoal.masking import grouping
+from shoal.models.model import Confidential
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
@@ -248,6 +252,83 @@ def test_the_optimum_is_a_bound_once_models_change_it():
     assert kept.bound <= kept.loss
 
 
+# --- the bound -------------------------------------------------------------------------------------------------------
+
+
+def related(n=120, seed=0):
+    """People whose days depend on their age, so that closeness costs something."""
+    table = people(n, seed).with_columns(days=pl.col("age") // 10, weight=pl.lit(2.0) + pl.col("age") % 3)
+    return table.with_columns(gaps=pl.when(pl.col("pay") > 20).then(pl.col("pay")))
+
+
+def test_closeness_comes_with_a_lower_bound(tmp_path):
+    asked = {"columns": ["age", "pay"], "confidential": "days"}
+    release = shoal.mask(related(), 3, **asked, closeness=0.05)
+    assert 10 < release.bound < release.loss
+    assert release.status == "bounded"
+    assert release.gap == pytest.approx(1 - release.bound / release.loss)
+    assert f"lower bound       {release.bound:.5f} % (bounded, gap {100 * release.gap:.3f} %)" in str(release)
+    page = release.report(tmp_path / "r.html", original=related()).read_text().replace("\xa0", " ")
+    told = float(re.search(r"Any groups that keep what is promised here lose at least ([\d.]+) %", page)[1])
+    assert release.bound - 0.1 < told <= release.bound
+    for other in ({"closeness": 0.9}, {"diversity": 2}, {}, {"closeness": 0.3, "block": 60}):
+        free = shoal.mask(related(), 3, **asked, **other)
+        assert (free.bound, free.gap, free.status) == (None, None, "heuristic")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"by": "region"},
+        {"weights": "weight"},
+        {"columns": ["age", "gaps"], "missing": "group"},
+        {"columns": ["age", "gaps"], "missing": "drop"},
+        {"columns": ["age", "gaps"], "missing": "group", "by": "region", "small": "merge", "k": 30},
+        {"columns": ["age", "pay", "region"]},
+        {"columns": ["age", "ill"], "aggregate": "medoid"},
+        {"importance": {"pay": 4.0}},
+        {"distance": ["pay"]},
+        {"aggregate": "median", "integers": "round"},
+        {"unit": "weight", "diversity": 2},
+        {"method": "closeness-first"},
+    ],
+    ids=str,
+)
+def test_no_release_is_below_its_bound(more):
+    asked = {"k": 3, "columns": ["age", "pay"], "confidential": "days", "closeness": 0.15, **more}
+    release = shoal.mask(related(), **asked)
+    assert 0 < release.bound <= min(release.loss, release.partition_loss)
+    assert release.status == "bounded"
+
+
+@pytest.mark.parametrize("t", [0.0, 0.1, 0.25])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_of_a_release_is_below_the_optimum(seed, t):
+    table = related(9, seed).select("age", "pay", "days")
+    release = shoal.mask(table, 2, columns=["age", "pay"], confidential="days", closeness=t)
+    column = Confidential(*np.unique(table["days"], return_inverse=True, return_counts=True)[1:], ordered=True)
+    Z = standardise(table.select("age", "pay").to_numpy().astype(np.float64))
+    least = 100 * slow.least_sse(Z, [column], [(0, shoal.Closeness(t))], 2) / np.square(Z).sum()
+    assert (release.bound or 0.0) <= least <= release.loss + 1e-9
+
+
+def test_the_greater_of_two_bounds_is_told_with_its_own_certificate():
+    asked = {"columns": ["age", "pay"], "method": "search", "steps": 500, "bound": True, "confidential": "days"}
+    free = shoal.mask(related(40), 8, **asked)
+    close, far = (shoal.mask(related(40), 8, **asked, closeness=t) for t in (0.05, 0.35))
+    assert close.bound > free.bound == far.bound
+    assert (close.certificate, far.certificate is None) == (None, False)
+    assert close.status == far.status == "bounded"
+    assert far.loss > free.loss
+
+
+def test_an_optimum_that_keeps_closeness_stays_one():
+    asked = {"columns": ["age"], "method": "search", "steps": 500, "bound": True, "confidential": "ill"}
+    free, kept = shoal.mask(people(40), 3, **asked), shoal.mask(people(40), 3, **asked, closeness=0.95)
+    assert free.status == kept.status == "optimal"
+    assert free.bound == kept.bound
+
+
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
@@ -316,6 +397,7 @@ def test_on_the_command_line_and_again_from_the_manifest(tmp_path):
     assert content["parameters"]["diversity"] == {"ill": "2", "days": "entropy:2"}
     assert content["parameters"]["closeness"] == {"days": "0.2"}
     assert content["result"]["reached"]["days"]["closeness"] <= 0.2
+    assert (content["result"]["status"] == "bounded") == (content["result"]["bound"] is not None)
     assert "(asked: diversity entropy:2, closeness 0.2)" in (tmp_path / "report.html").read_text()
     again = command("mask", "--from-manifest", manifest, "-o", tmp_path / "again.csv", tmp_path / "in.csv")
     assert again.returncode == 0, again.stderr

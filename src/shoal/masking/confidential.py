@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from shoal.models.rules import Rules
     from shoal.tables.frames import Table
 
-__all__ = ["Chosen", "Promise", "Values", "keep_promise", "number_values", "read_values", "told", "worst"]
+__all__ = [
+    "Chosen", "Promise", "Values", "keep_promise", "least_error", "number_values", "read_values", "told", "worst",
+]  # fmt: skip
 
 DIGITS = 12  # of distances and entropies
 # What is told of every confidential column, whatever is asked.
@@ -222,6 +224,15 @@ def _published(records: Floats, rules: Rules, promise: Promise, request: MaskReq
     # The first column that closeness is asked of.
     first = next(rule for rule, (_, model) in enumerate(promise.models) if isinstance(model, Closeness))
     return closeness_first(records, rules.codes[first], request.k, float(rules.bounds[first]), state=state)
+
+
+def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
+    """Return a lower bound on the SSE of all groups of the whole table that keep closeness; 0 if nothing is proven."""
+    if not any(isinstance(model, Closeness) for _, model in promise.models):
+        return 0.0
+    from shoal.models.closeness_bound import closeness_bound
+
+    return closeness_bound(Z, promise.rules(codes, promise.models))
 
 
 def _impossible(name: Name, model: Model, records: int, found: float, cells: int, block: bool) -> InputError:

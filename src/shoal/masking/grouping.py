@@ -14,7 +14,7 @@ from shoal.masking.confidential import Promise, keep_promise
 from shoal.masking.gathering import Gathered, cells_of
 from shoal.masking.request import MaskRequest
 
-__all__ = ["finish_groups"]
+__all__ = ["finish_groups", "with_bound"]
 
 
 def finish_groups(
@@ -64,3 +64,10 @@ def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
     return replace(
         outcome, labels=labels, status="bounded" if outcome.status == "optimal" and not same else outcome.status
     )
+
+
+def with_bound(outcome: Outcome, bound: float) -> Outcome:
+    """Return the outcome with a bound on all groups that keep what is promised, if it is greater than that of all."""
+    if outcome.status == "optimal" or bound <= (outcome.bound or 0.0):
+        return outcome
+    return replace(outcome, bound=bound, status="bounded", certificate=None)

@@ -38,7 +38,7 @@ class Release:
         Information loss 100·SSE/SST on the standardised columns, from the released values. A cell that was made missing
         has lost all its squared deviation from the mean.
     bound
-        A certified lower bound on the loss of any such partition, or None.
+        A certified lower bound on the loss of any partition into groups that keep what is promised, or None.
     status
         ``"optimal"``, ``"bounded"`` or ``"heuristic"``.
     column_loss

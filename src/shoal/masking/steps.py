@@ -21,9 +21,9 @@ from shoal.kernels.dealing import put_rows, sort_by_target
 from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
-from shoal.masking.confidential import Promise
+from shoal.masking.confidential import Promise, least_error
 from shoal.masking.gathering import Gathered, cells_of
-from shoal.masking.grouping import finish_groups
+from shoal.masking.grouping import finish_groups, with_bound
 from shoal.masking.parts import Bucket, Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.request import MaskRequest
@@ -162,6 +162,8 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
     outcome = finish_groups(
         outcome, gathered, request, embedding, promise, block=not whole, state=state, threads=threads
     )
+    if whole and promise.models:
+        outcome = with_bound(outcome, least_error(Z, codes, promise))
     labels = outcome.labels
     values, rounded = released_values(
         X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]

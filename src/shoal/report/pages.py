@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from math import floor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,7 +108,7 @@ def release_page(
         summary=[
             ("What was done.", _what_was_done(release)),
             ("How safe is it?", figures.safe),
-            ("How useful is it?", figures.useful),
+            ("How useful is it?", figures.useful + _unavoidable(release)),
             _unprotected(release),
         ],
         sections=[*figures.sections, _details(release, source, output)],
@@ -297,6 +298,12 @@ def _alike(release: Release, records: int) -> tuple[str, str]:
 
 def _kept(loss: float) -> str:
     return f"{max(0.0, 100 - loss):.1f} %"
+
+
+def _unavoidable(release: Release) -> str:
+    """Tell what is proven to be lost by any groups, rounded down."""
+    least = floor(10 * (release.bound or 0.0)) / 10
+    return f" Any groups that keep what is promised here lose at least {least:.1f} %: that is proven." if least else ""
 
 
 def _masked_tile(release: Release) -> tuple[str, str]:
