@@ -26,7 +26,6 @@ from shoal.core.types import Floats, Ints
 from shoal.masking.aggregation import group_category
 from shoal.masking.numbers import Numbers, read_numbers
 from shoal.masking.request import MaskRequest
-from shoal.masking.steps import released_values
 from shoal.tables.frames import open_table
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -40,6 +39,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "path", "importance": "as generic"},
     {"method": "path", "refine": 50},
     {"method": "path", "refine": 300},
+    {"method": "search", "time_limit": 20},
 ]
 
 
@@ -114,7 +114,7 @@ def losses(numbers: Numbers, V: Floats, labels: Ints) -> str:
     """Return the three losses of a partition."""
     X, Z = numbers.X, numbers.coordinates
     groups = released_loss(Z, centroids(Z, labels)[labels])[0]
-    released = numbers.place(released_values(X, Z, labels, "mean", None, numbers.embedding.codings))
+    released = numbers.place(average(X, labels)[labels])
     own = squares(V, average(V, labels)[labels]).sum() / squares(V, middle(V)).sum()
     return f"{groups:.2f} | {released_loss(Z, released)[0]:.2f} | {100 * own:.2f}"
 
@@ -137,7 +137,7 @@ def main(sizes: list[int]) -> None:
             release = shoal.mask(table, k, columns=KEYS, kinds=kinds, **given)
             seconds = process_time() - start
             fewest = release.data.group_by(KEYS).len()["len"].min()
-            name = ", ".join(str(part) if key != "refine" else f"refine={part}" for key, part in asked.items())
+            name = ", ".join(f"{key}={part}" if isinstance(part, int) else part for key, part in asked.items())
             found = losses(numbers, V, release.labels)
             print(f"| {k} | {name} | {found} | {seconds:.1f} | {fewest} |", flush=True)
 

@@ -432,6 +432,27 @@ def test_spss_whole_numbers_are_rounded(spss):
     assert len(after) == 37
 
 
+@pytest.mark.parametrize(
+    ("suffix", "age", "pay", "visit"), [(".sav", "F3.0", "F12.2", "EDATE10"), (".dta", "%8.0f", "%12.2f", "%tdD_m_Y")]
+)
+def test_masked_columns_keep_formats_that_show_their_values(tmp_path, suffix, age, pay, visit):
+    library = pytest.importorskip("pyreadstat")
+    write, read = {".sav": (library.write_sav, library.read_sav), ".dta": (library.write_dta, library.read_dta)}[suffix]
+    rng = np.random.default_rng(0)
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, 40), "D")
+    frame = pd.DataFrame({"age": rng.integers(18, 90, 40) * 1.0, "pay": rng.normal(size=40), "visit": days.date})
+    formats = {"age": age, "pay": pay, "visit": visit}
+    write(frame, tmp_path / f"in{suffix}", variable_format=formats)
+    for integers in ("float", "round"):
+        out = tmp_path / f"{integers}{suffix}"
+        shoal.mask(tmp_path / f"in{suffix}", 3, columns=["age", "pay", "visit"], integers=integers, output=out)
+        after, kept = read(out)
+        hidden = integers == "float"  # F3.0 would show 58 where 58.3 is released
+        assert ((after["age"] % 1).max() > 0) == hidden
+        assert (kept.original_variable_types["age"] == age) != hidden
+        assert {name: kept.original_variable_types[name] for name in ("pay", "visit")} == {"pay": pay, "visit": visit}
+
+
 def test_strata_of_spss_are_written_as_they_were_counted(spss):
     import pyreadstat
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError
-from shoal.core.measures import sse
+from shoal.core.measures import canonical_labels, sse
 from shoal.masking.aggregation import group_category
 from shoal.masking.coding import Embedding, make_coding
 from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
@@ -444,8 +444,12 @@ def test_comparisons_that_are_refused(asked, words):
 def test_shuffled_records_are_the_same_in_another_order(tmp_path):
     table = people(100)
     plain = shoal.mask(table, 4, columns=["age", "sex"])
-    release = shoal.mask(table, 4, columns=["age", "sex"], shuffle=7, output=tmp_path / "out.csv")
+    outputs = {"output": tmp_path / "out.csv", "labels": tmp_path / "labels.csv"}
+    release = shoal.mask(table, 4, columns=["age", "sex"], shuffle=7, **outputs)
     assert release.kept.tolist() != list(range(100))
+    labels = pl.read_csv(tmp_path / "labels.csv")
+    assert (labels["record"] - 1).to_list() == release.kept.tolist()
+    np.testing.assert_array_equal(canonical_labels(labels["group"].to_numpy()), canonical_labels(release.labels))
     assert release.data["id"].to_list() == release.kept.tolist()
     assert release.data.sort("id").equals(plain.data)
     np.testing.assert_array_equal(release.labels, plain.labels[release.kept])

@@ -448,6 +448,19 @@ def test_the_page_says_what_else_was_done(tmp_path):
     assert "≥ 3 different person share each combination" in page
 
 
+def test_the_page_tells_what_groups_share_of_confidential_columns(tmp_path):
+    illness = pl.Series(["flu", "cold", "gout"] * 20).cast(pl.Enum(["flu", "gout", "cold"]))
+    table = people().with_columns(illness=illness, since=pl.Series(range(60)))
+    release, page = told(tmp_path, table, identifiers=["name", "person"], confidential=["illness", "since"])
+    for name, found in release.reached.items():
+        figures = f"l = {found['diversity']:.0f} (by entropy {found['entropy']:.2f}), t = {found['closeness']:.3f}"
+        assert f"attribute disclosure of {name} {figures}" in page
+    same = "There are groups whose records all have the same town: whoever finds one knows."
+    assert same not in page
+    _, page = told(tmp_path, table.with_columns(town=pl.lit("York")), keep=["name", "person"], confidential="town")
+    assert same in page
+
+
 def test_a_loss_of_more_than_everything_is_told_in_words(tmp_path):
     table = pl.DataFrame({"x": list("aabcdefghij") * 2})
     release = shoal.mask(table, 11, columns=["x"], method="mdav")

@@ -231,6 +231,19 @@ def test_regions_divide_no_group_and_lose_no_record():
     assert sum(len(set(labels[part])) for part in parts) == len(set(labels))
 
 
+def test_regions_of_many_categories_lose_little(monkeypatch):
+    random = np.random.default_rng(0)
+    columns = [random.normal(size=(2000, 2))]
+    for _ in range(3):  # four records of five have the first value, the others one of 19
+        codes = np.where(random.random(2000) < 0.8, 0, random.integers(1, 20, 2000))
+        gini = 1 - np.square(np.bincount(codes) / 2000).sum()
+        columns.append(np.eye(20)[codes] / np.sqrt(gini))
+    X = np.hstack(columns)
+    whole = sse(X, shoal.partition(X, 4, "search", steps=40_000, seed=0))
+    monkeypatch.setattr(search_module, "REGION", 200)
+    assert sse(X, shoal.partition(X, 4, "search", steps=40_000, seed=0)) < 1.1 * whole
+
+
 @pytest.mark.parametrize("n", [3, 5, 6, 8, 9])
 def test_few_records(n):
     X = np.random.default_rng(n).normal(size=(n, 2))

@@ -5,27 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from shoal.assessment.pairing import check_cells, check_nearness, check_order, match_patterns
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
 from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
 from shoal.core.checks import as_names
 from shoal.core.display import aligned, for_people, html_table, write_report
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
-from shoal.masking.coding import Embedding
-from shoal.masking.numbers import read_pair
+from shoal.masking.numbers import Numbers, read_pair
+from shoal.masking.reading import number_rows
 from shoal.masking.request import MaskRequest
-from shoal.masking.verification import identical_records
+from shoal.masking.verification import count_unique, identical_records, row_hashes
 from shoal.tables.choosing import open_data
+from shoal.tables.codes import read_codes
 from shoal.tables.columns import Name
 from shoal.tables.frames import Table, check_name, codes_of, strata_of
+from shoal.tables.kinds import read_kind
 
-__all__ = ["Assessment", "assess", "assess_arrays", "percent", "plain"]
+__all__ = ["Assessment", "assess", "assess_arrays", "percent", "plain", "secret_codes"]
+
+UNPAIRED = (
+    "the masked records are in another order: what needs each of them beside its original was not measured "
+    "(information loss, IL1s, rank correlation, cells changed, record linkage, interval disclosure)"
+)
 
 
 @dataclass(frozen=True)
@@ -43,12 +51,32 @@ class Assessment:
         what it means and what it does not mean.
     notes
         What a reader must know, in sentences.
+    by
+        The strata.
+    uniques
+        The masked records that are unique over all columns of their table, those that were not masked included.
     """
 
     records: int
     utility: Utility
     risk: Risk
     notes: tuple[str, ...] = ()
+    by: tuple[Name, ...] = ()
+    uniques: int = 0
+
+    @property
+    def verified(self) -> str:
+        """What was counted in the masked table, in words: it holds for the columns that are named."""
+        names = [str(column.name) for column in self.utility.columns]
+        within = f" within {', '.join(map(str, self.by))}" if self.by else ""
+        what = "value" if len(names) == 1 else "combination"
+        alike = self.risk.anonymity.k
+        return f"every {what} of {', '.join(names)}{within} is shared by at least {alike} record{'s' * (alike != 1)}"
+
+    @property
+    def paired(self) -> bool:
+        """Whether every masked record was measured beside its original."""
+        return self.risk.linkage is not None
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """Return what is printed: tables of text, each a title, a head and rows."""
@@ -57,7 +85,7 @@ class Assessment:
         columns = [
             [
                 str(c.name),
-                f"{c.loss:.3f}",
+                plain(c.loss, 3),
                 for_people(c.mean.before, 5),
                 percent(c.mean.change),
                 for_people(c.sd.before, 5),
@@ -69,7 +97,7 @@ class Assessment:
             for c in found.numbers
         ]
         changed = [
-            [str(c.name), c.kind, f"{c.loss:.3f}", f"{100 * c.changed:.2f}", f"{100 * c.variation:.2f}"]
+            [str(c.name), c.kind, plain(c.loss, 3), plain(100 * c.changed, 2), f"{100 * c.variation:.2f}"]
             for c in found.categories
         ]
         levels = [f"{100 * level:g} %" for level in LEVELS]
@@ -104,7 +132,8 @@ class Assessment:
         return write_report("pages:assessment_page", path, self)
 
     def __str__(self) -> str:
-        parts = [f"{self.records:,} records"]
+        unique = f"{self.uniques:,} of {self.records:,} over all columns of the masked table"
+        parts = [f"{self.records:,} records\n{'counted':<17} {self.verified}\n{'unique records':<17} {unique}"]
         parts += [f"\n{title}\n{aligned([head, *rows], numeric=False)}" for title, head, rows in self.tables()]
         sentences = [f"{finding.name}: {finding.means} {finding.limits}" for finding in self.risk]
         parts.append("\nWhat the measures of risk mean, and do not mean\n" + "\n".join(sentences))
@@ -115,7 +144,9 @@ class Assessment:
     def _repr_html_(self) -> str:
         from html import escape
 
-        parts = [html_table(rows, head, title) for title, head, rows in self.tables()]
+        unique = f"{self.uniques:,} of {self.records:,} over all columns of the masked table"
+        parts = [html_table([("counted", self.verified), ("unique records", unique)])]
+        parts += [html_table(rows, head, title) for title, head, rows in self.tables()]
         meanings = "".join(
             f"<li><b>{escape(finding.name)}</b>: {escape(finding.means)} {escape(finding.limits)}</li>"
             for finding in self.risk
@@ -125,8 +156,8 @@ class Assessment:
 
 def _overall(found: Utility) -> list[list[str]]:
     """Return the measures that are about all columns together."""
-    rows = [["information loss", f"{found.loss:.4f} %"]]
-    if found.numbers:
+    rows = [["information loss", f"{found.loss:.4f} %"]] if found.paired else []
+    if found.numbers and found.paired:
         rows.append(["IL1s", f"{found.il1s:.4f} %"])
     for what, changes in (
         ("a correlation", found.correlation_changes()),
@@ -149,11 +180,13 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     *,
     columns: Sequence[Name] | Name | None = None,
     kinds: Mapping[Name, Any] | None = None,
+    missing_codes: Mapping[Name, Any] | None = None,
     k: int | None = None,
     by: Sequence[Name] | Name | None = None,
     confidential: Sequence[Name] | Name | None = None,
     model: str | None = None,
     kept: Sequence[int] | Ints | None = None,
+    shuffled: bool | None = None,
     seed: int = 0,
     thousands: str | None = None,
 ) -> Assessment:
@@ -167,16 +200,24 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
         The masked columns; by default the numeric ones that differ, and those in `kinds`.
     kinds
         What columns hold that are no numbers, or numbers that are codes, as `shoal.mask` takes it.
+    missing_codes
+        Numbers or texts that stand for missing in masked columns, as `shoal.mask` takes them.
     k
         The k that was promised, to be held against the recount.
     by
-        Columns that an intruder knows and that were released as they are, such as the strata of the masking.
+        Columns that an intruder knows and that were released as they are, or with small strata joined, such as the
+        strata of the masking.
     confidential
         Columns that were released as they are and that nobody should learn of a person.
     model
         A regression to fit before and after, such as ``"profit ~ sales + wages"``.
     kept
-        The row numbers of the original that the masked table holds (`Release.kept`), if records were left out.
+        The row numbers of the original that the masked table holds (`Release.kept`), if records were left out or put in
+        another order.
+    shuffled
+        Whether the masked records are in another order that is not known. Then only what needs no pairs is measured: no
+        loss, no linkage. If not given, records must be beside their originals as far as can be told; False says that
+        they are.
     seed
         Decides the samples that large tables are measured by.
     thousands
@@ -196,10 +237,103 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     >>> found.utility.loss, found.risk.anonymity.k
     (10.0, 2)
     """
-    csv = {"thousands": thousands}
-    before, after = (open_data(data, numbers=as_names(columns), **csv) for data in (original, masked))
+    codes, strata_names, secrets = read_codes(missing_codes), as_names(by), as_names(confidential)
+    before, after = (open_data(data, numbers=as_names(columns), thousands=thousands) for data in (original, masked))
+    before = _beside(before, after, kept).coded(codes)
+    kinds = {name: read_kind(name, kind) for name, kind in (kinds or {}).items()}
+    names = _chosen(before, after.coded(codes), None if columns is None else as_names(columns), kinds, strata_names)
+    _check_apart(before, after, names, by=strata_names, confidential=secrets)
+    sure, notes = (True, [UNPAIRED]) if shuffled else check_order(before, after, names, strata_names, kinds)
+    kinds = {name: kind for name, kind in kinds.items() if name not in strata_names}
+    request = MaskRequest(k=2, columns=names, kinds=kinds, missing_codes=codes)
+    numbers, Y = _read(before, after, request, strata_names, blanked=not shuffled)
+    notes += [*numbers.scale_notes(), *_blank_notes(numbers)]
+    if shuffled:
+        one, two = match_patterns(numbers.X, Y)
+        numbers, Y = replace(numbers, X=numbers.X[one]), Y[two]
+    check_cells(numbers.X, Y, names)
+    if not sure:
+        notes = ["no column was left as it is, so that the order of the records could not be checked", *notes]
+        if shuffled is None:
+            check_nearness(numbers, Y)
+    found = assess_arrays(
+        numbers,
+        Y,
+        codes_of(strata_of(after, strata_names), after.rows),
+        # Cells as they are written: two codes for missing can be told apart.
+        groups=number_rows(after.cells([*names, *strata_names]))[0],
+        k=k,
+        confidential=[(name, *secret_codes(after, name)) for name in secrets],
+        paired=not shuffled,
+        seed=seed,
+    )
+    coefficients = _fit(model, before, after.coded(codes)) if model is not None else ()
+    return replace(
+        found,
+        utility=replace(found.utility, model=coefficients),
+        notes=tuple(notes),
+        by=tuple(strata_names),
+        uniques=count_unique(row_hashes(after.cells(after.names))),
+    )
+
+
+def assess_arrays(
+    before: Numbers,
+    Y: Floats,
+    strata: Ints,
+    *,
+    groups: Ints | None = None,
+    k: int | None = None,
+    confidential: Sequence[tuple[Name, Ints, bool]] = (),
+    paired: bool = True,
+    seed: int = 0,
+) -> Assessment:
+    """Do what `assess` does on prepared arrays.
+
+    Parameters
+    ----------
+    before, Y
+        The records before and after, as `read_pair` returns them.
+    strata
+        The released stratum of each record.
+    groups
+        The number of each released record, the same for identical ones of a stratum; by Y if not given.
+    k
+        The k that was promised.
+    confidential
+        Of each column its name, its codes and whether codes have an order.
+    paired
+        Whether the rows of `before` and Y are the same records.
+    seed
+        Decides samples.
+    """
+    X, embedding = before.X, before.embedding
+    groups = identical_records(Y, strata) if groups is None else groups
+    alike = identical_records(X, strata) if before.alike is None else before.alike
+    measured = utility(X, Y, list(before.names), embedding, seed=seed)
+    if before.lost is not None:
+        measured = measured.with_losses(*before.loss(Y))
+    numbers = embedding.numbers
+    risk = Risk(
+        anonymity=anonymity(groups, k),
+        uniqueness=uniqueness(alike, groups),
+        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, seed=seed) if paired else None,
+        intervals=intervals(X[:, numbers], Y[:, numbers]) if paired and len(numbers) else None,
+        attributes=tuple(attribute(name, codes, groups, numeric=order) for name, codes, order in confidential),
+    )
+    return Assessment(len(X), measured if paired else measured.without_pairs(), risk)
+
+
+def _beside(before: Table, after: Table, kept: Sequence[int] | Ints | None) -> Table:
+    """Return the records of the original that the masked table holds."""
     if kept is not None:
-        before = before.take(np.asarray(kept, dtype=np.int64))
+        rows = np.asarray(kept, dtype=np.int64)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < before.rows:
+            wrong = rows[(rows < 0) | (rows >= before.rows)][0]
+            raise InputError(
+                f"Parameter 'kept' must list row numbers of 'original', which has {before.rows} records; got {wrong}."
+            )
+        before = before.take(rows)
     if before.rows != after.rows:
         raise InputError(
             f"Parameter 'masked' must hold the records of 'original' one by one: it has {after.rows}, the original "
@@ -207,56 +341,51 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
         )
     if not before.rows:
         raise InputError("Parameter 'original' must have records, got none.")
-    strata_names, secrets = as_names(by), as_names(confidential)
-    names = _chosen(before, after, None if columns is None else as_names(columns), kinds or {}, strata_names)
-    for parameter, known in (("by", strata_names), ("confidential", secrets)):
+    return before
+
+
+def _check_apart(before: Table, after: Table, masked: Sequence[Name], **named: list[Name]) -> None:
+    """Refuse columns that are in one table only, or masked, where they must not be."""
+    for parameter, known in named.items():
         for name in known:
             check_name(name, before.names, parameter)
             check_name(name, after.names, parameter)
-            if name in names:
+            if name in masked:
                 raise InputError(
                     f"Column {name!r} stands in {parameter!r}, but it was masked. Name columns released as they are."
                 )
-    notes = _check_same_records(before, after, names)
-    numbers, Y = read_pair(before, after, MaskRequest(k=2, columns=names, kinds=kinds))
-    _check_cells(numbers.X, Y, names)
-    notes += numbers.scale_notes()
-    found = assess_arrays(
-        numbers.X,
-        Y,
-        names,
-        codes_of(strata_of(after, strata_names), after.rows),
-        embedding=numbers.embedding,
-        k=k,
-        confidential=[(name, *_codes(after, name)) for name in secrets],
-        seed=seed,
-    )
-    coefficients = _fit(model, before, after) if model is not None else ()
-    return replace(found, utility=replace(found.utility, model=coefficients), notes=notes)
 
 
-def assess_arrays(
-    X: Floats,
-    Y: Floats,
-    names: list[Name],
-    strata: Ints,
-    *,
-    embedding: Embedding | None = None,
-    k: int | None = None,
-    confidential: Sequence[tuple[Name, Ints, bool]] = (),
-    seed: int = 0,
-) -> Assessment:
-    """Do what `assess` does on prepared arrays; a confidential column is (name, codes, whether codes have order)."""
-    embedding = embedding or Embedding.of_numbers(X.shape[1])
-    groups, numbers = identical_records(Y, strata), embedding.numbers
-    risk = Risk(
-        anonymity=anonymity(groups, k),
-        uniqueness=uniqueness(X, groups, strata),
-        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, seed=seed),
-        intervals=intervals(X[:, numbers], Y[:, numbers]) if len(numbers) else None,
-        attributes=tuple(attribute(name, codes, groups, numeric=order) for name, codes, order in confidential),
+def _read(
+    before: Table, after: Table, request: MaskRequest, by: list[Name], *, blanked: bool
+) -> tuple[Numbers, Floats]:
+    """Return the numbers of both tables.
+
+    Missing cells are empty in a masked column whose code for them is also the value of a group: there, it is a value.
+    """
+    read = partial(read_pair, request=request, by=by, blanked=blanked)
+    numbers, Y = read(before, after.coded(request.codes))
+    given = np.isnan(numbers.X if numbers.lost is None else np.fmax(numbers.X, numbers.lost)).sum(axis=0)
+    more = np.isnan(Y).sum(axis=0) > given
+    values = [name for name, found in zip(numbers.names, more, strict=True) if found and name in request.codes]
+    if not values:
+        return numbers, Y
+    codes = {name: listed for name, listed in request.codes.items() if name not in values}
+    try:
+        other = read(before, after.coded(codes))
+    except InputError:  # a word among numbers
+        return numbers, Y
+    return other if np.array_equal(np.isnan(other[1]).sum(axis=0)[more], given[more]) else (numbers, Y)
+
+
+def _blank_notes(numbers: Numbers) -> list[str]:
+    """Say which cells masking made missing."""
+    lost = [] if numbers.lost is None else (~np.isnan(numbers.lost)).sum(axis=0).tolist()
+    told = [f"{name} ({count:,})" for name, count in zip(numbers.names, lost, strict=False) if count]
+    cells = (
+        "cells that are missing in the masked table only count in the loss with all their squared deviation, and in no"
     )
-    return Assessment(len(X), utility(X, Y, names, embedding, seed=seed), risk)
+    return [f"{cells} other measure: {', '.join(told)}"] if told else []
 
 
 def _chosen(
@@ -280,7 +409,7 @@ def _chosen(
         if name not in kinds
         and not np.array_equal(before.column(name).values, after.column(name).values, equal_nan=True)
     ]
-    differ += list(kinds)
+    differ += [name for name in kinds if name not in apart]
     if not differ:
         raise InputError(
             "Parameter 'columns' is not given and no numeric column differs between 'original' and 'masked'. Name the "
@@ -289,43 +418,7 @@ def _chosen(
     return differ
 
 
-def _check_same_records(before: Table, after: Table, masked: list[Name]) -> tuple[str, ...]:
-    """Refuse records in another order, as far as columns that were not masked can tell."""
-    untouched = [name for name in before.names if name in after.names and name not in masked]
-    if not untouched:
-        return ("no column was left as it is, so that the order of the records could not be checked",)
-    old, new = before.keys(untouched), after.keys(untouched)
-    for i, name in enumerate(untouched):
-        # polars writes no durations.
-        cells = (
-            frame[str(i)].to_physical() if frame[str(i)].dtype == pl.Duration else frame[str(i)] for frame in (old, new)
-        )
-        left, right = (series.cast(pl.String) for series in cells)
-        differs = left.ne_missing(right)
-        if old[str(i)].dtype.is_numeric() and new[str(i)].dtype.is_numeric():
-            differs = old[str(i)].cast(pl.Float64).ne_missing(new[str(i)].cast(pl.Float64))
-        if differs.any():
-            record = int(differs.arg_true()[0]) + 1
-            raise InputError(
-                f"Column {name!r} differs in record {record}: if it was masked, name it in 'columns'; if not, the "
-                "records are not in the same order in 'original' and 'masked', and must be."
-            )
-    return ()
-
-
-def _check_cells(X: Floats, Y: Floats, names: list[Name]) -> None:
-    for j, name in enumerate(names):
-        if np.isinf(X[:, j]).any() or np.isinf(Y[:, j]).any():
-            raise InputError(f"Column {name!r} must be finite, but holds an infinite value. Correct it first.")
-        differs = np.isnan(X[:, j]) != np.isnan(Y[:, j])
-        if differs.any():
-            raise InputError(
-                f"Column {name!r} must miss the same cells in 'original' and 'masked', but record "
-                f"{int(np.argmax(differs)) + 1} has a value in one of them only. Leave such records out of both."
-            )
-
-
-def _codes(table: Table, name: Name) -> tuple[Ints, bool]:
+def secret_codes(table: Table, name: Name) -> tuple[Ints, bool]:
     """Return the values of a column as codes 0, 1, …, and whether their order means something."""
     values = table.keys([name])["0"]
     codes = values.rank("dense").fill_null(0).to_numpy().astype(np.int64)

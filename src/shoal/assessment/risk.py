@@ -235,8 +235,8 @@ class Risk:
 
     anonymity: Anonymity
     uniqueness: Uniqueness
-    linkage: Linkage
-    intervals: Intervals | None  # of numbers only
+    linkage: Linkage | None  # None where records are not beside their originals
+    intervals: Intervals | None  # so too, and of numbers only
     attributes: tuple[Attribute, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
@@ -257,9 +257,15 @@ def anonymity(groups: Ints, asked: int | None = None) -> Anonymity:
     return Anonymity(int(sizes.min()), len(sizes), float(sizes.mean()), asked, below)
 
 
-def uniqueness(X: Floats, groups: Ints, strata: Ints) -> Uniqueness:
-    """Count the records that no other equals, before and after."""
-    return Uniqueness(_unique(identical_records(X, strata)), _unique(groups))
+def uniqueness(before: Ints, after: Ints) -> Uniqueness:
+    """Count the records that no other equals; those that are identical share a number.
+
+    Examples
+    --------
+    >>> uniqueness(np.array([0, 1, 2, 2]), np.array([0, 0, 1, 1])).figure
+    '50.0 % before, 0.0 % after'
+    """
+    return Uniqueness(_unique(before), _unique(after))
 
 
 def cells_of(X: Floats, strata: Ints) -> list[tuple[Ints, Ints]]:

@@ -7,7 +7,8 @@ missing (in both). Nothing here validates.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -200,6 +201,27 @@ class Utility:
     association: tuple[Floats, Floats]
     propensity: Propensity | None
     model: tuple[Coefficient, ...] = ()
+
+    @property
+    def paired(self) -> bool:
+        """Whether every record was measured beside its original."""
+        return not np.isnan(self.loss)
+
+    def with_losses(self, loss: float, losses: Sequence[float] | Floats) -> Utility:
+        """Return the same with the information loss of all columns and of each."""
+        columns = (replace(column, loss=float(lost)) for column, lost in zip(self.columns, losses, strict=True))
+        return replace(self, loss=loss, columns=tuple(columns))
+
+    def without_pairs(self) -> Utility:
+        """Return the same without what needs every record beside its original: NaN stands there."""
+        nan = float("nan")
+        columns = (
+            replace(column, loss=nan, rank_correlation=nan)
+            if isinstance(column, ColumnChange)
+            else replace(column, loss=nan, changed=nan)
+            for column in self.columns
+        )
+        return replace(self, loss=nan, il1s=nan, columns=tuple(columns))
 
     @property
     def numbers(self) -> list[ColumnChange]:

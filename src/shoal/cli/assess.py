@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import DateOption, HierarchyOption, NominalOption, OrdinalOption, option, read_kinds
+from shoal.cli.options import (
+    MISSING_CODE,
+    DateOption,
+    HierarchyOption,
+    NominalOption,
+    OrdinalOption,
+    option,
+    read_codes,
+    read_kinds,
+)
 
 __all__ = ["assess"]
 
@@ -22,6 +31,7 @@ def assess(
     ordinal: OrdinalOption = None,
     hierarchy: HierarchyOption = None,
     date: DateOption = None,
+    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     k: Annotated[int | None, typer.Option("-k", help="The k that was promised, to hold against the recount.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column of the strata; repeat.")] = None,
     confidential: Annotated[
@@ -32,7 +42,16 @@ def assess(
         str | None, typer.Option(help="Regression to fit before and after, e.g. 'profit ~ sales + wages'.")
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="The labels file of the masking, if it left out records of the original.")
+        Path | None,
+        typer.Option(help="The labels file of the masking, if it left out records of the original or shuffled them."),
+    ] = None,
+    shuffled: Annotated[
+        bool | None,
+        typer.Option(
+            "--shuffled/--no-shuffled",
+            help="The masked records are in another order, and no labels tell it: measure what needs no pairs of "
+            "records. If not given, an order that seems random is refused.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides the samples that large tables are measured by.")] = 0,
     report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
@@ -57,11 +76,13 @@ def assess(
         masked,
         columns=columns or None,
         kinds=read_kinds(nominal, ordinal, hierarchy, date),
+        missing_codes=read_codes(missing_codes or []),
         k=k,
         by=by or None,
         confidential=confidential or None,
         model=model,
         kept=kept,
+        shuffled=shuffled,
         seed=seed,
         thousands=thousands,
     )

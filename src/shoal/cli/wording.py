@@ -19,7 +19,7 @@ def flags_of(command: Callable[..., None]) -> dict[str, str]:
         for told in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(told, OptionInfo):
                 written = [part for part in (told.default, *(told.param_decls or ())) if isinstance(part, str)]
-                flags[name] = max(written, key=len, default=f"--{name.replace('_', '-')}")
+                flags[name] = max(written, key=len, default=f"--{name.replace('_', '-')}").partition("/")[0]
     return flags
 
 
@@ -37,8 +37,8 @@ def as_typed(message: str, flags: Mapping[str, str]) -> str:
         flag, value = flags.get(found[1]), found[2]
         if flag is None:
             return found[0]
-        if value == "True":
-            return flag
+        if value in ("True", "False"):
+            return flag if value == "True" else flag.replace("--", "--no-", 1)
         values = re.findall(r"'([^']*)'", value) if value[0] in "['" else [value]
         return " ".join(f"{flag} {shlex.quote(part)}" for part in values)
 

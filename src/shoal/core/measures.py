@@ -222,11 +222,14 @@ def standardise(X: Floats) -> Floats:
     return scaling(X).apply(X)
 
 
-def released_loss(Z: Floats, released: Floats, starts: Ints | None = None) -> tuple[float, Floats]:
+def released_loss(
+    Z: Floats, released: Floats, starts: Ints | None = None, lost: Floats | None = None
+) -> tuple[float, Floats]:
     """Return 100·SSE/SST of released values beside standardised ones: of all columns, and of each alone.
 
     This is `information_loss` for any released values, means of groups or not; missing cells do not count. A column
-    may have several coordinates: `starts` are the first of each.
+    may have several coordinates: `starts` are the first of each. Of cells that were made missing, `lost` are the
+    squared deviations from the mean, by column.
 
     Examples
     --------
@@ -236,6 +239,8 @@ def released_loss(Z: Floats, released: Floats, starts: Ints | None = None) -> tu
     errors, totals = squared_errors(_plain(Z), _plain(released))
     if starts is not None:
         errors, totals = np.add.reduceat(errors, starts), np.add.reduceat(totals, starts)
+    if lost is not None:
+        errors, totals = errors + lost, totals + lost
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
     total = totals.sum()
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each

@@ -227,7 +227,7 @@ class DaskRecords:
         """Return nothing: what is kept is known to the partitions."""
         return np.empty(0, dtype=np.int64)
 
-    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
+    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Refuse: a request for labels does not come so far."""
         raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
 

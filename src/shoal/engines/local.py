@@ -211,7 +211,7 @@ class LocalRecords:
         """Return nothing: what is kept is known to the parts."""
         return np.empty(0, dtype=np.int64)
 
-    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
+    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Write the labels in the order of the input; groups count from target to target."""
         if self._shuffle is None:
             return

@@ -101,10 +101,10 @@ class MemoryRecords:
         """Return the numbers of the given table."""
         return self._arrays
 
-    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
-        """Write the labels."""
-        labels = self.labels()
-        write_file(label_frame(self.kept(), labels, columns), path)
+    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
+        """Write the labels in the order of the release."""
+        labels = label_frame(self.kept(), self.labels(), columns)
+        write_file(labels if order is None else labels[order], path)
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
         """Return the most memory that was held, of a table that was cut in blocks."""

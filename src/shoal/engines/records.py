@@ -123,8 +123,11 @@ class Records(Protocol):
     def kept(self) -> Ints:
         """Return the row numbers of the given table that are released; empty if they cannot be had in one place."""
 
-    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints) -> None:
-        """Write the group of each record and its size; `groups` are those before each target's."""
+    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
+        """Write the group of each released record and its size.
+
+        `groups` are those before each target's, `order` is that of the release if a whole table was shuffled.
+        """
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
         """Return what a reader of the summary wants to know of blocks and engine."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,9 +23,10 @@ from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
 from shoal.masking.roles import choose_masked, find_scales
 from shoal.masking.steps import number_of_cells, numbers_of
+from shoal.masking.verification import identical_records
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.frames import Table, open_table
+from shoal.tables.frames import Table, codes_of, open_table, strata_of
 from shoal.tables.times import Scale
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
@@ -38,6 +39,7 @@ class Numbers:
     names: tuple[Name, ...]
     X: Floats
     embedding: Embedding
+    alike: Ints | None = None  # the same for records that are identical before masking, strata included
     lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
     scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
 
@@ -62,6 +64,11 @@ class Numbers:
         """Return the coordinates of other records of these columns."""
         return self.embedding.apply(Y, self.scale)
 
+    def loss(self, Y: Floats) -> tuple[float, Floats]:
+        """Return the loss of released values, of all columns and of each alone; cells that were made missing count."""
+        lost = None if self.lost is None else self.embedding.lost(self.lost, self.scale)
+        return released_loss(self.coordinates, self.place(Y), self.embedding.starts, lost)
+
 
 def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, Ints]:
     """Return the records of a table that would be released, their numbers and their cells."""
@@ -77,15 +84,18 @@ def read_numbers(table: Table, request: MaskRequest) -> tuple[Table, Numbers, In
     return (table.take(arrays[KEPT]) if KEPT in arrays else table), numbers, number_of_cells(arrays, plan.own[0])
 
 
-def read_pair(before: Table, after: Table, request: MaskRequest, *, blanked: bool = False) -> tuple[Numbers, Floats]:
+def read_pair(
+    before: Table, after: Table, request: MaskRequest, *, by: Sequence[Name] = (), blanked: bool = False
+) -> tuple[Numbers, Floats]:
     """Return the numbers of a table, and those of the same records released: categories have the codes of the first.
 
-    If masking has `blanked` cells, these are missing in both.
+    If masking has `blanked` cells, these are missing in both. `by` are the strata.
     """
     records = MemoryRecords(before)
     columns = find_scales(records, choose_masked(request, records.schema))
     arrays, part = read_part(before, 0, columns, "group", STAY, None, request.k)
     X, lost = arrays["X"], None
+    alike = identical_records(X, codes_of(strata_of(before, by), len(X)))
     if blanked:
         missing = [_misses(name, after, kind) for name, kind in zip(columns.masked, columns.kinds, strict=True)]
         hidden = np.column_stack(missing) & ~np.isnan(X)
@@ -95,10 +105,10 @@ def read_pair(before: Table, after: Table, request: MaskRequest, *, blanked: boo
     codings, (codes,) = code_values(columns, [part])
     released = [_released(name, after, columns, coding) for name, coding in zip(columns.masked, codings, strict=True)]
     own = Own(np.empty(0, dtype=np.int64), codes)
-    embedding = Embedding(codings, columns.importance)
+    embedding = Embedding(codings, columns.importance, tuple(np.flatnonzero(np.isnan(X).all(axis=0)).tolist()))
     X = numbers_of({"X": X}, own)
     lost = None if lost is None else numbers_of({"X": lost}, own)
-    return Numbers(columns.masked, X, embedding, lost, columns.scales), np.column_stack(released)
+    return Numbers(columns.masked, X, embedding, alike, lost, columns.scales), np.column_stack(released)
 
 
 def _is_empty(name: Name, after: Table) -> bool:
@@ -148,7 +158,7 @@ def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
     """Return the numbers of the released records before and after masking; refuse another table."""
     asked = release.parameters
     table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV})
-    if set(release.columns) <= set(table.names) and release.kept.max() < table.rows:
+    if {*release.columns, *asked["by"]} <= set(table.names) and release.kept.max() < table.rows:
         request = MaskRequest(
             **{name: asked[name] for name in ("k", "distance", "importance", "missing_codes")},
             columns=release.columns,
@@ -157,7 +167,7 @@ def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
         before = table.take(release.kept).coded(request.codes)
         after = open_table(release.data).coded({name: [code] for name, code in release.codes.items()})
         try:
-            found = read_pair(before, after, request, blanked=release.blanked)
+            found = read_pair(before, after, request, by=asked["by"], blanked=release.blanked)
         except InputError:  # a column of another kind, or other categories
             found = None
         if found is not None and _fits(release, *found):
@@ -172,12 +182,7 @@ def _fits(release: Release, before: Numbers, Y: Floats) -> bool:
     """Say whether a release lost what it says, in every column whose released values are unmistakable."""
     if not np.array_equal(np.isnan(before.X), np.isnan(Y)):
         return False
-    Z, released = before.coordinates, before.place(Y)
-    if before.lost is not None:
-        # A cell that was made missing has lost all that it deviates from the mean, which is 0.
-        blanked = before.place(before.lost)
-        Z, released = np.where(np.isnan(blanked), Z, blanked), np.where(np.isnan(blanked), released, 0.0)
-    _, lost = released_loss(Z, released, before.embedding.starts)
+    _, lost = before.loss(Y)
     told = [release.column_loss[name] for name in before.names]
     clear = [c is None or len(set(map(str, c.values))) == len(c.values) for c in before.embedding.codings]
     sure = np.array(clear) & ~np.isnan(before.X).all(axis=0)

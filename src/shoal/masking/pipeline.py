@@ -85,7 +85,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
             )
         if request.labels is not None:
             groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
-            records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups)
+            records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups, shuffled)
     release = _summarise(records, request, plan, blocks, buckets)
     changed = {*columns.masked, *columns.by, *([request.unit] if request.shuffled else [])}
     left = tuple(name for name in columns.released if name not in changed)

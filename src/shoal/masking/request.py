@@ -270,7 +270,11 @@ class MaskRequest:
         None, "Write the masked table to this file, as a whole or not at all.", "-o", "--output", stored=()
     )
     labels: str | os.PathLike[str] | None = _ask(
-        None, "Write the group of each record and the size of the group to this file.", "--labels", stored=()
+        None,
+        """Write the row number of each released record in the given table, its group and the size of the group to this
+        file. Whoever has it can undo `shuffle`.""",
+        "--labels",
+        stored=(),
     )
     delimiter: str | None = _ask(
         None, "The delimiter of a CSV file, or ``tab``; found out if not given.", "--delimiter"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from math import floor
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
-from shoal.assessment.assess import Assessment, assess_arrays
+from shoal.assessment.assess import Assessment, assess_arrays, secret_codes
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Trial
@@ -130,8 +130,13 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
     """Measure a release against its original; no value of the original is told."""
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
-    strata = codes_of(strata_of(open_table(release.data), release.parameters["by"]), len(X))
-    found = assess_arrays(X, Y, release.columns, strata, embedding=embedding, k=release.k)
+    table = open_table(release.data)
+    strata = codes_of(strata_of(table, release.parameters["by"]), len(X))
+    confidential = [(name, *secret_codes(table, name)) for name in release.reached]
+    found = assess_arrays(before, Y, strata, k=release.k, confidential=confidential)
+    # The recount knows the order of all kinds of values.
+    attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in found.risk.attributes]
+    found = replace(found, risk=replace(found.risk, attributes=tuple(attributes)))
     parts = [
         sections.groups(release.sizes, release.k),
         # Of so many records, k units have a part.
@@ -190,30 +195,28 @@ def assessment_page(found: Assessment) -> Page:
     """Make the page of an assessment: nothing on it is a value of a single record."""
     risk, utility = found.risk, found.utility
     names, counted = [column.name for column in utility.columns], risk.anonymity
-    shared = f"every combination of {_and(names)} is shared by at least {counted.k} record{'s' * (counted.k != 1)}"
     broken = f"{counted.below:,} of {found.records:,} records are in groups of fewer than the promised {counted.asked}"
     parts = [
         Section("Columns before and after", [], tables=sections.columns_tables(utility)),
-        sections.losses(utility),
+        sections.losses(utility) if found.paired else None,
         sections.relations(utility),
         sections.regression(utility.model) if utility.model else None,
         sections.risks(risk),
     ]
+    losses = {column.name: column.loss for column in utility.columns}
     return Page(
         title="Assessment of a masked table",
         subtitle=f"{found.records:,} records, {_listed(names)}",
         tiles=[
             (f"≥ {counted.k}", ALIKE),
-            (_kept(utility.loss), "of the information kept"),
-            (_share(risk.linkage.share), "linked rightly by an intruder who has the originals"),
+            (f"{found.uniques:,}", UNIQUE),
+            *([(_kept(utility.loss), "of the information kept")] if found.paired else []),
+            *_linked(risk),
         ],
         summary=[
-            ("How safe is it?", f"Counted in the masked table: {shared}; {_found(risk)}"),
-            (
-                "How useful is it?",
-                _how_useful(utility.loss, {column.name: column.loss for column in utility.columns}, utility),
-            ),
-            ("What does it not protect?", sections.APPROXIMATE),
+            ("How safe is it?", f"Counted in the masked table: {found.verified}; {_found(risk)}"),
+            ("How useful is it?", _how_useful(utility.loss, losses, utility) if found.paired else _changed(utility)),
+            ("What does it not protect?", f"{_told_apart(found.uniques, found.records)}{sections.APPROXIMATE}"),
         ],
         sections=[part for part in parts if part is not None],
         notes=(*found.notes, broken) if counted.below else found.notes,
@@ -283,9 +286,15 @@ def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
         _alike(release, found.risk.anonymity.k),
         (f"{release.uniques:,}", UNIQUE),
         (_kept(release.loss), "of the information kept"),
-        (_share(found.risk.linkage.share), "linked rightly by an intruder who has the originals"),
+        *_linked(found.risk),
         _masked_tile(release),
     ]
+
+
+def _linked(risk: Risk) -> list[tuple[str, str]]:
+    """Tell how many records an intruder links, if that was measured."""
+    told = "linked rightly by an intruder who has the originals"
+    return [] if risk.linkage is None else [(_share(risk.linkage.share), told)]
 
 
 def _alike(release: Release, records: int) -> tuple[str, str]:
@@ -313,11 +322,21 @@ def _masked_tile(release: Release) -> tuple[str, str]:
 def _unprotected(release: Release) -> tuple[str, str]:
     left = f"{_and(release.left)} {'is' if len(release.left) == 1 else 'are'}" if release.left else "No other column is"
     text = f"{left} released as before. " if release.left else f"{left} released. "
-    text += f"Over all that is released, {release.uniques:,} of {release.records:,} records are unique"
-    text += ": whoever knows all of that about somebody finds the record. " if release.uniques else ". "
+    text += _told_apart(release.uniques, release.records)
+    alike = [name for name, found in release.reached.items() if found["diversity"] < 2]
+    if alike:
+        text += (
+            f"There are groups whose records all have the same {_or(list(map(str, alike)))}: whoever finds one knows. "
+        )
     if "the records are in random order" not in release.notes:
         text += "The records are in the order of the original: whoever knows a record's place there finds it. "
     return ("What does it not protect?", text + sections.APPROXIMATE)
+
+
+def _told_apart(uniques: int, records: int) -> str:
+    """Tell how many records are unique over all columns."""
+    end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
+    return f"Over all that is released, {uniques:,} of {records:,} records are unique{end}"
 
 
 def _what_was_done(release: Release) -> str:
@@ -363,18 +382,19 @@ def _how_safe(release: Release, found: Assessment) -> str:
     if release.labels.ndim == 2:
         return (
             f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
-            "be unique: the table is NOT k-anonymous for whole records. An intruder who holds the original values "
-            f"links {_share(risk.linkage.share)} of the records rightly."
+            f"be unique: the table is NOT k-anonymous for whole records; {_found(risk)}"
         )
     return f"Counted again on the released table: {release.verified}; {_found(risk)}"
 
 
 def _found(risk: Risk) -> str:
+    text = f"before, {_share(risk.uniqueness.before)} of the records were unique in these columns."
+    if risk.linkage is None:
+        return f"{text} How many of them an intruder who holds the original values could link was not measured."
     return (
-        f"before, {_share(risk.uniqueness.before)} of the records were unique in these columns. An intruder who "
-        "already holds the original values and links each released record to the nearest of them would be right for "
-        f"{_share(risk.linkage.share)} of the records; a guess within the right group is right for "
-        f"{_share(risk.linkage.chance)}."
+        f"{text} An intruder who already holds the original values and links each released record to the nearest of "
+        f"them would be right for {_share(risk.linkage.share)} of the records; a guess within the right group is right "
+        f"for {_share(risk.linkage.chance)}."
     )
 
 
@@ -387,6 +407,12 @@ def _how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> 
         )
     if len(losses) > 1:
         text += f"The column {worst} loses most ({losses[worst]:.1f} %). "
+    return text + _changed(utility)
+
+
+def _changed(utility: Utility) -> str:
+    """Tell what became of relations between columns."""
+    text = ""
     for what, changes in (
         ("correlation", utility.correlation_changes()),
         ("association", utility.association_changes()),

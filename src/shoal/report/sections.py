@@ -145,8 +145,10 @@ def _categories_table(utility: Utility) -> Table:
     rows = []
     for c in utility.categories:
         enough = c.values >= FEWEST
-        shares = [f"{100 * share:.1f} %" if enough else "–" for share in (c.changed, c.variation)]
-        rows.append([str(c.name), c.kind, f"{for_people(c.loss, 3)} %", *shares])
+        shares = [
+            f"{100 * share:.1f} %" if enough and not np.isnan(share) else "–" for share in (c.changed, c.variation)
+        ]
+        rows.append([str(c.name), c.kind, f"{for_people(c.loss, 3)} %" if utility.paired else "–", *shares])
     note = (
         "Of columns of categories: the information that is lost, the share of cells that were released with another "
         "value, and the least share that would have to change to turn the distribution before into the one after "

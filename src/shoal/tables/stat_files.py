@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -184,13 +185,16 @@ def write_stat(table: Table, path: Path) -> None:
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:
             return {n: value for n, value in described.items() if n in frame.columns and n not in table.changed}
 
-        categories = {name for name, how in table.changed.items() if how.category}
         labels, ranges = kept(known.variable_value_labels), kept(known.missing_ranges)
         for name, how in table.changed.items():
             labels[name] = how.labels(known.variable_value_labels.get(name, {}), frame[name])
             ranges[name] = how.missing_ranges(known.missing_ranges[name]) if name in known.missing_ranges else []
-        formats = kept(known.original_variable_types)
-        formats |= {name: known.original_variable_types[name] for name in categories}
+        formats = {
+            name: written
+            for name, written in known.original_variable_types.items()
+            if name in frame.columns
+            and (name not in table.changed or _shows(written, frame[name], table.changed[name]))
+        }
 
         keywords["column_labels"] = {
             n: label for n, label in known.column_names_to_labels.items() if n in frame.columns
@@ -210,6 +214,21 @@ def write_stat(table: Table, path: Path) -> None:
     if suffix in SPSS:
         keywords["compress"] = suffix == ".zsav"
     getattr(library, WRITERS[suffix])(frame, path, **keywords)
+
+
+def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
+    """Say whether a format shows all of the masked values: F3.0 and %8.0f hide decimals, and A2 cuts text off.
+
+    Examples
+    --------
+    >>> numbers, changed = pl.Series([58.4]), Changed(category=False, code=None)
+    >>> [_shows(written, numbers, changed) for written in ("F3.0", "F5.1", "%8.0f", "%9.0g")]
+    [False, True, False, True]
+    """
+    if how.category or cells.dtype.is_temporal():
+        return True
+    decimals = written.endswith("g") or re.search(r"\.[1-9]", written) is not None
+    return cells.dtype.is_numeric() and (decimals or bool((cells.drop_nulls() % 1 == 0).all()))
 
 
 def _integers_of_stata(frame: pl.DataFrame, types: Mapping[str, str]) -> list[pl.Series]:

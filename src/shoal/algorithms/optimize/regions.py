@@ -1,8 +1,10 @@
 """Regions: parts of a partition that can be searched side by side.
 
-Groups are split by the median of their centroids along one column after another until a part has few enough records.
-The split depends on the groups and the random generator only, not on the number of threads: so does the result.
-O(n log n).
+Groups are split near the median of their centroids along random directions until a part has few enough records: the
+random projection trees of S. Dasgupta and Y. Freund (2008), which keep neighbours together in any number of columns.
+(Split along one column, a table with many columns falls apart: almost all records are equal in a column that stands for
+one rare category.) The split depends on the groups and the random generator only, not on the number of threads: so does
+the result. O(n (d + log n) log n).
 """
 
 from __future__ import annotations
@@ -37,10 +39,9 @@ def split_groups(X: Floats, labels: Ints, most: int, random: np.random.Generator
             region[part] = len(done)
             done.append(part)
             continue
-        spread = centres[part].max(axis=0) - centres[part].min(axis=0)
-        # A wide column, but not always the same: the next round's borders should lie elsewhere.
-        column = int(np.argmax(spread * random.uniform(0.5, 1.0, len(spread))))
-        order = part[np.argsort(centres[part, column], kind="stable")]
+        # A direction and a place of its own: the next round's borders should lie elsewhere.
+        along = (centres[part] - centres[part[0]]) * random.normal(size=X.shape[1])
+        order = part[np.argsort(along.sum(axis=1), kind="stable")]
         middle = int(len(order) * random.uniform(0.35, 0.65)) or 1
         parts += [order[middle:], order[:middle]]
     of_record = region[labels]
