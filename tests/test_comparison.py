@@ -460,3 +460,13 @@ def test_promises_on_the_command_line(tmp_path):
     assert failed.returncode == 1
     assert "Option --closeness is a promise" in failed.stderr
     assert "Name them in --confidential." in failed.stderr
+
+
+def test_strata_that_no_k_suits_are_refused_with_what_masking_can_do(tmp_path):
+    pl.DataFrame({"x": range(9), "y": range(9), "town": ["a"] * 8 + ["b"]}).write_csv(tmp_path / "in.csv")
+    done = command("compare", "in.csv", "-k", "2,3", "-c", "x", "-c", "y", "--by", "town", cwd=tmp_path)
+    assert done.returncode == 1
+    assert (
+        "masking joins small strata with --small merge, or leaves their records out with --small suppress"
+        in done.stderr
+    )

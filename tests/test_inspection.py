@@ -290,3 +290,37 @@ def test_codes_that_begin_with_p_are_no_durations():
     table = pl.DataFrame({"icd": ["P07", "P21", "P22"] * 20, "age": list(range(60))})
     assert inspect(table, k=3).kinds["icd"] == "nominal"
     assert shoal.mask(table, 3, columns=["icd", "age"]).kinds == {"icd": "nominal"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "sign"),
+    [
+        ("{a}.{b},50", "."),
+        ("{a},{b}.50", ","),
+        ("{a} {b}", " "),
+        ("{a}'{b},5", "'"),
+        ("{a}.{b}", None),  # one and a half, as far as can be told
+        ("{a}-{b}", None),
+    ],
+)
+def test_a_sign_between_thousands_is_found(tmp_path, cells, sign):
+    rows = [cells.format(a=10 + i, b=100 + 7 * i % 900) for i in range(30)]
+    lines = [f'"{cell}";{i % 7 + 1}' for i, cell in enumerate(rows)]
+    (tmp_path / "in.csv").write_text("\n".join(["pay;age", *lines]))
+    found = shoal.inspect(tmp_path / "in.csv", 3)
+    assert found.roles["pay"] == ("identifier" if cells == "{a}-{b}" else "key")
+    assert ("--thousands" in found.command) == (sign is not None)
+    if sign is not None:
+        assert found.kinds["pay"] in ("float", "integer")
+        done = command(*shlex.split(found.command)[1:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "2: pay, age" in done.stdout
+
+
+def test_a_sign_between_thousands_costs_no_other_number(tmp_path):
+    lines = [f"1.{100 + i}.200;{i}.5" for i in range(20)]
+    (tmp_path / "in.csv").write_text("\n".join(["version;share", *lines]))
+    found = shoal.inspect(tmp_path / "in.csv", 3)
+    assert found.kinds == {"version": "nominal", "share": "float"}
+    assert "--thousands" not in found.command
+    assert shoal.inspect(tmp_path / "in.csv", 3, decimal=",").kinds["version"] == "integer"

@@ -18,7 +18,7 @@ from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable
+from shoal.tables.csv_files import CsvTable, find_thousands
 from shoal.tables.files import WRITABLE
 from shoal.tables.frames import Table, mostly_numbers
 from shoal.tables.kinds import Date, as_plain
@@ -146,6 +146,7 @@ def inspect(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Inspection:
     """Look at a table before it is masked: propose a role and a kind for every column, with the reason.
 
@@ -155,7 +156,7 @@ def inspect(
         A table, an array or the path of a file, as `shoal.mask` takes it.
     k
         The least number of records in a group, and in a stratum that is proposed.
-    delimiter, encoding, decimal
+    delimiter, encoding, decimal, thousands
         How a CSV file is written; found out if not given.
 
     Returns
@@ -169,9 +170,11 @@ def inspect(
     >>> inspect(people, k=2).roles
     {'name': 'identifier', 'age': 'key'}
     """
-    request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal)
+    request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     request.check_data(data, dask=False)
-    table = open_data(data, delimiter=delimiter, encoding=encoding, decimal=decimal)
+    table = open_data(data, **request.csv)
+    if thousands is None and isinstance(table, CsvTable) and (sign := find_thousands(table, decimal)):
+        return inspect(data, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
     words = {
         name: missing_codes(Cells.of(column)) for name, column in _series(table).items() if column.dtype == pl.String
     }

@@ -51,7 +51,9 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 command(*arguments, **keywords)
             except ShoalError as error:
-                typer.secho(f"shoal: {as_typed(str(error), flags_of(command))}", err=True, fg=typer.colors.RED)
+                # What another command says of masking is said in the flags of shoal mask.
+                told = as_typed(str(error), flags_of(mask) | flags_of(command))
+                typer.secho(f"shoal: {told}", err=True, fg=typer.colors.RED)
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
                 raise typer.Exit(_tell_interrupt(placed)) from None

@@ -18,6 +18,7 @@ def inspect(
     delimiter: Annotated[str | None, option("delimiter")] = None,
     encoding: Annotated[str | None, option("encoding")] = None,
     decimal: Annotated[str | None, option("decimal")] = None,
+    thousands: Annotated[str | None, option("thousands")] = None,
 ) -> None:
     """Look at a table before it is masked: the role and the kind of each column, why, and the command that follows.
 
@@ -27,4 +28,5 @@ def inspect(
     """
     from shoal.inspection import inspect as inspect_table
 
-    typer.echo(str(inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal)))
+    csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    typer.echo(str(inspect_table(source, k, **csv)))

@@ -89,9 +89,9 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     counted = "records" if columns.unit is None else f"different {columns.unit}"
     # Units of several strata may be the same, so that joined strata need not have as many as they have together.
     strata_joined, cells_joined = (
-        ("join small strata (small='merge'), ", "make more cells missing (small='merge'), ")
+        (" joins small strata with small='merge', or", " makes more cells missing with small='merge', or")
         if columns.unit is None
-        else ("join small strata before masking, ", "")
+        else ("", "")
     )
     strata: dict[tuple[object, ...], int] = {}
     for cell, size in zip(cells, sizes.tolist(), strict=True):
@@ -109,7 +109,8 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     if small and columns.by:
         raise InputError(
             f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
-            f"Take a smaller k, {strata_joined}or leave their records out: small='suppress'."
+            f"Take a smaller k, or join small strata first; masking{strata_joined} leaves their records out with "
+            "small='suppress'."
         )
     rare = [
         f"only {size} {counted} of {describe_stratum(columns.by, cell.stratum)} {_describe_patterns(columns, cell)}"
@@ -125,7 +126,7 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     if rare:
         raise InputError(
             f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
-            f"smaller k, fewer columns, {cells_joined}or leave these records out: small='suppress'."
+            f"smaller k or fewer columns; masking{cells_joined} leaves these records out with small='suppress'."
         )
 
 

@@ -248,11 +248,13 @@ def _notes(
     sizes = [size for size in Counter(groups).values() if size > 1]
     if sizes:
         by = ", ".join(map(str, columns.by))
-        notes.append(f"{sum(sizes)} strata of {by} were joined into {len(sizes)} of at least k records (small='merge')")
+        notes.append(
+            f"{sum(sizes):,} strata of {by} were joined into {len(sizes):,} of at least k records (small='merge')"
+        )
     rare = [size for found in joined for size in Counter(found.values()).values() if size > 1]
     if rare:
         notes.append(
-            f"{sum(rare)} patterns of missing values were joined into {len(rare)} of at least k records, which made "
-            f"{blanked} cells missing (small='merge'); each counts in the loss with all its squared deviation"
+            f"{sum(rare):,} patterns of missing values were joined into {len(rare):,} of at least k records, which "
+            f"made {blanked:,} cells missing (small='merge'); each counts in the loss with all its squared deviation"
         )
     return notes

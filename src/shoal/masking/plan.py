@@ -253,13 +253,13 @@ def code_values(
 def _notes(request: MaskRequest, incomplete: int, suppressed: int) -> tuple[str, ...]:
     notes = []
     if suppressed:
-        notes.append(f"{suppressed} records of strata or patterns with fewer than k were left out (small='suppress')")
+        notes.append(f"{suppressed:,} records of strata or patterns with fewer than k were left out (small='suppress')")
     if request.columns is None:
         notes.append("all numeric columns were masked, as none were named")
     if incomplete and request.missing == "drop":
-        notes.append(f"{incomplete} records with missing values were left out (missing='drop')")
+        notes.append(f"{incomplete:,} records with missing values were left out (missing='drop')")
     elif incomplete:
-        notes.append(f"{incomplete} records were masked among those that miss the same columns")
+        notes.append(f"{incomplete:,} records were masked among those that miss the same columns")
     return tuple(notes)
 
 

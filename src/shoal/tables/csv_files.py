@@ -31,6 +31,7 @@ __all__ = [
     "Dialect",
     "coded_text",
     "csv_text",
+    "find_thousands",
     "one_spelling",
     "parse_numbers",
     "read_csv",
@@ -403,7 +404,7 @@ def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
     """Say whether the file writes 1,5 for one and a half."""
 
     def number(name: str, decimal: str) -> bool:
-        return parse_numbers(text[name], replace(dialect, decimal=decimal), codes=False).dtype.is_numeric()
+        return _is_numeric(text[name], replace(dialect, decimal=decimal))
 
     return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
 
@@ -437,6 +438,34 @@ def _grouped(thousands: str, decimal: str) -> str:
     return rf"^[+-]?[1-9]\d{{0,2}}(?:{SIGNS[thousands]}\d{{3}})+(?:{SIGNS[decimal]}\d*)?$"
 
 
+def find_thousands(table: CsvTable, decimal: str | None = None) -> str | None:
+    """Return the sign between thousands, if columns of text are numbers with it and no other number is lost by it.
+
+    `decimal` is the decimal sign, if it is known.
+
+    Examples
+    --------
+    >>> table = CsvTable(pl.DataFrame({"pay": ["90.000,50", "850,25"], "age": ["31", "47"]}), Dialect(";"))
+    >>> find_thousands(table)
+    '.'
+    """
+    numeric = table.numeric_names()
+    for sign in SIGNS:
+        signs = [other for other in ".," if other != sign and decimal in (None, other)]
+        for dialect in (replace(table.dialect, thousands=sign, decimal=other) for other in signs):
+            pattern, text = _grouped(sign, dialect.decimal), table.text
+            found = [name for name in text.columns if text[name].str.strip_chars().str.contains(pattern).any()]
+            if any(_is_numeric(text[name], dialect) for name in found if name not in numeric) and all(
+                _is_numeric(text[name], dialect) for name in numeric
+            ):
+                return sign
+    return None
+
+
+def _is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
+    return parse_numbers(cells, dialect, codes=False).dtype.is_numeric()
+
+
 def _not_numbers(text: pl.Series, dialect: Dialect, first: int) -> InputError:
     """Say which cell of a column is no number, and how it can be read as one."""
     cells = text.str.strip_chars().replace(dict.fromkeys(MISSING))
@@ -449,7 +478,7 @@ def _not_numbers(text: pl.Series, dialect: Dialect, first: int) -> InputError:
         for thousands in SIGNS:
             for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
                 if found.str.contains(_grouped(thousands, decimal)).any():
-                    way_out = f"If {thousands!r} stands between thousands, say so: thousands={thousands!r}"
-                    way_out += f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal) + "."
+                    also = f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal)
+                    way_out = f"Say thousands={thousands!r}{also} if that sign stands between thousands."
                     break
     return not_numeric(text.name, f"record {first + record + 1} holds {text[record]!r}", way_out)
