@@ -326,7 +326,7 @@ KEYS = {"columns": ["age", "pay"], "confidential": "ill"}
 
 @pytest.fixture(scope="module")
 def promised():
-    return shoal.compare(patients(), [3, 5], **KEYS, diversity=[2, "entropy:2"], closeness=[0.3, 0.5])
+    return shoal.compare(patients(), [3, 5], **KEYS, diversity=[2, "entropy:2"], closeness=[0.3, 0.5], time_limit=300)
 
 
 def test_every_promise_is_tried_beside_none(promised):

@@ -172,7 +172,7 @@ def inspect(
     """
     request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     request.check_data(data, dask=False)
-    table = open_data(data, **request.csv)
+    table = open_data(data, numbers=(), **request.csv)
     if thousands is None and isinstance(table, CsvTable) and (sign := find_thousands(table, decimal)):
         return inspect(data, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
     words = {

@@ -21,6 +21,7 @@ from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import State
 from shoal.masking.numbers import read_numbers
 from shoal.masking.request import PROMISES, MaskRequest, read_model, tell_promise, write_model
+from shoal.models.keeping import rehearse_rules
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import codes_of, strata_of
@@ -124,6 +125,8 @@ def compare(
         # Methods that are made for a promise need one.
         if not entry.confidential or "closeness" in promise
     ]
+    if len(promises) > 1 or unit is not None:
+        rehearse_rules()  # compiling is no part of a run
     total = len(asked) * len(cell)
     trials = watch(
         lambda state: _try_all(subject, asked, time_limit, left_out, state), total, title="compare", show=progress
