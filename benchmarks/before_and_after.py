@@ -1,11 +1,13 @@
-"""Two versions of shoal side by side: start-up, a small table in a loop, a million records from file to file.
+"""Two versions of shoal side by side: start-up, a small table in a loop, large ones from file to file.
 
 Command: ``python benchmarks/before_and_after.py OLD/src NEW/src``. Runs of the two alternate, the least time counts.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from _reference import load
+from large import MASK as ON_DISK
+from large import generate
 
 MASK = ["-m", "shoal", "mask", "small.csv", "-k", "3", "-o", "out.csv"]
 MILLION = ["-m", "shoal", "mask", "million.parquet", "-k", "5", "-o", "out.parquet"]
@@ -52,6 +56,19 @@ def main(trees: list[str]) -> None:
             "census, mask() in a loop",
             least([[float(run(t, ["-c", LOOP], folder)[1]) for t in trees] for _ in range(3)]),
         )
+        generate(10_000_000, folder / "in.parquet")
+        rows = [[on_disk(tree, folder) for tree in trees] for _ in range(6)][1:]
+        for place, what in enumerate(("seconds", "CPU s", "MB in all")):
+            show(f"1e7 x 4 on engine local, {what}", least([[found[place] for found in row] for row in rows]))
+
+
+def on_disk(tree: str, folder: Path) -> tuple[float, float, float]:
+    """Return seconds, CPU seconds and the megabytes of all processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds, said = run(tree, ["-c", ON_DISK, "1500MB"], folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, cpu, float(json.loads(said)["peak memory"].split()[0])
 
 
 def run(tree: str, arguments: list[str], folder: Path) -> tuple[float, str]:

@@ -100,8 +100,8 @@ def pool(kind: str) -> Any:
 
 
 def load_kernels() -> bool:
+    from shoal.masking.rehearsing import rehearse
     from shoal.masking.request import MaskRequest
-    from shoal.masking.steps import rehearse
 
     return rehearse(MaskRequest(k=3, columns=list("abcd")).settled(list("abcd")), 4)
 

@@ -274,6 +274,28 @@ def test_what_is_forked_has_one_thread(table, tmp_path, monkeypatch, ending):
     assert threads
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no forks")
+@pytest.mark.parametrize(
+    ("asked", "loaded"), [({}, []), ({"by": "region"}, ["polars"]), ({"missing": "group"}, ["polars"])]
+)
+def test_workers_import_what_a_table_needs(table, tmp_path, monkeypatch, asked, loaded):
+    """Each library that a worker imports is memory of its own, of all workers."""
+    found, peaks = [], Workers.peaks
+
+    def seen(self):
+        process = self._idle.get()
+        found.append(process.ask(eval, ("sorted({'polars', 'pandas'} & {*__import__('sys').modules})",))[1])
+        self._idle.put(process)
+        return peaks(self)
+
+    monkeypatch.setattr(Workers, "peaks", seen)
+    every_third = pl.int_range(pl.len()) % 3 == 0 if "missing" in asked else pl.lit(value=False)
+    numbers = [pl.col("a", "b"), pl.when(~every_third).then(pl.col("c").round().cast(pl.Int32))]
+    table.select(*numbers, *([asked["by"]] if "by" in asked else [])).write_parquet(tmp_path / "in.parquet")
+    masked(tmp_path / "in.parquet", tmp_path / "out.parquet", processes=1, **asked)
+    assert found == [loaded]
+
+
 START_A_THREAD = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
 
 

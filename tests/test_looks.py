@@ -31,6 +31,7 @@ MONEY = np.random.default_rng(0).lognormal(9, 1, 60).round().astype(int)  # whol
     ("name", "cells", "said"),
     [
         ("contact", ["a@b.org", "c.d@e.com"], "e-mail"),
+        ("x", ["a@b.org"] * 9 + ["none"], "e-mail"),
         ("x", ["DE89 3704 0044 0532 0130 00", "GB29NWBK60161331926819"], "IBAN"),
         ("x", ["550e8400-e29b-41d4-a716-446655440000"], "universal"),
         ("x", ["192.168.0.1", "10.0.0.255"], "internet"),
@@ -39,6 +40,8 @@ MONEY = np.random.default_rng(0).lognormal(9, 1, 60).round().astype(int)  # whol
         ("x", [4_000_000_000 + 7919 * i for i in range(30)], "digits"),
         ("x", range(100, 130), "next to each other"),
         ("x", [float(i) for i in range(30)], "next to each other"),
+        ("x", range(10**17 - 15, 10**17 + 15), "next to each other"),
+        ("x", [*range(29), 35], "next to each other"),
         ("x", WORDS[:30], "all values are different"),
         ("x", [*WORDS[:30], WORDS[0]], "almost all"),
         ("notes", ["the patient said that " + " ".join(WORDS[i : i + 8]) for i in range(12)], "free text"),
@@ -77,6 +80,10 @@ def test_identifiers_are_recognised_with_the_reason(name, cells, said):
         ("x", [f"2024-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 29)]),
         ("x", [19800101 + 100 * (i % 12) + 10_000 * (i // 12) for i in range(48)]),
         ("x", [dt.date(2024, 1, 1) + dt.timedelta(i) for i in range(30)]),
+        ("x", ["a@b.org"] * 8 + ["none"] * 2),
+        ("x", [*range(29), 36]),  # too far apart for a numbering
+        ("x", [*range(28), 5, 34]),  # one of them stands twice
+        ("x", [*range(29), 28]),
         ("x", [True, False]),
         ("x", WORDS[:5]),  # five words in five records may be different by chance
         ("x", [None, None]),

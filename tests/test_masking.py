@@ -15,6 +15,7 @@ import shoal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError, NotKAnonymousWarning
 from shoal.demo import firms
+from shoal.tables.frames import open_table
 
 MONEY = ["sales", "wages", "assets"]
 
@@ -89,6 +90,21 @@ def test_the_same_kind_of_table_comes_back(table):
     masked = shoal.mask(array, 3).data
     assert isinstance(masked, np.ndarray)
     assert np.array_equal(masked, expected.select(MONEY).to_numpy())
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_numbers_of_pyarrow_are_those_of_polars(kind, missing):
+    """Those that miss none are read without polars, bit by bit the same."""
+    ends = np.finfo(kind) if "float" in kind else np.iinfo(kind)
+    more = [-0.0, np.nan, 0.1] if "float" in kind else [2**53 + 1] if "64" in kind else []
+    given = pa.array(np.array([ends.min, 0, 7, *more, ends.max], dtype=kind))
+    column = pa.chunked_array([given[1:], given[:2], given[:0], pa.nulls(missing, given.type)])
+    mine, reference = open_table(pa.table({"x": column})), open_table(pl.DataFrame({"x": pl.from_arrow(column)}))
+    found, expected = mine.column("x"), reference.column("x")
+    assert found.type == expected.type == kind
+    assert np.array_equal(found.values, expected.values, equal_nan=True)
+    assert np.array_equal(mine.words("x"), reference.words("x"))
 
 
 @pytest.mark.parametrize("kind", ["polars", "duckdb"])

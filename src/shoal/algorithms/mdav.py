@@ -47,7 +47,7 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
         total, left = pool.total, np.flatnonzero(pool.place >= 0)
     found = np.zeros(len(left), dtype=np.int64)
     if len(left) >= 2 * k and not state[STOP]:
-        scan = scan_new(X[left], k, total)
+        scan = scan_new(X if len(left) == n else X[left], k, total)
         last = _by_scan(scan, np.empty(d), near, near_ids, found, state)
         found[scan.place >= 0] = last
     labels[left] = group + found

@@ -75,9 +75,10 @@ class Subject:
         X, embedding = self.numbers.X, self.numbers.embedding
         stored = Rounding((FLOAT,) * X.shape[1])
         coordinates = self.numbers.coordinates
-        released = released_values(
+        values, _, row = released_values(
             X, coordinates, labels, request.aggregate, None, embedding.codings, stored, self.strata
-        )[0]
+        )
+        released = np.take(values, row, axis=0)
         if request.entry.whole_records:
             verify(released, request.k, self.strata)
         groups = identical_records(released, self.strata)

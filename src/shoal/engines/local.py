@@ -374,7 +374,8 @@ def _join_parquet(path: Path, pieces: Iterable[Path], dictionary: list[str]) -> 
                 table = pa.ipc.open_file(file).read_all()
             piece.unlink()
             writer = writer or ParquetWriter(path, table.schema, use_dictionary=dictionary)
-            writer.write_table(table.cast(writer.schema), row_group_size=max(1, len(table)))
+            same = table.schema.equals(writer.schema)
+            writer.write_table(table if same else table.cast(writer.schema), row_group_size=max(1, len(table)))
             del table  # before the next one is read
     finally:
         if writer is not None:

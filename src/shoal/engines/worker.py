@@ -27,14 +27,15 @@ class Deferred(ModuleType):
 
     def load(self) -> ModuleType:
         """Import it; who has imported this one has all of it then."""
-        if sys.modules[self.__name__] is self:
+        if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         module = import_module(self.__name__)
         vars(self).update(vars(module))
         return module
 
 
-# Polars starts threads when it is imported. A template has none: its forks import it.
+# Polars starts threads when it is imported. A template has none: its forks import it once they need it, which they do
+# not for numbers of Parquet files. That is 15 MB of each.
 _polars = Deferred("polars")
 
 
@@ -75,14 +76,18 @@ def fork(template: int) -> int:
             return number
         os.dup2(end, 0)
         os.dup2(end, _output)
-    _polars.load()
+    # Narwhals looks into a polars that has been imported.
+    if sys.modules.get("polars") is _polars:
+        del sys.modules["polars"]
     serve()
     os._exit(0)
 
 
 def _begin() -> None:
     """Load what all tasks need, whatever the table."""
+    import narwhals._arrow.dataframe  # noqa: F401
     import numpy as np
+    import pyarrow.compute
     import pyarrow.parquet  # noqa: F401
 
     import shoal.engines.local  # noqa: F401

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 
-__all__ = ["ABSENT", "Words", "bucket_of_words", "hash_words", "number_words", "words_of"]
+__all__ = ["ABSENT", "Words", "bucket_of_words", "hash_words", "number_bits", "number_words", "words_of"]
 
 Words = NDArray[np.uint64]
 ABSENT = np.uint64(0xFFF8000000000001)  # of a cell that is null: a NaN that no number becomes
@@ -23,6 +25,13 @@ def words_of(X: Floats) -> Words:
     numbers = X + 0.0
     numbers[np.isnan(numbers)] = np.nan
     return numbers.view(np.uint64)
+
+
+def number_bits(numbers: NDArray[Any]) -> Words:
+    """Return the bits of a column: of integers as they are, of others as `words_of` has them."""
+    if numbers.dtype.kind == "f":
+        return words_of(numbers.astype(np.float64, copy=False))
+    return numbers.astype(np.int64, copy=False).view(np.uint64)
 
 
 @kernel

@@ -20,7 +20,6 @@ from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.coding import order_values
 from shoal.masking.gathering import Gathered
-from shoal.models.keeping import keep_rules, reached_by, repair, rules_of
 from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
 from shoal.tables.columns import Name
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
@@ -195,6 +194,8 @@ def keep_promise(
     state, threads
         See `shoal.core.progress`; and how many threads work on cells.
     """
+    from shoal.models.keeping import keep_rules, reached_by, repair, rules_of
+
     Z, cells = gathered.compared, gathered.cells
     rules = promise.rules(gathered.codes, promise.models, gathered.units, request.k)
     for rows, _ in cells:
@@ -249,6 +250,8 @@ def _impossible(name: Name, model: Model, records: int, found: float, cells: int
 
 def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
     """Return the worst that groups reach: of every measure in every column, then of every model; check the models."""
+    from shoal.models.keeping import reached_by
+
     measures = _measured(promise)
     rules = promise.rules(codes, measures)
     reached = []

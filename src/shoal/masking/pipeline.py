@@ -30,6 +30,7 @@ from shoal.masking.joining import join_small
 from shoal.masking.parts import STAY, Bucket, Columns, Moves, Part
 from shoal.masking.plan import Plan, check_engine, choose_rule, make_plan
 from shoal.masking.reading import read_part
+from shoal.masking.rehearsing import rehearse
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import choose_masked, find_scales
@@ -39,7 +40,6 @@ from shoal.masking.steps import (
     look,
     mask_bucket,
     records_of_units,
-    rehearse,
     release_part,
     units_of_part,
 )

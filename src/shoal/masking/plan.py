@@ -23,7 +23,6 @@ from shoal.masking.parts import STAY, Columns, Moves, Own, Part, Spellings
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.totals import LARGEST
-from shoal.models.keeping import size_for
 from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_files import Dialect, coded_text
@@ -326,6 +325,8 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
                 f"have {most} records, and every block must hold k={request.k} of them. Take a larger block."
             )
     if rule is not None and plan.promise.models:
+        from shoal.models.keeping import size_for
+
         # A block must keep the models by itself: it should hold several groups of the size that they need.
         needed = size_for([model.rule(ordered=True) for _, model in plan.promise.models], rule.L, request.k)
         rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))

@@ -89,8 +89,11 @@ class Rounding:
             rounded = round_together(values, low, high, rounded, self.rules)
         return add_up(rounded, self.rules, single) if self.rules else rounded
 
-    def new_zeros(self, X: Floats, rounded: Floats) -> Ints:
-        """Count, of each column whose zeros are kept, the zeros that stand for other values."""
+    def new_zeros(self, X: Floats, rounded: Floats, row: Ints) -> Ints:
+        """Count, of each column whose zeros are kept, the zeros that stand for other values.
+
+        `row` says which row of the rounded values each record of X has.
+        """
         places = list(self.zeros)
-        new: Ints = np.count_nonzero((rounded[:, places] == 0) & (X[:, places] != 0), axis=0)
+        new: Ints = np.count_nonzero((rounded[:, places] == 0)[row] & (X[:, places] != 0), axis=0)
         return new

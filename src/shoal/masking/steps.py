@@ -14,11 +14,11 @@ import numpy as np
 from shoal.algorithms.registry import Outcome
 from shoal.blocks.running import group_blocks, group_cells
 from shoal.core.measures import Scaling, canonical_labels, centroids, group_sizes, scaling, squared_errors
-from shoal.core.progress import STOP, fresh_state
+from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import KEPT, Arrays
-from shoal.kernels.dealing import put_rows, sort_by_target
-from shoal.kernels.words import Words, bucket_of_words, number_words, words_of
+from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.words import Words
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.confidential import Promise, least_error
@@ -29,7 +29,7 @@ from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.models.units import record_counters
-from shoal.tables.columns import FLOAT, Kind, Name, NewColumn, is_whole
+from shoal.tables.columns import Kind, Name, NewColumn, is_whole
 from shoal.tables.frames import Table
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ __all__ = [
     "number_of_cells",
     "numbers_of",
     "records_of_units",
-    "rehearse",
     "release_part",
     "released_values",
     "units_of_part",
@@ -165,11 +164,11 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
     if whole and promise.models:
         outcome = with_bound(outcome, least_error(Z, codes, promise))
     labels = outcome.labels
-    values, rounded = released_values(
+    values, rounded, row = released_values(
         X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]
     )
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
-    errors, totals, added, grouped = _lost(Z, labels, values, rounded, request, rounding, embedding, scale)
+    errors, totals, added, grouped = _lost(Z, labels, values, rounded, row, request, rounding, embedding, scale)
     if "lost" in arrays:
         # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
         blanked = embedding.lost(arrays["lost"], scale)
@@ -186,15 +185,15 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
         np.bincount(np.concatenate(sizes)),
         replace(outcome, labels=labels[:0]),
         decimals,
-        rounding.new_zeros(X, rounded),
+        rounding.new_zeros(X, rounded, row),
         np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
     )
     if whole:
-        return {"released": rounded, "group": labels}, known
+        return {"released": np.take(rounded, row, axis=0), "group": labels}, known
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     group = labels[back]
-    return {"released": np.take(rounded, back, axis=0), "group": group, "size": sizes[0][group]}, known
+    return {"released": np.take(rounded, row[back], axis=0), "group": group, "size": sizes[0][group]}, known
 
 
 def _lost(
@@ -202,14 +201,17 @@ def _lost(
     labels: Ints,
     values: Floats,
     rounded: Floats,
+    row: Ints,
     request: MaskRequest,
     rounding: Rounding,
     embedding: Embedding,
     scale: Scaling,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself."""
-    errors, totals = squared_errors(Z, embedding.apply(rounded, scale))
-    plain = squared_errors(Z, embedding.apply(values, scale))[0] if rounding.changes else errors
+    errors, totals = squared_errors(Z, np.take(embedding.apply(rounded, scale), row, axis=0))
+    plain = errors
+    if rounding.changes:
+        plain = squared_errors(Z, np.take(embedding.apply(values, scale), row, axis=0))[0]
     grouped = plain
     if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
         grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
@@ -226,8 +228,11 @@ def released_values(
     codings: Sequence[Coding | None],
     rounding: Rounding,
     block: Ints,
-) -> tuple[Floats, Floats]:
-    """Return the values of every record's group, and as they are released; a missing cell stays missing."""
+) -> tuple[Floats, Floats, Ints]:
+    """Return the values of the groups, the same as they are released, and which row of them each record has.
+
+    A missing cell stays missing.
+    """
     if labels.ndim == 2:
         columns = [
             released_values(
@@ -235,15 +240,17 @@ def released_values(
             )
             for j, column in enumerate(np.ascontiguousarray(labels.T))
         ]
-        values, rounded = (np.column_stack(found) for found in zip(*columns, strict=True))
-        return values, rounded
+        # The groups of columns are not the same: there is one row a record.
+        values = np.column_stack([column[row] for column, _, row in columns])
+        rounded = np.column_stack([column[row] for _, column, row in columns])
+        return values, rounded, np.arange(len(X))
     # All records of a group miss the same cells, so a NaN stays in its own group and column.
     values = group_values(X, Z, labels, aggregate, weights)
     if aggregate != "medoid":
         for j, coding in enumerate(codings):
             if coding is not None:
                 values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
-    return np.take(values, labels, axis=0), np.take(rounding.apply(values, X, labels, block), labels, axis=0)
+    return values, rounding.apply(values, X, labels, block), labels
 
 
 def release_part(
@@ -293,43 +300,3 @@ def _joined_cells(table: Table, by: Sequence[Name], joined: Joined) -> dict[Name
     return {
         name: [texts[code][place] for code in codes.tolist()] for place, name in enumerate(by) if name in joined.texts
     }
-
-
-def rehearse(request: MaskRequest, d: int) -> bool:
-    """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
-    from numba.core.event import install_recorder
-
-    from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
-    from shoal.blocks.fusing import leaf_sums
-    from shoal.blocks.rule import Blocking
-
-    rows = 8 * request.k
-    with install_recorder("numba:compile") as recorder:
-        # A column of few values leaves leaves of equal records, and leaves below k to fuse.
-        X = np.arange(rows * d, dtype=np.float64).reshape(rows, d) ** 2
-        X[: rows // 2] = X[0]
-        roots = np.zeros(rows, dtype=np.int64)
-        blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(2 * request.k, request.k, "one"))
-        block = assign(0, X, roots, blocks)
-        leaf_sums(X, block, blocks.frame, len(blocks.sizes))
-        # A user's function is called with the user's records only.
-        if not request.entry.anytime and not request.entry.own:
-            arrays = {"block": block, "X": X}
-            if request.weights is not None:
-                arrays["weights"] = np.ones(rows)
-            if request.unit is not None:
-                arrays["unit"] = np.arange(rows, dtype=np.uint64)
-            stored, plain, none = Rounding((FLOAT,) * d), Embedding.of_numbers(d), Promise()
-            if request.entry.confidential:
-                request = replace(request, method="mdav", options={})
-            answers, _ = mask_bucket(arrays, fresh_state(), request, stored, plain, none, blocks.scale, rows, 1, 1)
-            put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
-            put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
-        if request.confidential is not None or request.unit is not None:
-            from shoal.models.keeping import rehearse_rules
-
-            rehearse_rules()
-        words = words_of(X)
-        number_words(words)
-        bucket_of_words(words, 2)
-    return bool(recorder.buffer)

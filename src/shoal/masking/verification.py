@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import VerificationError
 from shoal.core.measures import group_sizes
 from shoal.core.types import Ints
-from shoal.kernels.words import Words, number_words, words_of
+from shoal.kernels.words import Words, number_bits, number_words, words_of
 
 __all__ = ["check_sizes", "count_unique", "identical_records", "row_hashes", "verify"]
 
@@ -92,8 +92,4 @@ def identical_records(values: Sequence[NDArray[Any]] | NDArray[Any], strata: NDA
 
 
 def _column_words(column: NDArray[Any]) -> Words:
-    if column.dtype.kind == "f":
-        return words_of(column.astype(np.float64))
-    if column.dtype.kind not in "iub":
-        column = np.unique(column, return_inverse=True)[1]
-    return column.astype(np.int64).view(np.uint64)
+    return number_bits(column if column.dtype.kind in "fiub" else np.unique(column, return_inverse=True)[1])

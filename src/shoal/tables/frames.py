@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, closest
 from shoal.core.types import Bools, Floats, Ints
-from shoal.kernels.words import ABSENT, Words, words_of
+from shoal.kernels.words import ABSENT, Words, number_bits, words_of
 from shoal.tables.codes import Codes, is_coded, without_codes
 from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, round_to
 from shoal.tables.kinds import Date
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 EXACT = 2**53  # every integer up to here is a float
+PLAIN = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}  # numbers of Arrow
 # Also with a currency, a sign between thousands or a percent sign.
 NUMBER_LIKE = r"^[\s\p{Sc}+-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?\s?(?:[A-Z]{3})?[\s\p{Sc}%]*$"
 
@@ -156,9 +158,10 @@ def open_table(data: Any) -> Table:
     """
     if isinstance(data, np.ndarray):
         return ArrayTable(data)
-    if isinstance(data, pl.LazyFrame):
+    library = type(data).__module__.partition(".")[0]
+    if library == "polars" and hasattr(data, "collect"):
         data = data.collect()
-    elif type(data).__module__.partition(".")[0] in ("duckdb", "_duckdb") and hasattr(data, "pl"):
+    elif library in ("duckdb", "_duckdb") and hasattr(data, "pl"):
         data = data.pl()
     import narwhals as nw
 
@@ -292,9 +295,12 @@ class FrameTable:
         series = self._frame.get_column(name)
         if not series.dtype.is_numeric():
             raise _no_numbers(name, series.to_list(), str(series.dtype), first)
+        kind, codes = kind_of(series.dtype), self._codes.get(name, ())
+        plain = None if codes else _arrow_numbers(series)
+        if plain is not None:
+            return Column(name, plain.astype(np.float64, copy=False), kind)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        numbers = without_codes(series.to_polars(), self._codes.get(name, ()))
-        return Column(name, as_floats(numbers), kind_of(series.dtype))
+        return Column(name, as_floats(without_codes(series.to_polars(), codes)), kind)
 
     def timed_names(self) -> list[Name]:
         """Return the columns of dates, times and durations; those of pandas may hold them as objects."""
@@ -379,7 +385,7 @@ class FrameTable:
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return "NaN", None for null, and the codes for missing that occur."""
-        absent = self._frame.get_column(name).is_null().to_numpy()
+        absent = _is_null(self._frame.get_column(name))
         codes = self._codes.get(name, ())
         found = [str(code) for code in codes if is_coded(self._stored(name), [code]).any()]
         missing = missing & ~is_coded(self._stored(name), codes).to_numpy() if found else missing
@@ -393,7 +399,11 @@ class FrameTable:
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column; null is another cell than NaN."""
-        return cell_words(without_codes(self._stored(name), self._codes.get(name, ())), category=category)
+        codes = self._codes.get(name, ())
+        plain = None if codes or category else _arrow_numbers(self._frame.get_column(name))
+        if plain is not None:
+            return number_bits(plain)
+        return cell_words(without_codes(self._stored(name), codes), category=category)
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
@@ -436,27 +446,39 @@ class FrameTable:
         if new.scale is not None:
             cells = new.scale.cells(new.values).alias(name)
             return self._new_moments(name, cells if new.code is None else cells.fill_null(new.code), new.scale.native)
-        import narwhals as nw
-
-        new, backend = new.filled(), self._frame.implementation
+        new = new.filled()
         missing = np.isnan(new.values)
         stored = new.kind.type if new.integers or new.kind.type == "float32" else "float64"
         values: Any = np.where(missing, 0.0, new.values) if "int" in stored else new.values
         values = round_to(values, stored) if "int" in stored else values.astype(stored, copy=False)
-        released = nw.new_series(name, values, backend=backend)
+        released = self._new_series(name, values)
         if not missing.any():
             return self._nullable(name, released)
-        absent = nw.new_series(name, missing, backend=backend)
+        absent = self._new_series(name, missing)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else _without(released, absent)
         # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart,
         # and a cell that was not missing must not come back.
         series = self._frame.get_column(name)
-        mixed = new.missing is None and (missing & ~series.is_null().to_numpy()).any()
+        mixed = new.missing is None and (missing & ~_is_null(series)).any()
         given = series.fill_nan(None) if mixed else series
         if not np.isnan(as_floats(given.to_polars())[missing]).all():
             return released if new.missing == "NaN" else _without(released, absent)
         return given.cast(released.dtype).zip_with(absent, released)
+
+    def _new_series(self, name: Name, values: NDArray[Any]) -> nw.Series[Any]:
+        """Return numbers or truth values as a column."""
+        import narwhals as nw
+
+        if not self._frame.implementation.is_pyarrow():
+            return nw.new_series(name, values, backend=self._frame.implementation)
+        import pyarrow as pa
+
+        # As they lie in memory: pyarrow imports pandas to look at an array, which takes longer than to mask a part.
+        if values.dtype == np.bool_:
+            return _arrow_series(name, pl.Series(values).to_arrow())
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
+        return _arrow_series(name, pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
 
     def _new_moments(self, name: Name, cells: pl.Series, kind: Any) -> nw.Series[Any]:
         """Return dates, times, durations or text in the type of the column that they replace."""
@@ -553,10 +575,34 @@ def not_whole(name: Name, record: int, value: object) -> InputError:
     )
 
 
+def _arrow_numbers(series: nw.Series[Any]) -> NDArray[Any] | None:
+    """Return the numbers of a column of pyarrow that misses none: no other library need be imported for them."""
+    column = series.to_native()
+    if not series.implementation.is_pyarrow() or str(column.type) not in PLAIN or column.null_count:
+        return None
+    return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks] or [np.empty(0)])
+
+
+def _arrow_series(name: Name, array: Any) -> nw.Series[Any]:
+    """Return an array of pyarrow as a column."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    column: nw.Series[Any] = nw.from_native(pa.chunked_array([array]), series_only=True)
+    return column.alias(name)
+
+
+def _is_null(series: nw.Series[Any]) -> Bools:
+    """Say which cells are null. Not by pyarrow, which would import pandas to answer."""
+    return series.is_null().to_polars().to_numpy()
+
+
 def _without(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[Any]:
     """Return a column with null in some cells."""
     import narwhals as nw
 
+    if series.implementation.is_pyarrow():
+        return _arrow_series(series.name, series.to_polars().set(absent.to_polars(), None).to_arrow())
     frame = series.to_frame().with_columns(absent.alias("absent"))
     return frame.select(nw.when(~nw.col("absent")).then(nw.col(series.name)))[series.name]
 

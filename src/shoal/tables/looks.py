@@ -10,6 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
+from math import ceil
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -179,7 +182,9 @@ class Cells:
 
     def look_like(self, pattern: re.Pattern[str]) -> bool:
         """Say whether most of the cells are spelled like that."""
-        return bool(self.spelled) and sum(map(bool, map(pattern.fullmatch, self.spelled))) >= MOST * len(self.spelled)
+        others = (cell for cell in self.spelled if pattern.fullmatch(cell) is None)
+        allowed = len(self.spelled) - ceil(MOST * len(self.spelled))
+        return bool(self.spelled) and next(islice(others, allowed, None), None) is None
 
 
 def _plain(name: Name) -> str:
@@ -291,7 +296,7 @@ def repeats_like_unit(name: Name, cells: Cells) -> bool:
     return ids and many and 1.5 * cells.distinct <= cells.present <= 50 * cells.distinct
 
 
-# Identifiers
+# Identifiers. To count the different values of a column takes longest, so that it is asked for last.
 
 
 def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str | None:
@@ -321,18 +326,18 @@ def _all_different(cells: Cells) -> bool:
 
 def _named(plain: str, cells: Cells) -> str | None:
     """Recognise what identifies by its name; yes and no to a telephone do not."""
-    found = [what for what, pattern in NAMED.items() if pattern.search(plain)] if _various(cells) else []
-    return f"the name says that it is {found[0]}" if found else None
+    found = [what for what, pattern in NAMED.items() if pattern.search(plain)]
+    return f"the name says that it is {found[0]}" if found and _various(cells) else None
 
 
 def _named_id(plain: str, cells: Cells) -> str | None:
-    single = cells.present < 1.5 * cells.distinct and _various(cells)
-    return "the name says that it is an id, and most values stand once" if IDS.search(plain) and single else None
+    single = IDS.search(plain) and cells.present < 1.5 * cells.distinct and _various(cells)
+    return "the name says that it is an id, and most values stand once" if single else None
 
 
 def _many_names(plain: str, cells: Cells) -> str | None:
     """Recognise names of firms or places, unless they are a classification."""
-    many = cells.text and cells.distinct > 100 and NAMES.search(plain)
+    many = cells.text and NAMES.search(plain) and cells.distinct > 100
     return f"the name says that it holds names, {cells.distinct:,} different ones" if many else None
 
 
@@ -352,10 +357,13 @@ def _long_digits(plain: str, cells: Cells) -> str | None:
 
 def _running_number(plain: str, cells: Cells) -> str | None:
     """Recognise a numbering of the records: whole numbers, no two alike, next to each other."""
-    if not cells.whole or cells.present <= SMALL or cells.distinct < cells.present:
+    if not cells.whole or cells.present <= SMALL:
         return None
-    close = float(cells.numbers.max()) - float(cells.numbers.min()) < 1.2 * cells.present
-    return "whole numbers next to each other, all different: a numbering of the records" if close else None
+    values: Any = cells.values
+    reach = values.max() - values.min()
+    # Whole numbers that lie closer are not all different: then they need not be counted.
+    numbered = cells.present - 1 <= reach < 1.2 * cells.present and cells.distinct == cells.present
+    return "whole numbers next to each other, all different: a numbering of the records" if numbered else None
 
 
 def _different_text(plain: str, cells: Cells) -> str | None:
@@ -365,9 +373,9 @@ def _different_text(plain: str, cells: Cells) -> str | None:
 
 
 def _free_text(plain: str, cells: Cells) -> str | None:
-    if not cells.text or 2 * cells.distinct < cells.present or not _various(cells):
+    if not cells.text or np.mean([len(cell) for cell in cells.spelled]) < 40:
         return None
-    return "free text, which may tell anything" if np.mean([len(cell) for cell in cells.spelled]) >= 40 else None
+    return "free text, which may tell anything" if 2 * cells.distinct >= cells.present and _various(cells) else None
 
 
 IDENTIFIERS: tuple[Callable[[str, Cells], str | None], ...] = (

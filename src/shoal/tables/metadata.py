@@ -28,9 +28,11 @@ def without_metadata(frame: Any) -> Any:
     >>> print(without_metadata(table).schema.metadata)
     None
     """
+    if hasattr(frame, "column_names"):
+        return _arrow(frame)
     if isinstance(frame, pl.DataFrame):
         return frame.with_columns([_polars_column(column) for column in frame.get_columns()])
-    return _arrow(frame) if hasattr(frame, "column_names") else _pandas(frame)
+    return _pandas(frame)
 
 
 # polars

@@ -1,0 +1,59 @@
+"""A rehearsal: all steps on a small table, so that processes that are forked then have loaded what they need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from shoal.core.progress import fresh_state
+from shoal.kernels.dealing import put_rows
+from shoal.kernels.words import words_of
+from shoal.masking.coding import Embedding
+from shoal.masking.confidential import Promise
+from shoal.masking.counting import count_bucket, deal_for_counting
+from shoal.masking.request import MaskRequest
+from shoal.masking.rounding import Rounding
+from shoal.masking.steps import mask_bucket
+from shoal.tables.columns import FLOAT
+
+__all__ = ["rehearse"]
+
+
+def rehearse(request: MaskRequest, d: int) -> bool:
+    """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
+    from numba.core.event import install_recorder
+
+    from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
+    from shoal.blocks.fusing import leaf_sums
+    from shoal.blocks.rule import Blocking
+
+    rows = 8 * request.k
+    with install_recorder("numba:compile") as recorder:
+        # A column of few values leaves leaves of equal records, and leaves below k to fuse.
+        X = np.arange(rows * d, dtype=np.float64).reshape(rows, d) ** 2
+        X[: rows // 2] = X[0]
+        roots = np.zeros(rows, dtype=np.int64)
+        blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(2 * request.k, request.k, "one"))
+        block = assign(0, X, roots, blocks)
+        leaf_sums(X, block, blocks.frame, len(blocks.sizes))
+        # A user's function is called with the user's records only.
+        if not request.entry.anytime and not request.entry.own:
+            arrays = {"block": block, "X": X}
+            if request.weights is not None:
+                arrays["weights"] = np.ones(rows)
+            if request.unit is not None:
+                arrays["unit"] = np.arange(rows, dtype=np.uint64)
+            stored, plain, none = Rounding((FLOAT,) * d), Embedding.of_numbers(d), Promise()
+            if request.entry.confidential:
+                request = replace(request, method="mdav", options={})
+            answers, _ = mask_bucket(arrays, fresh_state(), request, stored, plain, none, blocks.scale, rows, 1, 1)
+            put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
+            put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
+        if request.confidential is not None or request.unit is not None:
+            from shoal.models.keeping import rehearse_rules
+
+            rehearse_rules()
+        _, sent = deal_for_counting(0, {"words": words_of(X)}, (roots, ()), 2)
+        count_bucket(sent, fresh_state(), 1, d, True, Promise())
+    return bool(recorder.buffer)
