@@ -22,11 +22,11 @@ from shoal.core.measures import sse, standardise
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 from shoal.masking.numbers import read_numbers
-from shoal.masking.request import MaskRequest
+from shoal.masking.request import EFFORTS, MaskRequest
 from shoal.models.closeness_bound import closeness_bound
 from shoal.models.closeness_first import closeness_first
 from shoal.models.k_first import k_first
-from shoal.models.keeping import broken, keep_rules, reached_by, repair
+from shoal.models.keeping import Search, broken, keep_rules, reached_by, repair
 from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
 from shoal.models.rules import Rules
 from shoal.tables.frames import open_table
@@ -45,9 +45,9 @@ def confidential(values: pl.Series) -> Confidential:
     return Confidential(codes.astype(np.int64), counts, ordered=values.dtype.is_numeric())
 
 
-def kept(Z: Floats, k: int, rules: Rules, base: Ints) -> Ints:
+def kept(Z: Floats, k: int, rules: Rules, base: Ints, steps: float = 1.0) -> Ints:
     cells = [(np.arange(len(Z)), np.arange(Z.shape[1]))]
-    labels = keep_rules(Z, base, cells, k, rules, seed=0, state=fresh_state())
+    labels = keep_rules(Z, base, cells, k, rules, Search(0, steps, fresh_state()))
     assert not broken(rules, np.arange(len(Z)), labels).any()
     return labels
 
@@ -57,7 +57,8 @@ def census(k: int = 2) -> None:
     Z = standardise(table.select("TAXINC", "POTHVAL").to_numpy().astype(np.float64))
     base = shoal.partition(Z, k)
     print(f"\ncensus, keys TAXINC and POTHVAL, k = {k}: loss % (CPU s)\n")
-    print("| confidential | t | closeness-first (its greatest t) | k-first | ours | bound |\n|---|---|---|---|---|---|")
+    print("| confidential | t | closeness-first (its greatest t) | k-first | ours | effort best | bound |")
+    print("|---|---|---|---|---|---|---|")
     for name in ("FEDTAX", "FICA"):
         column = confidential(table[name])
         for t in (0.05, 0.13, 0.25):
@@ -65,11 +66,13 @@ def census(k: int = 2) -> None:
             one, seconds_one = timed(closeness_first, Z, column.codes, k, t, state=fresh_state())
             two, seconds_two = timed(k_first, Z, k, rules, state=fresh_state())
             ours, seconds = timed(kept, Z, k, rules, base)
+            best, seconds_best = timed(kept, Z, k, rules, base, EFFORTS["best"])
             bound, seconds_bound = timed(closeness_bound, Z, rules)
             largest = float(reached_by(rules, 0, one)[1].max())
             print(
                 f"| {name} | {t} | {loss(Z, one):.2f} ({largest:.4f}; {seconds_one:.2f}) "
                 f"| {loss(Z, two):.2f} ({seconds_two:.2f}) | {loss(Z, ours):.2f} ({seconds:.2f}) "
+                f"| {loss(Z, best):.2f} ({seconds_best:.2f}) "
                 f"| {100 * bound / float(np.square(Z).sum()):.2f} ({seconds_bound:.2f}) |"
             )
 
@@ -102,7 +105,32 @@ def timed(work: Callable[..., T], *given: Any, **named: Any) -> tuple[T, float]:
     return work(*given, **named), process_time() - start
 
 
+def panel(persons: int = 5_000, k: int = 5) -> None:
+    """Four records a person: what counting persons costs, merged and searched."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(persons), 4)
+    records = rng.normal(size=(persons, 4))[person] + 0.25 * rng.normal(size=(len(person), 4))
+    table = pl.DataFrame(records, schema=list("abcd")).with_columns(person=pl.Series(person))
+    Z = standardise(records)
+    base = shoal.partition(Z, k)
+    counts = np.full(persons, 4)
+    rules = make_rules([Confidential(person, counts, ordered=False)], [(0, Diversity(k))], len(Z))
+    print(f"\npanel, {len(Z):,} records of {persons:,} persons, k = {k}; shoal.mask, loss % (CPU s)\n")
+    print("| k records | k persons, merged | effort fast | good | best |\n|---|---|---|---|---|")
+    asked = {"k": k, "columns": list("abcd"), "keep": ["person"]}
+    found = [masked(table, **asked), *(masked(table, **asked, unit="person", effort=effort) for effort in EFFORTS)]
+    told = [f"{lost:.2f} ({seconds:.2f})" for lost, seconds in found]
+    print(f"| {told[0]} | {loss(Z, repair(Z, base, rules)):.2f} | {' | '.join(told[1:])} |")
+
+
+def masked(table: pl.DataFrame, **asked: Any) -> tuple[float, float]:
+    shoal.mask(table, **asked)  # compiles
+    start = process_time()
+    return shoal.mask(table, **asked).loss, process_time() - start
+
+
 if __name__ == "__main__":
+    panel()
     census()
     adult(5_000)
     adult(30_162)

@@ -15,7 +15,7 @@ from shoal.core.measures import sse, standardise
 from shoal.core.progress import fresh_state
 from shoal.models import closeness_bound as module
 from shoal.models.closeness_bound import Planes, closeness_bound, proven
-from shoal.models.keeping import broken, keep_rules
+from shoal.models.keeping import Search, broken, keep_rules
 from shoal.models.model import Closeness, Confidential, Diversity, make_rules
 
 EDGES = [0.0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.8, 0.999]
@@ -48,7 +48,7 @@ def tiny(seed):
 def searched(Z, rules, seed):
     """Groups of two and more that keep the rules, as few losses as are found."""
     whole = [(np.arange(len(Z)), np.arange(Z.shape[1]))]
-    labels = keep_rules(Z, shoal.partition(Z, 2), whole, 2, rules, seed=seed, state=fresh_state())
+    labels = keep_rules(Z, shoal.partition(Z, 2), whole, 2, rules, Search(seed, 1.0, fresh_state()))
     assert not broken(rules, np.arange(len(Z)), labels).any()
     return labels
 

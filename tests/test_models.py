@@ -4,6 +4,7 @@ from itertools import combinations
 from math import exp, inf, log
 
 import numpy as np
+import polars as pl
 import pytest
 import slow
 from hypothesis import given, settings
@@ -16,10 +17,11 @@ from shoal.assessment.risk import attribute
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import fresh_state
+from shoal.models import keeping
 from shoal.models.annealing import anneal_with_rules
 from shoal.models.closeness_first import closeness_first
 from shoal.models.k_first import k_first
-from shoal.models.keeping import broken, keep_rules, least_size, reached_by, repair
+from shoal.models.keeping import Search, broken, keep_rules, least_size, reached_by, repair
 from shoal.models.model import Closeness, Confidential, Diversity, make_rules
 
 MODELS = [
@@ -198,7 +200,7 @@ def test_tiny_tables_are_between_the_optimum_and_merged_groups(model, seed):
         if not broken(rules, np.arange(9), labels := slow.as_labels(groups, 9)).any()
     ]
     base = shoal.partition(Z, 2)
-    labels = keep_rules(Z, base, whole(Z), 2, rules, seed=0, state=fresh_state())
+    labels = keep_rules(Z, base, whole(Z), 2, rules, Search(0, 1.0, fresh_state()))
     if not allowed:  # not even the whole table
         assert labels.max() == 0
         return
@@ -212,7 +214,7 @@ def test_tiny_tables_are_between_the_optimum_and_merged_groups(model, seed):
 def test_rules_are_kept_whenever_the_whole_table_keeps_them(seed, n, one, two, k):
     Z, values = random_table(n, 5, seed)
     rules = make_rules([column(values), column(values % 3, ordered=False)], [(0, one), (1, two)], n)
-    labels = keep_rules(Z, shoal.partition(Z, k), whole(Z), k, rules, seed=1, state=fresh_state())
+    labels = keep_rules(Z, shoal.partition(Z, k), whole(Z), k, rules, Search(1, 1.0, fresh_state()))
     assert np.bincount(labels).min() >= k
     possible = not broken(rules, np.arange(n), np.zeros(n, dtype=np.int64)).any()
     assert broken(rules, np.arange(n), labels).any() != possible
@@ -222,7 +224,7 @@ def test_what_a_method_found_stays_if_it_keeps_the_rules():
     Z, values = random_table(60, 3, 0)
     base = shoal.partition(Z, 5)
     rules = make_rules([column(values)], [(0, Closeness(0.9))], 60)
-    assert keep_rules(Z, base, whole(Z), 5, rules, seed=0, state=fresh_state()).tolist() == base.tolist()
+    assert keep_rules(Z, base, whole(Z), 5, rules, Search(0, 1.0, fresh_state())).tolist() == base.tolist()
 
 
 def test_the_seed_decides_and_the_search_loses_less_than_merging():
@@ -230,17 +232,37 @@ def test_the_seed_decides_and_the_search_loses_less_than_merging():
     rules = make_rules([column(values)], [(0, Closeness(0.1))], 400)
     base = shoal.partition(Z, 3)
     first, again, other = (
-        keep_rules(Z, base, whole(Z), 3, rules, seed=seed, state=fresh_state()) for seed in (5, 5, 6)
+        keep_rules(Z, base, whole(Z), 3, rules, Search(seed, 1.0, fresh_state())) for seed in (5, 5, 6)
     )
     assert first.tolist() == again.tolist() != other.tolist()
     assert sse(Z, first) < 0.8 * sse(Z, repair(Z, base, rules))
+
+
+def test_effort_decides_how_many_steps_are_taken(monkeypatch):
+    taken = []
+
+    def counted(Z, k, labels, near, rules, steps, *others):
+        taken.append(steps)
+        return anneal_with_rules(Z, k, labels, near, rules, min(steps, 100), *others)
+
+    monkeypatch.setattr(keeping, "anneal_with_rules", counted)
+    table = pl.DataFrame({"x": np.arange(60.0), "y": np.arange(60.0) ** 2, "s": np.arange(60) // 6})
+    for effort in ("fast", None, "best"):
+        shoal.mask(table, 3, columns=["x", "y"], confidential="s", diversity=2, effort=effort)
+    fast, good, best = np.reshape(taken, (3, -1))
+    assert (4 * fast == good).all()
+    assert (5 * good == best).all()
+    with pytest.raises(InputError, match="'effort' goes with 'diversity', 'closeness' or 'unit', got effort='best'"):
+        shoal.mask(table, 3, columns=["x", "y"], effort="best")
+    with pytest.raises(InputError, match="'effort' must be one of"):
+        shoal.mask(table, 3, columns=["x", "y"], unit="s", effort="much")
 
 
 def test_a_large_table_is_searched_from_a_path():
     Z, values = random_table(3000, 9, 4)
     rules = make_rules([column(values, ordered=False)], [(0, Diversity(5))], 3000)
     base = shoal.partition(Z, 3, method="path")
-    labels = keep_rules(Z, base, whole(Z), 3, rules, seed=0, state=fresh_state())
+    labels = keep_rules(Z, base, whole(Z), 3, rules, Search(0, 1.0, fresh_state()))
     assert not broken(rules, np.arange(3000), labels).any()
     assert np.bincount(labels).min() >= 3
     assert sse(Z, labels) < sse(Z, repair(Z, base, rules))
@@ -249,7 +271,7 @@ def test_a_large_table_is_searched_from_a_path():
 def test_records_without_any_column_are_merged_until_they_keep_the_rules():
     Z, values = np.empty((8, 0)), np.array([0, 0, 1, 1, 0, 0, 1, 1])
     rules = make_rules([column(values)], [(0, Diversity(2))], 8)
-    labels = keep_rules(Z, np.arange(8) // 2, whole(Z), 2, rules, seed=0, state=fresh_state())
+    labels = keep_rules(Z, np.arange(8) // 2, whole(Z), 2, rules, Search(0, 1.0, fresh_state()))
     assert not broken(rules, np.arange(8), labels).any()
 
 

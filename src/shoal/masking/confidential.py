@@ -194,7 +194,7 @@ def keep_promise(
     state, threads
         See `shoal.core.progress`; and how many threads work on cells.
     """
-    from shoal.models.keeping import keep_rules, reached_by, repair, rules_of
+    from shoal.models.keeping import Search, keep_rules, reached_by, repair, rules_of
 
     Z, cells = gathered.compared, gathered.cells
     rules = promise.rules(gathered.codes, promise.models, gathered.units, request.k)
@@ -205,7 +205,8 @@ def keep_promise(
             if lacks[0] > 0:
                 raise _impossible(promise.columns[place].name, model, len(rows), float(found[0]), len(cells), block)
     if not request.entry.confidential:
-        return keep_rules(Z, labels, cells, request.k, rules, seed=request.seed, state=state, threads=threads)
+        search = Search(request.seed, request.steps, state)
+        return keep_rules(Z, labels, cells, request.k, rules, search, threads=threads)
 
     def published(cell: tuple[Ints, Ints]) -> Ints:
         rows, present = cell

@@ -76,6 +76,7 @@ def mask(
     processes: int | None = None,
     scheduler: str | None = None,
     shuffle: bool | int | None = False,
+    effort: str | None = None,
     seed: int | None = 0,
     output: str | os.PathLike[str] | None = None,
     labels: str | os.PathLike[str] | None = None,

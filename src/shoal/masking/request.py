@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AGGREGATES",
     "CSV",
+    "EFFORTS",
     "ENGINES",
     "INTEGERS",
     "MISSING",
@@ -48,6 +49,7 @@ AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
 ENGINES = ("memory", "local", "dask")
 PROMISES = ("diversity", "closeness")  # of confidential columns
+EFFORTS = {"fast": 0.25, "good": 1.0, "best": 5.0}  # how long is searched, relative to what is usual
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
@@ -265,6 +267,13 @@ class MaskRequest:
         "--shuffle",
         stored=(bool, int, NoneType),
     )
+    effort: str | None = _ask(
+        None,
+        """How long groups are searched for that keep `diversity`, `closeness` or k units: ``fast``, ``good`` (if not
+        given) or ``best``, which takes five times as long.""",
+        "--effort",
+        choices=tuple(EFFORTS),
+    )
     seed: int | None = _ask(0, "Decides the result of a random method.", "--seed", stored=(int, NoneType))
     output: str | os.PathLike[str] | None = _ask(
         None, "Write the masked table to this file, as a whole or not at all.", "-o", "--output", stored=()
@@ -307,6 +316,7 @@ class MaskRequest:
                 check_choice(item.name, value, item.metadata["choices"])
         self._check_together()
         self._check_refine()
+        self._check_effort()
         if self.processes is not None and (
             isinstance(self.processes, bool) or not isinstance(self.processes, int) or self.processes < 1
         ):
@@ -399,6 +409,13 @@ class MaskRequest:
                 )
         if self.refine and self.aggregate != "mean":
             raise InputError(f"Parameter 'refine' goes with aggregate='mean' only, got {self.aggregate!r}.")
+
+    def _check_effort(self) -> None:
+        if self.effort is not None and self.unit is None and all(getattr(self, name) is None for name in PROMISES):
+            raise InputError(
+                f"Parameter 'effort' goes with 'diversity', 'closeness' or 'unit', got effort={self.effort!r} without "
+                "any of them. Leave it out."
+            )
 
     def _misplaced(self, name: str, got: str) -> InputError:
         return InputError(
@@ -526,6 +543,11 @@ class MaskRequest:
     def shuffled(self) -> bool:
         """Whether the records are put in random order; 0 is a seed."""
         return self.shuffle is not None and self.shuffle is not False
+
+    @property
+    def steps(self) -> float:
+        """How many steps a search for groups takes, relative to what is usual."""
+        return EFFORTS[self.effort or "good"]
 
     @property
     def whole(self) -> bool:

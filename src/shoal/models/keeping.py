@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,17 @@ from shoal.models.annealing import anneal_with_rules, room_of
 from shoal.models.merging import merge_groups
 from shoal.models.rules import DISTINCT, ENTROPY, RECURSIVE, Rules, group_shortfall
 
-__all__ = ["broken", "keep_rules", "least_size", "reached_by", "rehearse_rules", "repair", "rules_of", "size_for"]
+__all__ = [
+    "Search",
+    "broken",
+    "keep_rules",
+    "least_size",
+    "reached_by",
+    "rehearse_rules",
+    "repair",
+    "rules_of",
+    "size_for",
+]
 
 NEIGHBOURS = 30
 STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
@@ -37,6 +48,14 @@ SHARES = 2 / 3, 1.0, 1.5  # of the size that groups should have: what they start
 SMALL_SEARCH, LARGE_SEARCH = (0.3, 1.8), (0.1, 0.7)  # of the steps: from every start, and from the best
 HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
 MOST_ROOM = 1 << 25  # places for members in all groups together
+
+
+class Search(NamedTuple):
+    """What decides a search."""
+
+    seed: int | None
+    steps: float  # how many are taken, relative to what is usual
+    state: State  # see `shoal.core.progress`
 
 
 def least_size(n: int, k: int, t: float) -> int:
@@ -79,9 +98,8 @@ def keep_rules(
     cells: Sequence[tuple[Ints, Ints]],
     k: int,
     rules: Rules,
+    search: Search,
     *,
-    seed: int | None,
-    state: State,
     threads: int = 1,
 ) -> Ints:
     """Return groups that keep the rules wherever a whole cell does; those of the method if they do already.
@@ -96,8 +114,8 @@ def keep_rules(
         Of each cell: its records, and the columns that they do not miss.
     k, rules
         The least group size, and what groups must keep.
-    seed, state
-        Decides the search; see `shoal.core.progress`.
+    search
+        What decides the search.
     threads
         That work on cells; their number does not change the groups.
     """
@@ -107,7 +125,7 @@ def keep_rules(
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
         # One cell is searched from several starts at a time.
         own = threads if len(cells) == 1 else 1
-        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), seed, state, own)
+        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), search, own)
 
     return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), spread(kept, cells, threads)))
 
@@ -117,9 +135,9 @@ def rules_of(rules: Rules, rows: Ints) -> Rules:
     return rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
 
 
-def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None, state: State, threads: int) -> Ints:
+def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, threads: int) -> Ints:
     """Return the best answer for the records of a cell."""
-    n, all_rows = len(records), np.arange(len(records))
+    n, all_rows, state = len(records), np.arange(len(records)), search.state
     if not broken(rules, all_rows, labels).any():
         return labels
     repaired = repair(records, labels, rules)
@@ -128,19 +146,19 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, seed: int | None,
     records = np.ascontiguousarray(records - records.mean(axis=0))
     near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
     deviation = float(np.square(records).sum()) / n
-    steps = min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
+    steps = search.steps * min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
     starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, state) if _fits(start)]
     short, long = SMALL_SEARCH if n <= SMALL else LARGE_SEARCH
 
-    def search(place: int, share: float = short) -> Ints:
-        (start, heat), word = starts[place], seeded(0 if seed is None else seed, place)
+    def anneal(place: int, share: float = short) -> Ints:
+        (start, heat), word = starts[place], seeded(search.seed or 0, place)
         taken = int(share * steps)
         moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, state, word).label
         return repair(records, canonical_labels(moved), rules)
 
-    answers = [repaired, *spread(search, range(len(starts)), threads)]
+    answers = [repaired, *spread(anneal, range(len(starts)), threads)]
     if starts:
-        answers.append(search(int(np.argmin([sse(records, answer) for answer in answers[1:]])), long))
+        answers.append(anneal(int(np.argmin([sse(records, answer) for answer in answers[1:]])), long))
     # Merging cannot help where the whole cell breaks a rule.
     allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
     return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
@@ -177,4 +195,4 @@ def rehearse_rules() -> None:
     shares = np.array([0.5, 0.5])
     rules = Rules(one, np.array([2.0]), none, codes, np.array([0, 2]), shares, shares, np.zeros(3))
     records = np.column_stack([rows, rows**2]).astype(np.float64)
-    keep_rules(records, rows // 2, [(rows, np.arange(2))], 2, rules, seed=0, state=fresh_state())
+    keep_rules(records, rows // 2, [(rows, np.arange(2))], 2, rules, Search(0, 1.0, fresh_state()))
