@@ -2,10 +2,11 @@
 
 Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
 from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
-Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: short searches start
-cold from the merged groups, and hot from groups of two thirds of that size to half as much again, MDAV's for up to
-2,500 records, else those of `path`; a long one starts where the best of them did. The best answer is taken. The cost is
-that of the steps of `anneal_with_rules`, whatever the method; larger tables have fewer of them a record.
+Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: for one of
+up to 2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of two thirds of that
+size to half as much again; a long one starts where the best of them did. A larger one has fewer steps a record and is
+searched once: from the groups of `path`, or from the merged ones where merging lost little. The best answer is taken.
+The cost is that of the steps of `anneal_with_rules`, whatever the method.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps tha
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
 SMALL = 2_500  # records
 SHARES = 2 / 3, 1.0, 1.5  # of the size that groups should have: what they start with
-SMALL_SEARCH, LARGE_SEARCH = (0.3, 1.8), (0.1, 0.7)  # of the steps: from every start, and from the best
+SHORT, LONG = 0.3, 1.8  # of the steps, for a small table: from every start, and from the best
+LITTLE = 1.25  # times the SSE of `path`: merging that loses no more is a good start
 HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
 MOST_ROOM = 1 << 25  # places for members in all groups together
 
@@ -148,17 +150,19 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, t
     deviation = float(np.square(records).sum()) / n
     steps = search.steps * min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
     starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, state) if _fits(start)]
-    short, long = SMALL_SEARCH if n <= SMALL else LARGE_SEARCH
 
-    def anneal(place: int, share: float = short) -> Ints:
+    def anneal(place: int, share: float = SHORT) -> Ints:
         (start, heat), word = starts[place], seeded(search.seed or 0, place)
         taken = int(share * steps)
         moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, state, word).label
         return repair(records, canonical_labels(moved), rules)
 
-    answers = [repaired, *spread(anneal, range(len(starts)), threads)]
-    if starts:
-        answers.append(anneal(int(np.argmin([sse(records, answer) for answer in answers[1:]])), long))
+    answers = [repaired]
+    if len(starts) > 1:
+        answers += spread(anneal, range(len(starts)), threads)
+        answers.append(anneal(int(np.argmin([sse(records, answer) for answer in answers[1:]])), LONG))
+    elif starts:
+        answers.append(anneal(0, 1.0))
     # Merging cannot help where the whole cell breaks a rule.
     allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
     return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
@@ -173,12 +177,13 @@ def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State)
     """Yield what searches start from, each with its heat."""
     n = len(records)
     needed = size_for(list(zip(rules.kinds.tolist(), rules.bounds.tolist(), rules.factors.tolist(), strict=True)), n, k)
-    yield repaired, COLD
-    for size in dict.fromkeys(max(k, min(round(share * needed), n // 2)) for share in SHARES):
-        if n <= SMALL:
-            yield canonical_labels(mdav(records, size, state=state)), HOT
-        else:
-            yield canonical_labels(path(records, size, state=state).labels), WARM
+    sizes = dict.fromkeys(max(k, min(round(share * needed), n // 2)) for share in SHARES)
+    if n <= SMALL:
+        yield repaired, COLD
+        yield from ((canonical_labels(mdav(records, size, state=state)), HOT) for size in sizes)
+        return
+    found = canonical_labels(path(records, max(k, min(round(needed), n // 2)), state=state).labels)
+    yield (repaired, COLD) if sse(records, repaired) <= LITTLE * sse(records, found) else (found, WARM)
 
 
 def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:
