@@ -231,7 +231,7 @@ def test_regions_divide_no_group_and_lose_no_record():
     assert sum(len(set(labels[part])) for part in parts) == len(set(labels))
 
 
-def test_regions_of_many_categories_lose_little(monkeypatch):
+def test_regions_of_many_categories_keep_neighbours_together(monkeypatch):
     random = np.random.default_rng(0)
     columns = [random.normal(size=(2000, 2))]
     for _ in range(3):  # four records of five have the first value, the others one of 19
@@ -239,9 +239,9 @@ def test_regions_of_many_categories_lose_little(monkeypatch):
         gini = 1 - np.square(np.bincount(codes) / 2000).sum()
         columns.append(np.eye(20)[codes] / np.sqrt(gini))
     X = np.hstack(columns)
-    whole = sse(X, shoal.partition(X, 4, "search", steps=40_000, seed=0))
     monkeypatch.setattr(search_module, "REGION", 200)
-    assert sse(X, shoal.partition(X, 4, "search", steps=40_000, seed=0)) < 1.1 * whole
+    # Split along single columns it stays at 0.75, in one region as many steps reach 0.64.
+    assert sse(X, shoal.partition(X, 4, "search", steps=20_000, seed=0)) < 0.71 * sse(X, shoal.partition(X, 4))
 
 
 @pytest.mark.parametrize("n", [3, 5, 6, 8, 9])
