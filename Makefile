@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint fuzz bench clean
 
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
 	@echo "make test   set up and run the whole test suite"
 	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
+	@echo "make fuzz   set up and mask N random tables (make fuzz N=100000), each recounted by other means"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
 
@@ -31,6 +32,11 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+N ?= 5000
+FIRST ?= 0
+fuzz: .venv/ready
+	cd tests && ../$(BIN)/python -m fuzz.running $(FIRST) $(N)
 
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from shoal.core.types import Floats
 
-__all__ = ["as_names", "as_records", "check_choice", "check_k", "check_size"]
+FARTHEST = 1e150  # the squares of larger numbers, added up, are infinite
+
+__all__ = ["FARTHEST", "as_names", "as_records", "check_choice", "check_k", "check_size"]
 
 
 def as_names(names: Any) -> list[Any]:
@@ -52,6 +54,12 @@ def as_records(X: ArrayLike) -> Floats:
         raise InputError(
             f"Parameter 'X' must be finite, got {array[row, column]} in record {row}, column {column}. "
             "Leave such records out, or use shoal.mask(..., missing=...)."
+        )
+    if max(array.max(initial=0.0), -array.min(initial=0.0)) > FARTHEST:
+        row, column = np.argwhere(np.abs(array) > FARTHEST)[0]
+        raise InputError(
+            f"Parameter 'X' must lie within ±{FARTHEST:g}, got {array[row, column]} in record {row}, column {column}. "
+            "Count it in a larger unit."
         )
     return array
 

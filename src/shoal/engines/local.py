@@ -31,7 +31,7 @@ from shoal.engines.shuffle import Places, Shuffle, write_all
 from shoal.engines.workers import Template, Workers
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable, Dialect, csv_text
+from shoal.tables.csv_files import CsvTable, Dialect, csv_text, encode_part
 from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
 from shoal.tables.frames import Table
 from shoal.tables.outputs import written_path
@@ -332,8 +332,7 @@ def _release_part(
         dialect = table.dialect if isinstance(table, CsvTable) else Dialect()
         frame = table.text if isinstance(table, CsvTable) else pl.DataFrame(table.native)
         content = csv_text(frame, dialect, header=part == 0)
-        # A mark at the start of the file stands once.
-        path.write_bytes(content.encode(dialect.encoding if part == 0 else dialect.encoding.removesuffix("-sig")))
+        path.write_bytes(encode_part(content, dialect, first=part == 0))
         return path
     import pyarrow as pa
 

@@ -117,6 +117,8 @@ def make_coding(name: Name, kind: Category, values: Sequence[Any], counts: Ints)
             f"Column {name!r} has {len(values):,} different values, more than the {MOST_VALUES:,} that a column of "
             "categories may have. Leave it out, drop it (identifiers), or group its values first."
         )
+    if not values:
+        return Coding((), np.empty((0, 1)), "mode")
     if not isinstance(kind, Hierarchy):
         return Coding(tuple(values), _nominal(np.eye(len(values)), shares), "mode")
     given: Any = kind.ways
@@ -195,8 +197,8 @@ class Embedding:
                 parts.append(Z[:, [j]])
                 continue
             missing = np.isnan(X[:, j])
-            place = np.take(coding.coordinates, np.where(missing, 0, X[:, j]).astype(np.int64), axis=0)
-            place[missing] = np.nan
+            place = np.full((len(X), coding.coordinates.shape[1]), np.nan)
+            place[~missing] = coding.coordinates[X[~missing, j].astype(np.int64)]
             parts.append(place)
         return np.ascontiguousarray(np.hstack(parts))
 

@@ -22,13 +22,15 @@ from shoal.masking.coding import order_values
 from shoal.masking.gathering import Gathered
 from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
 from shoal.tables.columns import Name
+from shoal.tables.csv_files import MISSING
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
     from shoal.masking.request import MaskRequest
     from shoal.models.rules import Rules
-    from shoal.tables.frames import Table
+    from shoal.tables.csv_files import MISSING
+from shoal.tables.frames import Table
 
 __all__ = [
     "Chosen", "Promise", "Values", "keep_promise", "least_error", "number_values", "read_values", "told", "worst",
@@ -99,13 +101,21 @@ def _cells(table: Table, name: Name, kind: Category | Date | None, first: int) -
         cells = table.moments(name, kind, first)[0]
     elif kind is not None or isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
         cells = table.categories(name, given=True, first=first)
-        # A space before or after is no other value; levels are named as they are written.
-        text = cells.dtype == pl.String and not isinstance(kind, Ordinal)
-        return cells.str.strip_chars() if text else cells, isinstance(kind, Ordinal)
+        if cells.dtype == pl.String and not isinstance(kind, Ordinal):
+            # A space before or after is no other value, and NA is missing in every format, as it is in CSV; levels are
+            # named as they are written.
+            cells = cells.str.strip_chars()
+            cells = cells.set(cells.is_in(MISSING), None)
+        return cells, isinstance(kind, Ordinal)
     if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
         cells = cells.cast(pl.Datetime("us"))
     if cells.dtype.is_temporal():
         return cells.to_physical(), True
+    if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
+        raise InputError(
+            f"Column {name!r} is confidential and must hold numbers, text, Booleans or dates, but its type is "
+            f"{cells.dtype}. Turn it into one of them first."
+        )
     # One zero, and one way to be missing.
     return (cells.cast(pl.Float64).fill_nan(None) + 0.0 if not cells.dtype.is_integer() else cells), True
 

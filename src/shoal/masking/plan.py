@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from shoal.masking.rounding import Rounding
 from shoal.masking.totals import LARGEST
 from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.csv_files import Dialect, coded_text
+from shoal.tables.csv_files import MISSING, Dialect, coded_text
+from shoal.tables.files import CSV
 from shoal.tables.kinds import Date
 
 __all__ = ["Plan", "check_engine", "check_records", "choose_rule", "code_values", "make_plan", "merged_limits"]
@@ -96,6 +98,8 @@ def make_plan(
     check_cells(request, columns, numbered, count_cells(request, parts, roots, len(numbered)))
     spelled = [frozenset[Spelling]().union(*found) for found in zip(*(part.spellings for part in parts), strict=True)]
     spellings, coded = _spell_missing(columns, spelled, dialect)
+    if dialect is None and request.output is not None and Path(request.output).suffix.lower() in CSV:
+        _check_words(columns, codings, np.sum([part.missing for part in parts], axis=0))
     limits = merged_limits(parts, codings)
     kinds = _merge_kinds(columns, parts, coded)
     _check_rules(request, columns, kinds, parts)
@@ -209,6 +213,19 @@ def _spell_missing(
                     chosen[name] = hits[0]
                 coded[name].append(code)
     return chosen, coded
+
+
+def _check_words(columns: Columns, codings: Sequence[Coding | None], missing: Ints) -> None:
+    """Refuse text that a CSV file would read as missing, if there is more than one spelling of that."""
+    for name, coding, count in zip(columns.masked, codings, missing.tolist(), strict=True):
+        values = () if coding is None else coding.values
+        words = [repr(value) for value in values if isinstance(value, str) and value.strip() in MISSING]
+        if len(words) + (count > 0) > 1:
+            found = " and ".join([*words, *(["missing cells"] if count else [])])
+            raise InputError(
+                f"Column {name!r} holds {found}, which mean the same in a CSV file. Write Parquet, or make them one "
+                "before."
+            )
 
 
 def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from shoal.blocks.quantising import bounds
+from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.records import KEPT, Arrays
@@ -119,6 +120,12 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
                 f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
                 f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
             )
+        if np.isfinite(ends).all() and np.abs(ends).max() > FARTHEST:
+            record = int(np.nanargmax(np.abs(column.values)))
+            raise InputError(
+                f"Column {column.name!r} must lie within ±{FARTHEST:g}, but record {first + record + 1} holds "
+                f"{column.values[record]}. Correct it, or count it in a larger unit."
+            )
 
 
 def count_values(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:
@@ -155,16 +162,25 @@ def _read_weights(table: Table, first: int, name: Name | None, given: Floats | N
         values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
     elif values.shape != (table.rows,):
         raise InputError(f"{what} must have one number a record ({table.rows}), got shape {values.shape}.")
-    bad = ~(np.isfinite(values) & (values > 0))
+    bad = ~((values >= 1 / FARTHEST) & (values <= FARTHEST))
     if bad.any():
         record = int(np.argmax(bad))
-        raise InputError(f"{what} must be positive, but record {first + record + 1} holds {values[record]}.")
+        rule = f"from {1 / FARTHEST:g} to {FARTHEST:g}" if 0 < values[record] < np.inf else "positive"
+        raise InputError(
+            f"{what} must be {rule}, but record {first + record + 1} holds {values[record]}. Correct it, or leave the "
+            "record out."
+        )
     return values
 
 
 def unit_words(table: Table, name: Name, first: int = 0) -> Words:
     """Return a number for each record that is the same for records of a unit, however its cells are spelled."""
-    text = table.cells([name])["0"].cast(pl.String).str.strip_chars()
+    cells = table.cells([name])["0"]
+    if cells.dtype.is_nested() or cells.dtype == pl.Binary:
+        raise InputError(
+            f"Column {name!r}, the unit, must hold numbers or text, but its type is {cells.dtype}. Name another column."
+        )
+    text = cells.cast(pl.String).str.strip_chars()
     lacking = text.is_null() | text.is_in(MISSING)
     if lacking.any():
         record = first + int(lacking.arg_max() or 0) + 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,12 +31,13 @@ __all__ = [
     "Dialect",
     "coded_text",
     "csv_text",
+    "encode_part",
     "find_thousands",
     "one_spelling",
     "parse_numbers",
     "read_csv",
+    "read_head",
     "read_text",
-    "sniff_dialect",
     "without_words",
     "write_csv",
 ]
@@ -46,6 +47,7 @@ DELIMITERS = (",", ";", "\t", "|")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 # 007 and 0123 are codes, not numbers.
 CODE = r"^[+-]?0\d"
+HEAD = 1_000_000  # bytes that are looked at to find out how a file is written
 TAB = ("tab", "\\t")  # as users write it
 
 
@@ -285,17 +287,34 @@ def read_csv(
     numbers
         Columns to read as numbers even if they look like codes (007).
     """
+    return _parse(path, path.read_bytes(), numbers, delimiter, encoding, decimal, thousands)
+
+
+def _parse(
+    path: Path,
+    raw: bytes,
+    numbers: Sequence[str],
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> CsvTable:
+    """Read the bytes of a CSV file, or those of its whole lines if they are only its head."""
+    if delimiter is not None and delimiter not in TAB and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise InputError(f"Parameter 'delimiter' must be one sign, such as ';', or 'tab', got {delimiter!r}.")
     if decimal not in (None, ".", ","):
         raise InputError(f"Parameter 'decimal' must be '.' or ',', got {decimal!r}.")
     if thousands is not None and (thousands not in SIGNS or thousands == decimal):
         listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
         raise InputError(f"Parameter 'thousands' must be {listed}, and not the decimal sign, got {thousands!r}.")
-    content, encoding = _decode(path, encoding)
+    content, encoding = _decode(path, raw, encoding)
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
-    newline = "\r\n" if "\r\n" in content[:100_000] else "\n"
+    newline = _sniff_newline(content[:100_000])
+    if len(raw) < path.stat().st_size:
+        content = content[: content.rfind(newline) + 1] or content
     delimiter = "\t" if delimiter in TAB else delimiter or _sniff_delimiter(content)
-    header = next((row for row in csv.reader(io.StringIO(content[:1_000_000]), delimiter=delimiter) if row), [])
+    header = next((row for row in _rows(content[:HEAD], delimiter) if row), [])
     check_unique(header)
     for name in numbers:
         if name not in header:
@@ -339,19 +358,23 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -
     return text
 
 
-def sniff_dialect(path: Path, **csv: str | None) -> Dialect:
-    """Find out how a CSV file is written from its first megabyte."""
+def read_head(path: Path, **csv: str | None) -> CsvTable:
+    """Read the first megabyte of a CSV file: its columns, and how it is written."""
     with path.open("rb") as file:
-        head = file.read(1_000_000)
-    whole = head[: head.rfind(b"\n") + 1] or head
-    with tempfile.TemporaryDirectory() as folder:
-        sample = Path(folder) / path.name
-        sample.write_bytes(whole)
-        return read_csv(sample, numbers=(), **csv).dialect
+        return _parse(path, file.read(HEAD), (), **csv)
+
+
+def encode_part(content: str, dialect: Dialect, *, first: bool) -> bytes:
+    """Return a part of a CSV file in its encoding; the mark at the start of a file stands once."""
+    unmarked = {"utf-8-sig": "utf-8", "utf-16": f"utf-16-{sys.byteorder[0]}e"}
+    return content.encode(dialect.encoding if first else unmarked.get(dialect.encoding, dialect.encoding))
 
 
 def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
     """Return a frame as CSV, every cell as polars prints it; durations in ISO 8601."""
+    for name, dtype in frame.schema.items():
+        if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+            raise FileError(f"A CSV file cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")
     frame = frame.with_columns(pl.selectors.duration().dt.to_string("iso"))
     if frame.width == 1:
         # A blank line is no record: a cell that is missing must be seen.
@@ -370,30 +393,42 @@ def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
         ) from None
 
 
-def _decode(path: Path, encoding: str | None) -> tuple[str, str]:
-    raw = path.read_bytes()
-    if encoding is not None:
+def _decode(path: Path, raw: bytes, encoding: str | None) -> tuple[str, str]:
+    """Return bytes as text, and their encoding; of the head of a file the last sign may be cut off."""
+    whole = len(raw) >= path.stat().st_size
+    marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+    found = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
+    for candidate in found if encoding is None else [encoding]:
         try:
-            return raw.decode(encoding), encoding
+            return codecs.getincrementaldecoder(candidate)().decode(raw, whole), candidate
         except LookupError:
             raise InputError(f"Parameter 'encoding' must be a known encoding, got {encoding!r}.") from None
         except UnicodeDecodeError as error:
-            raise FileError(f"File {path} is not in encoding {encoding!r}: byte {error.start} does not fit.") from None
-    marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-    for candidate in [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252"]:
-        try:
-            return raw.decode(candidate), candidate
-        except UnicodeDecodeError:
-            continue
-    return raw.decode("latin-1"), "latin-1"
+            place = error.start
+    raise FileError(f"File {path} is not in encoding {encoding!r}: byte {place} does not fit. Name another encoding.")
+
+
+def _rows(content: str, delimiter: str) -> Iterator[list[str]]:
+    """Split text into rows of fields, whatever ends its lines and however long they are."""
+    before = csv.field_size_limit(max(len(content), csv.field_size_limit()))
+    try:
+        # Lines may end in CR alone, which only this way of splitting them knows.
+        yield from csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
+    finally:
+        csv.field_size_limit(before)
+
+
+def _sniff_newline(content: str) -> str:
+    """Find out what ends the lines."""
+    return next((end for end in ("\r\n", "\n", "\r") if end in content), "\n")
 
 
 def _sniff_delimiter(content: str) -> str:
     """Choose the delimiter that splits the first lines into the most fields, as many in each line."""
-    head = content[:200_000].splitlines(keepends=True)[:20]
+    head = "".join(content[:200_000].splitlines(keepends=True)[:20])
 
     def fields(delimiter: str) -> int:
-        counts = [len(row) for row in csv.reader(head, delimiter=delimiter) if row]
+        counts = [len(row) for row in _rows(head, delimiter) if row]
         return counts[0] if len(set(counts)) == 1 else 0
 
     best = max(DELIMITERS, key=fields)

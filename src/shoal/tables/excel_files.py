@@ -40,6 +40,10 @@ def read_excel(path: Path) -> pl.DataFrame:
         first, *others = sheets.sheet_names
         more = f", and only that is read, not {', '.join(map(repr, others))}. Put the table first" if others else ""
         raise FileError(f"File {path} has no records in its first sheet, {first!r}{more}.") from None
+    except pl.exceptions.InvalidOperationError as error:
+        # Polars takes columns of whole numbers for integers, which the largest are not.
+        reason = str(error).splitlines()[0]
+        raise FileError(f"File {path} holds numbers beyond 2^63: {reason}. Count them in a larger unit.") from None
     except library.FastExcelError as error:
         raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}.") from None
     check_unique([name for name in head.row(0) if name is not None])
@@ -60,6 +64,9 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
     for text in frame.select(pl.selectors.string()):
         if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]
             raise FileError(f"Excel holds at most {LENGTH:,} characters in a cell; column {text.name!r} has more.")
+    for numbers in frame.select(pl.selectors.float()):
+        if numbers.is_infinite().any():
+            raise FileError(f"Excel holds no infinite numbers; column {numbers.name!r} has some. Take CSV or Parquet.")
     with library.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
         book.set_properties({"created": datetime(2000, 1, 1, tzinfo=UTC)})
         cells = frame.with_columns(pl.selectors.float().fill_nan(None))

@@ -143,9 +143,13 @@ def _read_frame(path: Path) -> Any:
     from pyarrow import feather, parquet
 
     try:
-        return parquet.read_table(path) if path.suffix.lower() in PARQUET else feather.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
+        if path.suffix.lower() in PARQUET:
+            with parquet.ParquetFile(path) as file:
+                return file.read()
+        return feather.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise FileError(f"File {path} cannot be read as {path.suffix}: {reason}. Write it anew.") from None
 
 
 def _write_arrow(frame: Any, path: Path) -> None:

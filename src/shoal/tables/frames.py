@@ -457,12 +457,13 @@ class FrameTable:
         absent = self._new_series(name, missing)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else _without(released, absent)
+        series = self._frame.get_column(name)
         # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart,
         # and a cell that was not missing must not come back.
-        series = self._frame.get_column(name)
         mixed = new.missing is None and (missing & ~_is_null(series)).any()
         given = series.fill_nan(None) if mixed else series
-        if not np.isnan(as_floats(given.to_polars())[missing]).all():
+        # Integers are missing in one way, and those beyond 2^53 cannot be cast.
+        if series.dtype.is_integer() or not np.isnan(as_floats(given.to_polars())[missing]).all():
             return released if new.missing == "NaN" else _without(released, absent)
         return given.cast(released.dtype).zip_with(absent, released)
 

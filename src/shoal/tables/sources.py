@@ -14,7 +14,7 @@ import polars as pl
 
 from shoal.core.errors import FileError, InputError
 from shoal.tables.codes import Codes
-from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, sniff_dialect, without_words
+from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, read_head, without_words
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import Table, open_table
 from shoal.tables.times import word_of
@@ -145,10 +145,11 @@ def open_source(
     `csv` says how CSV files are written, `codes` which of their cells stand for missing.
     """
     if paths[0].suffix.lower() in CSV:
-        dialect = sniff_dialect(paths[0], **csv)
-        header = _header(paths[0], dialect)
+        first = read_head(paths[0], **csv)
+        dialect, header = first.dialect, [str(name) for name in first.names]
+        written = {**csv, "delimiter": dialect.delimiter, "encoding": dialect.encoding}
         for path in paths[1:]:
-            if _header(path, dialect) != header:
+            if read_head(path, **written).names != header:
                 raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
         tasks = [(path, header, dialect, folder / f"{i}.parquet", rows) for i, path in enumerate(paths)]
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
@@ -258,11 +259,6 @@ def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, r
             f"File {path} cannot be read as CSV with delimiter {dialect.delimiter!r} and encoding "
             f"{dialect.encoding!r}: {str(error).splitlines()[0]} Name another, or repair the line."
         ) from None
-
-
-def _header(path: Path, dialect: Dialect) -> list[str]:
-    first = pl.read_csv(path, separator=dialect.delimiter, infer_schema=False, n_rows=0, encoding="utf8-lossy")
-    return first.columns
 
 
 def _restage(batches: Iterable[Any], path: Path, rows: int) -> list[Part]:

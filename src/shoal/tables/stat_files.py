@@ -213,7 +213,12 @@ def write_stat(table: Table, path: Path) -> None:
             frame = frame.with_columns(_integers_of_stata(frame, known.readstat_variable_types)).with_columns(tags)
     if suffix in SPSS:
         keywords["compress"] = suffix == ".zsav"
-    getattr(library, WRITERS[suffix])(frame, path, **keywords)
+    try:
+        getattr(library, WRITERS[suffix])(frame, path, **keywords)
+    except (library.ReadstatError, library.PyreadstatError) as error:
+        raise FileError(
+            f"A file {suffix} cannot hold this table: {error}. Rename or drop the column, or write Parquet or CSV."
+        ) from None
 
 
 def _shows(written: str, cells: pl.Series, how: Changed) -> bool:

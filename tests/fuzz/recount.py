@@ -1,0 +1,112 @@
+"""What was released, read and counted by other means than shoal's own."""
+
+import csv
+import io
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+
+__all__ = ["BrokenError", "check_release"]
+
+EXACT = (".parquet", ".feather")
+
+
+class BrokenError(Exception):
+    """A release does not keep what it says."""
+
+
+def read_cells(data, dialect):
+    """Return the names of the columns of a table or a file, and the cells of each, as hashable values."""
+    if isinstance(data, (str, Path)):
+        path = Path(data)
+        if path.suffix == ".csv":
+            return _read_text(path, dialect)
+        data = {
+            ".parquet": pq.read_table,
+            ".feather": pyarrow.feather.read_table,
+            ".xlsx": pl.read_excel,
+            ".sav": lambda p: _stat(p, "read_sav"),
+            ".dta": lambda p: _stat(p, "read_dta"),
+        }[path.suffix](path)
+    if isinstance(data, np.ndarray):
+        return list(range(data.shape[1])), [[_value(v) for v in data[:, j].tolist()] for j in range(data.shape[1])]
+    if isinstance(data, pa.Table):
+        return data.column_names, [[_value(v) for v in column.to_pylist()] for column in data.columns]
+    if isinstance(data, pl.DataFrame):
+        return data.columns, [[_value(v) for v in column.to_list()] for column in data.get_columns()]
+    return list(data.columns), [[_value(v) for v in data.iloc[:, j].tolist()] for j in range(data.shape[1])]
+
+
+def _stat(path, reader):
+    import pyreadstat
+
+    return getattr(pyreadstat, reader)(str(path))[0]
+
+
+def _read_text(path, dialect):
+    raw = path.read_bytes()
+    text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else dialect.get("encoding", "utf-8"))
+    lines = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=dialect.get("delimiter", ",")))
+    # A line with nothing on it is no record, unless the table has a single column, where a record is then quoted.
+    head, *rows = [line for line in lines if line]
+    return head, [[row[j] for row in rows] for j in range(len(head))]
+
+
+def _value(value):
+    """Return a cell as something that can be counted: NaN is equal to NaN, and not to None."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def check_release(case, given, release, data):
+    """Raise `BrokenError` if the released table does not keep k, its records or what was not to be masked."""
+    names, cells = read_cells(data, case.dialect if case.form == ".csv" else {})
+    columns = dict(zip(names, cells, strict=True))
+    k, by = release.k, release.parameters["by"]
+    text = isinstance(data, (str, Path))  # names of an array are numbers, those of its file words
+    find = {str(name): name for name in columns} if text else {name: name for name in columns}
+    masked = [columns[find[str(name) if text else name]] for name in release.columns]
+    strata = [columns[find[str(name) if text else name]] for name in by]
+    rows = len(cells[0]) if cells else 0
+    if rows != release.records:
+        raise BrokenError(f"{rows} records were written, the release says {release.records}")
+    unit = release.parameters.get("unit")
+    whose = range(rows)
+    if unit is not None and unit in columns:
+        whose = columns[unit]
+    elif unit is not None:
+        return  # the column was dropped: who is who is not in the file
+    together = [[column] for column in masked] if release.labels.ndim == 2 else [masked]
+    for part in together:
+        _count(k, [*part, *strata], whose)
+    for name in release.left:
+        _check_left(case, name, columns, release)
+    if not math.isfinite(release.loss):
+        raise BrokenError(f"the loss is {release.loss}")
+
+
+def _count(k, columns, whose):
+    members = defaultdict(set)
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        members[cells].add(whose[row])
+    least = min((len(found) for found in members.values()), default=k)
+    if least < k:
+        raise BrokenError(f"a combination of released values is shared by {least} instead of {k}")
+
+
+def _check_left(case, name, columns, release):
+    """Compare a column that is released as it was with the given one, for forms that keep values as they are."""
+    kept = case.form in ("polars", "pyarrow") if case.output is None else case.form == case.output in EXACT
+    if not kept or not len(release.kept) or Counter(case.table.column_names)[name] != 1:
+        return
+    given = pl.from_arrow(case.table.select([name])) if case.form == "polars" else case.table
+    values = read_cells(given.select([name]), {})[1][0]
+    if columns[name] != [values[row] for row in release.kept]:
+        raise BrokenError(f"column {name!r} was not to be masked and has changed")

@@ -1,0 +1,130 @@
+"""Random tables of all kinds, masked in random ways: released and recounted, or refused in words."""
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fuzz.cases import draw_case
+from fuzz.recount import BrokenError, check_release
+from fuzz.running import DEFECTS, run_cases
+
+import shoal
+from shoal.core.errors import FileError, InputError
+
+pytestmark = pytest.mark.usefixtures("one_template")
+BATCH = 50
+
+
+@pytest.mark.parametrize("first", range(0, 500, BATCH))
+def test_random_tables_are_released_as_promised_or_refused_in_words(first):
+    found = list(run_cases(first, BATCH))
+    defects = [f"{kind} {number}: {said}" for number, kind, said in found if kind in DEFECTS]
+    assert not defects, "\n\n".join(defects)
+    assert sum(kind == "released" for _, kind, _ in found) >= BATCH // 5
+
+
+def test_the_recount_of_the_fuzzer_finds_what_is_broken():
+    case = next(case for case in map(draw_case, range(1000)) if case.form == "polars" and case.table.num_rows == 60)
+    table = pl.DataFrame({"x": np.arange(12.0), "note": list("abcdefghijkl")})
+    release = shoal.mask(table, 3, columns=["x"])
+    check_release(case, table, release, release.data)
+    with pytest.raises(BrokenError, match="shared by 1 instead of 3"):
+        check_release(case, table, release, release.data.with_columns(x=table["x"]))
+    with pytest.raises(BrokenError, match="11 records were written"):
+        check_release(case, table, release, release.data.head(11))
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_csv_files_of_any_encoding_and_line_end_stay_what_they_are(tmp_path, end, encoding, engine):
+    lines = ["größe;x", *(f"ä{i % 3};{i},5" for i in range(40))]
+    (tmp_path / "in.csv").write_bytes((end.join(lines) + end).encode(encoding))
+    out = tmp_path / "out.csv"
+    shoal.mask(tmp_path / "in.csv", 4, columns=["x"], engine=engine, output=out)
+    text = out.read_bytes().decode(encoding)
+    assert "\ufeff" not in text
+    assert text.count(end) == 41
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=";"))
+    assert [row[0] for row in rows] == [line.split(";")[0] for line in lines]
+    assert all("," in row[1] for row in rows[1:])
+
+
+def test_a_long_field_does_not_end_the_reading(tmp_path):
+    (tmp_path / "in.csv").write_text("note,x\n" + "".join(f"{'z' * 150_000},{i}\n" for i in range(6)))
+    assert shoal.mask(tmp_path / "in.csv", 3, columns=["x"], keep="note").records == 6
+
+
+def test_integers_beyond_doubles_keep_their_missing_cells():
+    big = pa.array([2**62 + i if i % 3 else None for i in range(12)], pa.uint64())
+    release = shoal.mask(pa.table({"id": big, "x": np.arange(12.0)}), 3, columns=["id"], missing="group")
+    assert release.data["id"].null_count == 4
+
+
+def test_text_that_means_missing_in_csv_is_refused_beside_missing_cells(tmp_path):
+    table = pd.DataFrame({"x": ["", None, "north", "south"] * 4})
+    with pytest.raises(InputError, match="Column 'x' holds '' and missing cells, which mean the same in a CSV file"):
+        shoal.mask(table, 2, columns=["x"], missing="group", output=tmp_path / "out.csv")
+    shoal.mask(table, 2, columns=["x"], missing="group", output=tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("value", [1e200, -1e300])
+def test_values_whose_squares_are_infinite_are_refused(value):
+    x = np.arange(10.0)
+    x[3] = value
+    with pytest.raises(InputError, match="must lie within ±1e\\+150, but record 4"):
+        shoal.mask(pl.DataFrame({"x": x}), 3)
+    with pytest.raises(InputError, match="must lie within ±1e\\+150"):
+        shoal.partition(x, 3)
+    with pytest.raises(InputError, match="'w', the weights, must be from 1e-150 to 1e\\+150"):
+        shoal.mask(pl.DataFrame({"x": np.arange(10.0), "w": np.abs(x) + 1}), 3, columns=["x"], weights="w")
+
+
+def test_a_confidential_na_means_the_same_in_every_format(tmp_path):
+    words = ["NA", "", "north", "south"] * 10
+    (tmp_path / "in.csv").write_text("x,word\n" + "".join(f"{i},{word}\n" for i, word in enumerate(words)))
+    asked = {"columns": ["x"], "confidential": "word", "closeness": 0.3}
+    reached = [shoal.mask(tmp_path / "in.csv", 4, output=tmp_path / f"out{end}", **asked).reached["word"]
+               for end in (".csv", ".parquet")]  # fmt: skip
+    assert reached[0] == reached[1]
+    assert reached[0]["diversity"] <= 3
+
+
+def test_a_column_of_categories_without_any_value_is_masked():
+    table = pl.DataFrame({"x": np.arange(6.0), "word": pl.Series([None] * 6, dtype=pl.String)})
+    release = shoal.mask(table, 3, columns=["x", "word"], missing="group")
+    assert release.data["word"].null_count() == 6
+
+
+def test_what_a_format_cannot_hold_is_refused_by_column(tmp_path):
+    table = pl.DataFrame({"x": np.arange(6.0), "bad": [[1]] * 6, "inf": [np.inf] * 6, "a b": [1] * 6})
+    for end, left, said in (
+        (".csv", ["x", "bad"], "cannot hold column 'bad'"),
+        (".xlsx", ["x", "inf"], "column 'inf' has some"),
+        (".sav", ["x", "a b"], "cannot hold this table.*'a b'"),
+    ):
+        with pytest.raises(FileError, match=said):
+            shoal.mask(table.select(left), 3, columns=["x"], output=tmp_path / f"out{end}")
+    for unsuitable in ({"unit": "bad"}, {"confidential": "bad"}):
+        with pytest.raises(InputError, match=r"Column 'bad'.* type is List"):
+            shoal.mask(table, 3, columns=["x"], **unsuitable)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_are_no_tables_are_refused(tmp_path):
+    twice = pa.table([pa.array([1.0] * 6)] * 2, names=["x", "x"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(InputError, match="'x'"):
+        shoal.mask(tmp_path / "twice.parquet", 3)
+    for end in (".parquet", ".feather"):
+        (tmp_path / f"broken{end}").write_bytes(b"PAR1 nothing")
+        with pytest.raises(FileError, match="cannot be read as"):
+            shoal.mask(tmp_path / f"broken{end}", 3)
+    (tmp_path / "x.csv").write_text("x\n1\n2\n3\n")
+    with pytest.raises(InputError, match="Parameter 'delimiter' must be one sign"):
+        shoal.mask(tmp_path / "x.csv", 3, delimiter=";;")
