@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from shoal.core.measures import standardise
+from shoal.core.progress import SIGNALS
 from shoal.engines import workers
 from shoal.engines.workers import FORKS, Template
 from shoal.masking import mask
@@ -76,7 +77,7 @@ def command(*arguments, cwd="."):
     from shoal.cli import main
 
     argv = ["shoal", *map(str, arguments)]
-    code, handlers = 0, {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    code, handlers = 0, {number: signal.getsignal(number) for number in SIGNALS}
     with (
         chdir(cwd), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err,
         patch.object(sys, "argv", argv), patch.dict(os.environ, COLUMNS="200", NO_COLOR="1"),

@@ -19,6 +19,7 @@ from conftest import command, reference_path
 from typer.testing import CliRunner
 
 from shoal.cli import app
+from shoal.core.progress import SIGNALS
 from shoal.demo import firms
 from shoal.tables.files import sha256, write_file
 
@@ -175,7 +176,7 @@ def test_wrong_usage_is_exit_code_2(arguments):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", SIGNALS)
 def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
     X = np.random.default_rng(0).normal(size=(60_000, 30))
     write_file(pl.DataFrame({f"c{j}": X[:, j] for j in range(30)}), tmp_path / "big.parquet")
@@ -213,7 +214,7 @@ shoal.cli.main()
     assert "nothing was released" in done.stderr
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", SIGNALS)
 def test_an_interrupt_that_was_dropped_is_answered(tmp_path, monkeypatch, sign):
     """Some places drop exceptions, and an import is often in one of them."""
     import shoal.masking.mask as front

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -12,7 +14,7 @@ from conftest import command
 
 import shoal
 from shoal.core.errors import FileError
-from shoal.core.progress import watch
+from shoal.core.progress import SIGNALS, watch
 from shoal.demo import firms
 from shoal.tables.files import sha256, write_file
 from shoal.tables.outputs import moved_together, noting, written_beside, written_path
@@ -197,7 +199,7 @@ def test_one_that_fails_alone_is_left_out(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", SIGNALS)
 def test_a_signal_waits_until_all_files_are_moved(tmp_path, monkeypatch, sign):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -230,3 +232,46 @@ def test_manifest_and_report_know_the_bytes_of_the_table(folder, engine):
     digest = sha256(folder / "out.csv")
     assert json.loads((folder / "run.json").read_text())["output"]["sha256"] == digest
     assert digest in (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of files are those of POSIX")
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    """Original values lie in intermediate files; those of a run that goes on stay."""
+    import shoal.tables.outputs as module
+
+    waiting = """
+import pathlib, time
+from shoal.tables.outputs import folder_beside, written_beside
+with folder_beside(pathlib.Path("x.csv")) as folder, written_beside(pathlib.Path("y.csv")) as file:
+    (folder / "raw").write_text("secret")
+    file.write_text("secret")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+    def end(process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+    alive, dead = (
+        subprocess.Popen([sys.executable, "-c", waiting], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    )
+    for process in (alive, dead):
+        assert process.stdout.readline() == "ready\n"
+    held = {path.name for path in tmp_path.iterdir()}
+    assert len(held) == 4
+    end(dead)
+    (tmp_path / ".mine-shoal").write_text("not ours")
+    with written_beside(tmp_path / "new.csv") as temporary:
+        temporary.write_text("new")
+    assert {path.name for path in tmp_path.iterdir()} == {*held, ".mine-shoal", "new.csv"}, "these are young"
+    monkeypatch.setattr(module, "YOUNG", 0.0)
+    with written_beside(tmp_path / "new.csv") as temporary:
+        temporary.write_text("new")
+    left = {path.name for path in tmp_path.iterdir()} & held
+    end(alive)
+    assert len(left) == 2
+    module.remove_leftovers(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {".mine-shoal", "new.csv"}

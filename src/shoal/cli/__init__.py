@@ -23,7 +23,7 @@ from shoal.cli.methods import methods
 from shoal.cli.publish import publish
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError
-from shoal.core.progress import interrupt
+from shoal.core.progress import SIGNALS, interrupt
 from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
@@ -79,7 +79,7 @@ def main() -> None:
     # Libraries stay: looking for garbage among them, now and at the end, took a quarter of a short run.
     gc.set_threshold(100_000)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         signal.signal(number, interrupt)
     with noting() as placed:
         try:

@@ -8,6 +8,7 @@ runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
 from __future__ import annotations
 
 import contextvars
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE",
+    "SIGNALS",
     "STOP",
     "Observation",
     "Title",
@@ -32,6 +34,8 @@ __all__ = [
 ]
 
 DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
+# What asks a run to end; a terminal that is closed is not known everywhere.
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 T = TypeVar("T")
 Title = str | Callable[["State"], str]  # what stands before a progress bar: a text, or what makes it from the state
 

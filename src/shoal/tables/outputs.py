@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -14,9 +15,26 @@ from pathlib import Path
 from types import FrameType
 
 from shoal.core.errors import FileError
-from shoal.core.progress import check_interrupt
+from shoal.core.progress import SIGNALS, check_interrupt
 
-__all__ = ["Outputs", "folder_beside", "moved_together", "naming", "noting", "written_beside", "written_path"]
+if os.name == "posix":
+    import fcntl
+
+__all__ = [
+    "Outputs",
+    "folder_beside",
+    "moved_together",
+    "naming",
+    "noting",
+    "remove_leftovers",
+    "written_beside",
+    "written_path",
+]
+
+
+LOCKS = os.name == "posix"
+MARK = "-shoal-"  # in the names of intermediate files
+YOUNG = 60.0  # seconds
 
 
 class Outputs:
@@ -24,14 +42,18 @@ class Outputs:
 
     def __init__(self) -> None:
         self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
+        self._owned: list[int] = []  # open as long as the files may lie here: they have an owner
 
     @contextmanager
     def beside(self, target: Path) -> Iterator[Path]:
         """Give a temporary path in the target's folder, for its owner alone; it goes if writing fails."""
         with naming(target):
             with _undisturbed():
-                handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
-                os.close(handle)
+                remove_leftovers(target.parent)
+                prefix = f".{target.stem}{MARK}"
+                handle, name = tempfile.mkstemp(prefix=prefix, suffix=target.suffix, dir=target.parent)
+                self._owned.append(handle)
+                _try_lock(handle)
                 file = target, Path(name)
                 self._files.append(file)
             try:
@@ -80,6 +102,8 @@ class Outputs:
             for _, file in self._files:
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
+            while self._owned:
+                os.close(self._owned.pop())
 
 
 _open: ContextVar[Outputs | None] = ContextVar("outputs", default=None)
@@ -124,11 +148,43 @@ def written_path(target: str | os.PathLike[str]) -> Path:
 def folder_beside(target: Path) -> Iterator[Path]:
     """Give a folder for intermediate files beside the target; it goes whatever happens."""
     with naming(target):
-        folder = tempfile.mkdtemp(prefix=f".{target.stem}-", dir=target.parent)
+        remove_leftovers(target.parent)
+        folder = tempfile.mkdtemp(prefix=f".{target.stem}{MARK}", dir=target.parent)
+        owned = os.open(folder, os.O_RDONLY) if LOCKS else None
         try:
+            if owned is not None:
+                _try_lock(owned)
             yield Path(folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            if owned is not None:
+                os.close(owned)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove intermediate files of runs that were killed: they hold original values, and nobody has them open."""
+    for path in folder.glob(f".*{MARK}*") if LOCKS else ():
+        # What was just made may not be locked yet; what belongs to another user is not ours to remove.
+        with suppress(OSError):
+            if time.time() - path.lstat().st_ctime < YOUNG or path.is_symlink():
+                continue
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                if _try_lock(handle):
+                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
+            finally:
+                os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock what is open, unless somebody has; the lock goes with its owner, however that ends."""
+    if not LOCKS:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another run has it, or the file system knows no locks
+        return False
+    return True
 
 
 @contextmanager
@@ -163,7 +219,7 @@ def _note(targets: Iterable[Path]) -> None:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let interrupts wait for the end of this block; they reach the main thread only."""
-    handlers = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {sign: signal.getsignal(sign) for sign in SIGNALS}
     if threading.current_thread() is not threading.main_thread() or None in handlers.values():
         yield
         return
