@@ -564,3 +564,31 @@ def test_memory_at_hand_is_that_of_the_container(tmp_path, monkeypatch):
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("3000000\n")
     (tmp_path / "memory" / "memory.usage_in_bytes").write_text("4000000\n")
     assert memory.available_memory() == 0
+
+
+def test_long_records_anywhere_in_a_file_are_counted_with(tmp_path):
+    from shoal.tables.sources import record_bytes
+
+    n = 40_000
+    note = pl.Series(["z" * (2000 if 15_000 <= i < 30_000 else 1) for i in range(n)]) + pl.Series(map(str, range(n)))
+    table = pl.DataFrame({"x": np.arange(n) * 1.0, "note": note})
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=5_000)
+    table.write_csv(tmp_path / "in.csv")
+    for name in ("in.parquet", "in.csv"):
+        found = record_bytes(tmp_path / name)
+        assert max(found) >= 2000
+        assert min(found) < 200
+
+
+def test_a_file_that_is_changed_meanwhile_is_not_released(table, tmp_path, monkeypatch):
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=1000)
+    real = local._join_parquet
+
+    def replaced(path, *arguments):
+        real(path, *arguments)
+        table.reverse().write_parquet(tmp_path / "in.parquet")
+
+    monkeypatch.setattr(local, "_join_parquet", replaced)
+    with pytest.raises(FileError, match="was changed while it was masked"):
+        masked(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]

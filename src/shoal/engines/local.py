@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import InputError
+from shoal.core.errors import FileError, InputError
 from shoal.core.memory import available_memory, peak_bytes, read_memory
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints, State
@@ -44,6 +44,9 @@ COUNTED = 60_000  # of a target that is counted: most of it stays in the process
 MANY = 2_000  # targets, above which they grow instead: each reads from every part
 PROCESS = 330_000_000  # bytes that a process takes before it has read anything, libraries and kernels
 LEAST = 60_000_000  # bytes that it needs to work with
+
+
+Stamp = tuple[int, int, int] | None  # size, time and place of a file
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,9 @@ def open_local(
     """Give the records of files; processes and intermediate files go with them."""
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
+        stamps = {path: _stamp(path) for path in paths}
         source = open_source(paths, folder, rows, wanted=wanted, codes=codes, run=workers.map, **csv)
-        yield LocalRecords(source, folder, workers, limits)
+        yield LocalRecords(source, folder, workers, limits, stamps)
 
 
 class LocalRecords:
@@ -103,8 +107,11 @@ class LocalRecords:
     whole = False
     threads = 1
 
-    def __init__(self, source: Source, folder: Path, workers: Workers, limits: Limits) -> None:
+    def __init__(
+        self, source: Source, folder: Path, workers: Workers, limits: Limits, stamps: Mapping[Path, Stamp] | None = None
+    ) -> None:
         self._source, self._folder, self._workers, self._limits = source, folder, workers, limits
+        self._stamps = stamps or {}
         self.dialect = source.dialect
         self.parallel = workers.processes
         # Memory and processes decide how many records are written at a time, and so the bytes of the file.
@@ -186,6 +193,9 @@ class LocalRecords:
             else:
                 # Means of scattered groups hardly repeat within a part: a dictionary of them would only take time.
                 _join_parquet(temporary, pieces, layout.read)
+            for path, stamp in self._stamps.items():
+                if _stamp(path) != stamp:
+                    raise FileError(f"File {path} was changed while it was masked. Nothing was released: run it again.")
             sync = threading.Thread(target=_sync, args=(temporary,), daemon=True)
             sync.start()
         if os.name == "nt":
@@ -243,6 +253,15 @@ class LocalRecords:
     def _files(self) -> Iterator[tuple[Path, int, list[str]]]:
         for part, (_, names) in enumerate(self._stored):
             yield self._folder, part, names
+
+
+def _stamp(path: Path) -> Stamp:
+    """Return what tells whether a file is still the same; None if it is gone."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 # What workers do
@@ -400,5 +419,5 @@ def _shares(limit: int, processes: int | None) -> tuple[int, int]:
 
 def _part_rows(paths: Sequence[Path], room: int) -> int:
     """Return the records of a part: a few copies of all its columns must fit."""
-    width = max(record_bytes(path) for path in paths[:10])
+    width = max(max(record_bytes(path)) for path in paths[:: -(-len(paths) // 10)])
     return int(min(RECORDS, max(1000, room / (8 * max(width, 8)))))

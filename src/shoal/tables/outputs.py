@@ -42,7 +42,7 @@ class Outputs:
 
     def __init__(self) -> None:
         self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
-        self._owned: list[int] = []  # open as long as the files may lie here: they have an owner
+        self._locks: dict[Path, int] = {}  # as long as one is held, its file has an owner
 
     @contextmanager
     def beside(self, target: Path) -> Iterator[Path]:
@@ -52,17 +52,19 @@ class Outputs:
                 remove_leftovers(target.parent)
                 prefix = f".{target.stem}{MARK}"
                 handle, name = tempfile.mkstemp(prefix=prefix, suffix=target.suffix, dir=target.parent)
-                self._owned.append(handle)
-                _try_lock(handle)
                 file = target, Path(name)
                 self._files.append(file)
+                if _try_lock(handle):
+                    self._locks[file[1]] = handle
+                else:
+                    os.close(handle)
             try:
                 yield file[1]
                 with file[1].open("r+b") as done:  # not every system flushes what is open for reading only
                     os.fsync(done.fileno())
             except BaseException:
                 self._files.remove(file)
-                file[1].unlink(missing_ok=True)
+                self._remove(file[1])
                 raise
 
     def find(self, target: Path) -> Path | None:
@@ -101,9 +103,12 @@ class Outputs:
         with _undisturbed():
             for _, file in self._files:
                 with suppress(OSError):
-                    file.unlink(missing_ok=True)
-            while self._owned:
-                os.close(self._owned.pop())
+                    self._remove(file)
+
+    def _remove(self, file: Path) -> None:
+        if file in self._locks:
+            os.close(self._locks.pop(file))
+        file.unlink(missing_ok=True)
 
 
 _open: ContextVar[Outputs | None] = ContextVar("outputs", default=None)
@@ -156,9 +161,9 @@ def folder_beside(target: Path) -> Iterator[Path]:
                 _try_lock(owned)
             yield Path(folder)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
             if owned is not None:
                 os.close(owned)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, starmap
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -19,6 +20,7 @@ from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import Table, open_table
 from shoal.tables.times import word_of
 
+PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 
 __all__ = [
@@ -106,18 +108,33 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     return found
 
 
-def record_bytes(path: Path) -> float:
-    """Estimate what a record takes in memory, from the first ones: what a file stores may be packed."""
+def record_bytes(path: Path) -> list[float]:
+    """Estimate what a record takes in memory, at several places of the file: some may hold longer ones than others.
+
+    What a Parquet file stores may be packed, so that records are read too, not only what the file says of them.
+    """
     if path.suffix.lower() in CSV:
+        size = path.stat().st_size
         with path.open("rb") as file:
-            head = file.read(1_000_000)
-        return 4 * len(head) / max(1, head.count(b"\n"))
+            return [_line_bytes(file, start) for start in range(0, max(1, size), -(-max(1, size) // PLACES))]
     from pyarrow.parquet import ParquetFile
 
     read_schema(path)
     with ParquetFile(path) as file:
-        first = next(file.iter_batches(batch_size=1000, use_threads=False), None)
-        return float(first.nbytes / max(1, len(first))) if first is not None else 0.0
+        groups = range(file.metadata.num_row_groups)
+        stated = [file.metadata.row_group(group) for group in groups]
+        found = [float(group.total_byte_size / max(1, group.num_rows)) for group in stated]
+        for group in groups[:: -(-max(1, len(groups)) // PLACES)]:
+            batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
+            found += [] if batch is None else [float(batch.nbytes / max(1, len(batch)))]
+    return found or [0.0]
+
+
+def _line_bytes(file: BinaryIO, start: int) -> float:
+    """Estimate what a line takes in memory, from those after a place of the file."""
+    file.seek(start)
+    head = file.read(500_000)
+    return 4 * len(head) / max(1, head.count(b"\n"))
 
 
 def stored_bytes(paths: Sequence[Path]) -> int:
@@ -126,7 +143,7 @@ def stored_bytes(paths: Sequence[Path]) -> int:
         return 4 * sum(path.stat().st_size for path in paths)
     from pyarrow.parquet import read_metadata
 
-    return int(sum(2 * record_bytes(path) * read_metadata(path).num_rows for path in paths))
+    return int(sum(2 * fmean(record_bytes(path)) * read_metadata(path).num_rows for path in paths))
 
 
 def open_source(
