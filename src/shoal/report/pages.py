@@ -368,7 +368,8 @@ def _what_else(release: Release) -> str:
 
 def _stands_for(release: Release) -> str:
     """Tell what is released for a group, by the kinds of its columns."""
-    aggregate, kinds = release.parameters["aggregate"], set(release.kinds.values())
+    weighted = "weighted " if release.parameters["weights"] is not None else ""
+    aggregate, kinds = f"{weighted}{release.parameters['aggregate']}", set(release.kinds.values())
     if not kinds or aggregate == "medoid":
         return f"the {aggregate}"
     words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
