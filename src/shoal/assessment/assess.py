@@ -25,8 +25,9 @@ from shoal.masking.verification import count_unique, identical_records, row_hash
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import read_codes
 from shoal.tables.columns import Name
-from shoal.tables.frames import Table, check_name, codes_of, strata_of
 from shoal.tables.kinds import read_kind
+from shoal.tables.strata import codes_of, strata_of
+from shoal.tables.table import Table, check_name
 
 __all__ = ["Assessment", "assess", "assess_arrays", "percent", "plain", "secret_codes"]
 

@@ -31,8 +31,9 @@ from shoal.report import sections
 from shoal.report.sections import Section
 from shoal.tables.columns import TIMED, Name
 from shoal.tables.files import check_target, sha256
-from shoal.tables.frames import codes_of, open_table, strata_of
+from shoal.tables.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
+from shoal.tables.strata import codes_of, strata_of
 
 __all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_page"]
 

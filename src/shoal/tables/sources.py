@@ -16,7 +16,8 @@ from shoal.core.errors import FileError, InputError
 from shoal.tables.codes import Codes
 from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, sniff_dialect, without_words
 from shoal.tables.files import CSV, PARQUET
-from shoal.tables.frames import Table, open_table
+from shoal.tables.frames import open_table
+from shoal.tables.table import Table
 from shoal.tables.times import word_of
 
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
