@@ -234,3 +234,14 @@ def k_first(X, k, lacking):
         groups.append(group)
         left -= set(group)
     return as_labels([*groups, left], len(X))
+
+
+def merge_worst(X, labels, lacking):
+    """Algorithm 1 of Soria-Comas et al. 2015: the group that lacks most is merged with the nearest."""
+    groups = [np.flatnonzero(labels == group).tolist() for group in range(labels.max() + 1)]
+    while len(groups) > 1 and max(map(lacking, groups)) > 0:
+        worst = max(groups, key=lacking)
+        others = [group for group in groups if group is not worst]
+        near = min(others, key=lambda group: np.square(X[group].mean(axis=0) - X[worst].mean(axis=0)).sum())
+        groups = [worst + near if group is worst else group for group in groups if group is not near]
+    return as_labels(groups, len(X))

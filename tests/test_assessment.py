@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.assessment import risk, utility
+from shoal.assessment import analyses, risk, statistics, utility
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.demo import firms
@@ -110,8 +110,8 @@ def test_matrices_equal_pandas_with_missing_cells():
     x = rng.normal(size=(80, 4)) @ rng.normal(size=(4, 4)) + 1e6
     x[rng.random(x.shape) < 0.2] = np.nan
     frame = pd.DataFrame(x)
-    np.testing.assert_allclose(utility.covariance(x), frame.cov().to_numpy(), rtol=1e-7)
-    np.testing.assert_allclose(utility.correlation(x), frame.corr().to_numpy(), rtol=1e-7)
+    np.testing.assert_allclose(statistics.covariance(x), frame.cov().to_numpy(), rtol=1e-7)
+    np.testing.assert_allclose(statistics.correlation(x), frame.corr().to_numpy(), rtol=1e-7)
 
 
 def test_propensity_equals_a_plain_minimisation():
@@ -121,7 +121,7 @@ def test_propensity_equals_a_plain_minimisation():
     rng = np.random.default_rng(1)
     Z = standardise(rng.normal(size=(60, 2)))
     W = 0.6 * Z
-    found = utility.propensity(Z, W)
+    found = analyses.propensity(Z, W)
     features = [np.column_stack([A, A[:, 0] ** 2, A[:, 0] * A[:, 1], A[:, 1] ** 2]) for A in (Z, W)]
     F = standardise(np.vstack(features))
     released = np.repeat([-1.0, 1.0], 60)
@@ -451,14 +451,14 @@ def test_association_equals_scipy(seed):
     z = a + rng.normal(size=200)
     counts = np.zeros((4, 6), dtype=int)
     np.add.at(counts, (a, b), 1)
-    measured = utility.association(a * 1.0, b * 1.0, x_nominal=True, y_nominal=True)
+    measured = statistics.association(a * 1.0, b * 1.0, x_nominal=True, y_nominal=True)
     assert measured == pytest.approx(scipy.stats.contingency.association(counts, method="cramer"))
     ratio = sum((a == i).sum() * (z[a == i].mean() - z.mean()) ** 2 for i in range(4)) / ((z - z.mean()) ** 2).sum()
     for x, y, nominal in ((a * 1.0, z, (True, False)), (z, a * 1.0, (False, True))):
-        assert utility.association(x, y, x_nominal=nominal[0], y_nominal=nominal[1]) == pytest.approx(np.sqrt(ratio))
-    ranks = utility.association(a * 1.0, -z, x_nominal=False, y_nominal=False)
+        assert statistics.association(x, y, x_nominal=nominal[0], y_nominal=nominal[1]) == pytest.approx(np.sqrt(ratio))
+    ranks = statistics.association(a * 1.0, -z, x_nominal=False, y_nominal=False)
     assert ranks == pytest.approx(abs(scipy.stats.pearsonr(a, z)[0]))
-    assert np.isnan(utility.association(np.zeros(9), np.arange(9.0), x_nominal=True, y_nominal=False))
+    assert np.isnan(statistics.association(np.zeros(9), np.arange(9.0), x_nominal=True, y_nominal=False))
 
 
 KINDS = {"o": shoal.Ordinal(["low", "mid", "high"]), "t": shoal.Hierarchy(TOWNS), "c": shoal.Nominal()}

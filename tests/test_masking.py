@@ -138,6 +138,16 @@ def test_pandas_columns_may_be_numbers():
     assert shoal.mask(frame, 4, columns=[1]).data[0].equals(frame[0])
 
 
+@pytest.mark.parametrize(("weights", "by"), [("w", "w"), ([1.0, 3.0] * 3, "the vector that was given")])
+def test_a_release_says_that_its_means_are_weighted(weights, by, tmp_path):
+    table = pl.DataFrame({"x": [0.0, 1.0, 5.0, 6.0, 9.0, 9.5], "w": [1.0, 3.0] * 3})
+    release = shoal.mask(table, 2, columns=["x"], weights=weights)
+    assert release.data["x"][0] == 0.75
+    assert f"means of groups are weighted by {by}; loss, k and categories count every record once" in release.notes
+    release.report(tmp_path / "r.html", original=table)
+    assert "replaced by the weighted mean of its group" in (tmp_path / "r.html").read_text()
+
+
 def test_default_columns_leave_out_strata_and_weights_and_are_said_aloud(table):
     release = shoal.mask(table.drop("research"), 3, by="region", weights="weight")
     assert release.columns == ["employees", "sales", "wages", "assets", "profit"]

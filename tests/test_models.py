@@ -23,6 +23,7 @@ from shoal.models.closeness_first import closeness_first
 from shoal.models.k_first import k_first
 from shoal.models.keeping import Search, broken, keep_rules, least_size, reached_by, repair
 from shoal.models.model import Closeness, Confidential, Diversity, make_rules
+from shoal.models.rules import with_masses
 
 MODELS = [
     Diversity(2), Diversity(3), Diversity(2, "entropy"), Diversity(2.5, "entropy"), Diversity(2, "recursive", 2.0),
@@ -85,6 +86,7 @@ def test_one_value_is_at_no_distance():
     assert reached(np.zeros(4), [0, 0, 1, 1], Closeness(0.1)).tolist() == [0, 0]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40),
     st.sampled_from(MODELS),
@@ -96,6 +98,7 @@ def test_rules_are_those_of_dense_histograms(pairs, model, ordered):
     found = column(values, ordered)
     rules = make_rules([found], [(0, model)], len(values))
     lacks, seen = reached_by(rules, 0, groups)
+    assert reached_by(with_masses(rules), 0, groups)[1] == pytest.approx(seen, abs=1e-12)
     for group in range(groups.max() + 1):
         histogram = np.bincount(found.codes[groups == group], minlength=len(found.counts))
         value, allowed = slow.model(histogram, found.counts, model, ordered)
@@ -159,6 +162,7 @@ def test_annealing_keeps_its_sums_sizes_and_shortfalls(model):
     Z, values = random_table(90, 6, 1)
     confidential = column(values)
     rules = make_rules([confidential, column(values % 3, ordered=False)], [(0, model), (1, Diversity(2))], 90)
+    rules = with_masses(rules)
     start = np.arange(90) // 6
     found = anneal_with_rules(Z, 4, start, nearest(Z, 10), rules, 20_000, 2.0, fresh_state(), seeded(0))
     assert (found.label != start).any()
@@ -166,13 +170,12 @@ def test_annealing_keeps_its_sums_sizes_and_shortfalls(model):
     assert found.size.min() >= 4
     for group, size in enumerate(found.size):
         members = np.flatnonzero(found.label == group)
-        assert sorted(found.members[group, :size]) == members.tolist()
         assert found.sums[group] == pytest.approx(Z[members].sum(axis=0), abs=1e-9)
         assert found.squares[group] == pytest.approx(np.square(Z[members].sum(axis=0)).sum(), abs=1e-8)
         for rule in (0, 1):
-            assert found.codes[rule, group, :size].tolist() == sorted(rules.codes[rule, members])
+            listed = [divmod(member, 1 << 32) for member in found.members[rule, group, :size].tolist()]
+            assert listed == sorted(zip(rules.codes[rule, members].tolist(), members.tolist(), strict=True))
             assert found.lacks[rule, group] == reached_by(rules, rule, found.label)[0][group]
-    assert (found.members[found.label, found.place] == np.arange(90)).all()
 
 
 def partitions(records, k):
@@ -331,7 +334,8 @@ def test_k_first_is_the_paper_step_by_step(model, seed):
         return reached_by(own, 0, np.zeros(len(members), dtype=np.int64))[0][0]
 
     found = k_first(Z, 3, rules, state=fresh_state())
-    assert found.tolist() == repair(Z, slow.k_first(Z, 3, lacking), rules).tolist()
+    merged = slow.merge_worst(Z, slow.k_first(Z, 3, lacking), lacking)
+    assert found.tolist() == canonical_labels(merged).tolist()
 
 
 def test_k_first_is_mdav_where_nothing_must_be_swapped():

@@ -13,16 +13,26 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
-from shoal.masking.joining import join_patterns, join_strata
+from shoal.masking.joining import Held, join_patterns, join_strata
 
 NONE, A, B, BOTH = (False, False), (True, False), (False, True), (True, True)
+
+
+def holders(sizes):
+    """Somebody else for every record."""
+    return [frozenset((place, i) for i in range(size)) for place, size in enumerate(sizes)]
+
+
+def patterns(sizes, k):
+    found = zip(sizes, sizes.values(), holders(sizes.values()), strict=True)
+    return join_patterns({pattern: Held(size, held) for pattern, size, held in found}, k)
 
 
 def joined(strata, sizes, means, k):
     sizes = np.array(sizes)
     means = np.array(means, dtype=float).reshape(len(strata), -1)
     counts = np.repeat(sizes[:, None], means.shape[1], axis=1)
-    return join_strata(strata, sizes, counts, means * counts, k)
+    return join_strata(strata, holders(sizes), counts, means * counts, k)
 
 
 def least(table, names):
@@ -52,16 +62,26 @@ def test_the_smallest_is_joined_first_and_until_all_have_k():
 def test_coordinates_that_one_does_not_know_are_left_out():
     counts = np.array([[5, 5], [2, 0], [5, 5]])
     sums = np.array([[0.0, 0.0], [16.0, 0.0], [50.0, -500.0]])
-    assert join_strata([("a",), ("b",), ("c",)], np.array([5, 2, 5]), counts, sums, 3) == [0, 1, 1]
+    assert join_strata([("a",), ("b",), ("c",)], holders([5, 2, 5]), counts, sums, 3) == [0, 1, 1]
 
 
 def test_rare_patterns_take_the_union_that_costs_least():
-    assert join_patterns({NONE: 9, A: 1, B: 3, BOTH: 4}, 3) == {NONE: NONE, A: BOTH, B: B, BOTH: BOTH}
-    assert join_patterns({NONE: 9, A: 2, B: 2}, 3) == {NONE: NONE, A: BOTH, B: BOTH}  # 4 cells, not 18
-    assert join_patterns({NONE: 3, A: 1}, 3) == {NONE: A, A: A}
-    assert join_patterns({NONE: 3, A: 3}, 3) == {NONE: NONE, A: A}
+    assert patterns({NONE: 9, A: 1, B: 3, BOTH: 4}, 3) == {NONE: NONE, A: BOTH, B: B, BOTH: BOTH}
+    assert patterns({NONE: 9, A: 2, B: 2}, 3) == {NONE: NONE, A: BOTH, B: BOTH}  # 4 cells, not 18
+    assert patterns({NONE: 3, A: 1}, 3) == {NONE: A, A: A}
+    assert patterns({NONE: 3, A: 3}, 3) == {NONE: NONE, A: A}
     # A and B make BOTH, which is there already.
-    assert set(join_patterns({A: 1, B: 1, BOTH: 2}, 4).values()) == {BOTH}
+    assert set(patterns({A: 1, B: 1, BOTH: 2}, 4).values()) == {BOTH}
+
+
+def test_units_of_joined_strata_and_patterns_are_counted_once():
+    ones = np.ones((3, 1), dtype=np.int64)
+    strata, sums = [("a",), ("b",), ("c",)], np.array([[0.0], [1.0], [9.0]])
+    same = [frozenset("pq"), frozenset("pq"), frozenset("rst")]
+    assert join_strata(strata, same, ones, sums, 3) == [0, 0, 0]  # a and b hold the same two
+    assert join_strata(strata, [frozenset("pqt"), frozenset("qr"), frozenset("s")], ones, sums, 3) == [0, 1, 1]
+    held = {NONE: Held(4, frozenset("pqrs")), A: Held(5, frozenset("pq")), B: Held(2, frozenset("pq"))}
+    assert set(join_patterns(held, 3).values()) == {BOTH}
 
 
 # What is released
@@ -137,9 +157,42 @@ def test_an_array_has_no_place_for_text():
         shoal.mask(towns().select("town", "x").to_numpy(), 3, columns=[1], by=[0], small="merge")
 
 
-def test_units_of_joined_strata_are_not_counted():
-    with pytest.raises(InputError, match="'small' must not be 'merge' where k counts units"):
-        shoal.mask(towns(), 3, columns=["x"], by="land", unit="town", small="merge")
+def test_units_of_joined_strata_are_counted():
+    table = pl.DataFrame(
+        {
+            "town": ["a"] * 4 + ["b"] * 4 + ["c"] * 4,
+            "person": [1, 1, 2, 2, 1, 2, 1, 2, 3, 4, 5, 6],
+            "x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 50.0, 51.0, 52.0, 53.0],
+        }
+    )
+    asked = {"columns": ["x"], "by": "town", "unit": "person", "keep": ["person"]}
+    with pytest.raises(InputError, match=r"town='a' has 2 different person.*small='merge'"):
+        shoal.mask(table, 3, **asked)
+    release = shoal.mask(table, 3, small="merge", **asked)
+    assert release.data["town"].to_list() == ["a or b or c"] * 12  # a and b are the same two persons
+    counted = release.data.group_by("town", "x").agg(pl.col("person").n_unique())
+    assert counted["person"].min() >= 3
+    assert any("joined into 1 of at least k different person" in note for note in release.notes)
+    with pytest.raises(InputError, match="'k' must not exceed the number of different person"):
+        shoal.mask(table, 7, small="merge", **asked)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), k=st.integers(2, 4))
+def test_every_stratum_and_combination_has_k_units(data, k):
+    table = data.draw(tables())
+    table = table.with_columns(
+        who=pl.Series(data.draw(st.lists(st.integers(0, 9), min_size=len(table), max_size=len(table))))
+    )
+    asked = {"columns": ["x", "y"], "by": ["land", "town"], "missing": "group", "unit": "who", "keep": ["who"]}
+    if table["who"].n_unique() < k:
+        with pytest.raises(InputError, match="'k' must not exceed"):
+            shoal.mask(table, k, small="merge", **asked)
+        return
+    found = shoal.mask(table, k, small="merge", **asked).data
+    for names in (["land", "town"], ["land", "town", "x", "y"]):
+        assert found.group_by(names).agg(pl.col("who").n_unique())["who"].min() >= k
+    assert found["left"].equals(table["left"])
 
 
 @pytest.mark.parametrize("suffix", ["sav", "dta"])

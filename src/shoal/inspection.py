@@ -20,7 +20,6 @@ from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable, find_thousands
 from shoal.tables.files import WRITABLE
-from shoal.tables.frames import Table, mostly_numbers
 from shoal.tables.kinds import Date, as_plain
 from shoal.tables.looks import (
     SMALL,
@@ -36,6 +35,8 @@ from shoal.tables.looks import (
     names_id,
     repeats_like_unit,
 )
+from shoal.tables.series import mostly_numbers
+from shoal.tables.table import Table
 from shoal.tables.times import find_format, fits, word_of
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]

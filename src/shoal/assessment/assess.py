@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal.assessment.analyses import Coefficient, regression
 from shoal.assessment.pairing import check_cells, check_nearness, check_order, match_patterns
 from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
-from shoal.assessment.utility import LEVELS, Coefficient, Utility, regression, utility
+from shoal.assessment.utility import LEVELS, Utility, utility
 from shoal.core.checks import as_names
 from shoal.core.display import aligned, for_people, html_table, write_report
 from shoal.core.errors import InputError
@@ -25,8 +26,9 @@ from shoal.masking.verification import count_unique, identical_records, row_hash
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import read_codes
 from shoal.tables.columns import Name
-from shoal.tables.frames import Table, check_name, codes_of, strata_of
 from shoal.tables.kinds import read_kind
+from shoal.tables.strata import codes_of, strata_of
+from shoal.tables.table import Table, check_name
 
 __all__ = ["Assessment", "assess", "assess_arrays", "percent", "plain", "secret_codes"]
 

@@ -17,8 +17,8 @@ from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.masking.numbers import Numbers
 from shoal.tables.columns import Name
-from shoal.tables.frames import Table
 from shoal.tables.kinds import Hierarchy
+from shoal.tables.table import Table
 
 __all__ = ["are_joined", "check_cells", "check_nearness", "check_order", "match_patterns"]
 

@@ -21,7 +21,8 @@ from shoal.masking.request import CSV, PROMISES, MaskRequest
 from shoal.masking.verification import identical_records
 from shoal.models.model import Closeness, Diversity
 from shoal.tables.choosing import open_data
-from shoal.tables.frames import codes_of, open_table, strata_of
+from shoal.tables.frames import open_table
+from shoal.tables.strata import codes_of, strata_of
 
 __all__ = ["compare_around"]
 

@@ -24,7 +24,7 @@ from shoal.masking.request import PROMISES, MaskRequest, read_model, tell_promis
 from shoal.models.keeping import rehearse_rules
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.frames import codes_of, strata_of
+from shoal.tables.strata import codes_of, strata_of
 
 __all__ = ["compare"]
 

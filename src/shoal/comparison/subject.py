@@ -28,7 +28,7 @@ from shoal.masking.rounding import Rounding
 from shoal.masking.steps import confidential_codes, released_values
 from shoal.masking.verification import identical_records, verify
 from shoal.tables.columns import FLOAT
-from shoal.tables.frames import Table
+from shoal.tables.table import Table
 
 __all__ = ["Subject", "read_subject"]
 

@@ -26,9 +26,10 @@ from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable, Dialect
 from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
-from shoal.tables.frames import Table, open_table
+from shoal.tables.frames import open_table
 from shoal.tables.metadata import without_metadata
 from shoal.tables.sources import find_paths, open_source
+from shoal.tables.table import Table
 
 __all__ = ["DaskRecords", "open_dask"]
 

@@ -33,9 +33,9 @@ from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable, Dialect, csv_text, encode_part
 from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
-from shoal.tables.frames import Table
 from shoal.tables.outputs import written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
+from shoal.tables.table import Table
 
 __all__ = ["LocalRecords", "check_files", "open_local"]
 

@@ -18,9 +18,10 @@ from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Sc
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import read_back, write_file, write_table
-from shoal.tables.frames import Table, index_notes
+from shoal.tables.frames import index_notes
 from shoal.tables.labels import label_frame
 from shoal.tables.outputs import written_path
+from shoal.tables.table import Table
 
 __all__ = ["MemoryRecords"]
 

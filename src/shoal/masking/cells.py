@@ -15,11 +15,11 @@ from shoal.masking.request import MaskRequest
 from shoal.models.units import units_in_cells
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
-from shoal.tables.frames import describe_stratum
+from shoal.tables.strata import describe_stratum
 
 T = TypeVar("T", bound=Hashable)
 
-__all__ = ["check_cells", "count_cells", "number_cells", "sizes_of", "small_cells", "spell_strata"]
+__all__ = ["check_cells", "count_cells", "holders_of", "number_cells", "sizes_of", "small_cells", "spell_strata"]
 
 MOST_LISTED = 100  # strata that a message names
 
@@ -78,7 +78,19 @@ def sizes_of(parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
 def count_cells(request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], cells: int) -> Ints:
     """Return what k is held against: the records of each cell, or its units, k where there are more."""
     units = [part.units for part in parts if part.units is not None]
-    return units_in_cells(units, roots, cells, request.k) if units else sizes_of(parts, roots, cells)
+    if not units:
+        return sizes_of(parts, roots, cells)
+    return np.array([len(found) for found in units_in_cells(units, roots, cells, request.k)], dtype=np.int64)
+
+
+def holders_of(
+    request: MaskRequest, parts: Sequence[Part], roots: Sequence[Ints], sizes: Ints
+) -> list[frozenset[object]]:
+    """Return whom k counts in each cell, as many as k needs: its units, or a holder of its own for every record."""
+    units = [part.units for part in parts if part.units is not None]
+    if units:
+        return [frozenset(found.tolist()) for found in units_in_cells(units, roots, len(sizes), request.k)]
+    return [frozenset((cell, i) for i in range(min(size, request.k))) for cell, size in enumerate(sizes.tolist())]
 
 
 def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
@@ -87,12 +99,6 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     All that fail are listed.
     """
     counted = "records" if columns.unit is None else f"different {columns.unit}"
-    # Units of several strata may be the same, so that joined strata need not have as many as they have together.
-    strata_joined, cells_joined = (
-        (" joins small strata with small='merge', or", " makes more cells missing with small='merge', or")
-        if columns.unit is None
-        else ("", "")
-    )
     strata: dict[tuple[object, ...], int] = {}
     for cell, size in zip(cells, sizes.tolist(), strict=True):
         strata[cell.stratum] = strata.get(cell.stratum, 0) + size
@@ -109,8 +115,8 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     if small and columns.by:
         raise InputError(
             f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
-            f"Take a smaller k, or join small strata first; masking{strata_joined} leaves their records out with "
-            "small='suppress'."
+            f"Take a smaller k, or join small strata first; masking joins small strata with small='merge', "
+            "or leaves their records out with small='suppress'."
         )
     rare = [
         f"only {size} {counted} of {describe_stratum(columns.by, cell.stratum)} {_describe_patterns(columns, cell)}"
@@ -126,7 +132,8 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     if rare:
         raise InputError(
             f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
-            f"smaller k or fewer columns; masking{cells_joined} leaves these records out with small='suppress'."
+            f"smaller k or fewer columns; masking makes more cells missing with small='merge', or leaves these records "
+            "out with small='suppress'."
         )
 
 

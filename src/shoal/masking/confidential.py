@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from shoal.kernels.words import Words
     from shoal.masking.request import MaskRequest
     from shoal.models.rules import Rules
-    from shoal.tables.csv_files import MISSING
-from shoal.tables.frames import Table
+    from shoal.tables.table import Table
 
 __all__ = [
     "Chosen", "Promise", "Values", "keep_promise", "least_error", "number_values", "read_values", "told", "worst",

@@ -21,8 +21,8 @@ from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.units import count_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
-from shoal.tables.frames import Table
 from shoal.tables.looks import looks_like_identifier
+from shoal.tables.table import Table
 
 __all__ = ["Counted", "count_bucket", "count_part", "deal_for_counting"]
 

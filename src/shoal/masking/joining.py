@@ -1,4 +1,4 @@
-"""Joining what is too small for a group: strata with fewer than k records, and rare patterns of missing cells.
+"""Joining what is too small for a group: strata with fewer than k records or units, and rare patterns of missing cells.
 
 A stratum below k is joined to the nearest of those that share most of the first columns of `by`, the smallest first. A
 rare pattern within a stratum is joined to another; its records then miss what either misses.
@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import ne
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
-from shoal.masking.cells import number_cells, sizes_of, spell_strata
+from shoal.masking.cells import holders_of, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Embedding, order_values
 from shoal.masking.parts import Columns, Joined, Moves, Own, Part
 from shoal.masking.plan import check_records, code_values, merged_limits
@@ -25,7 +25,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.steps import number_of_cells, numbers_of
 from shoal.tables.kinds import Hierarchy
 
-__all__ = ["cell_sums", "join_patterns", "join_small", "join_strata"]
+__all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata"]
 
 Stratum = tuple[object, ...]
 Pattern = tuple[bool, ...]
@@ -45,6 +45,20 @@ class Sums:
         return Sums(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
 
 
+class Held(NamedTuple):
+    """How many records a pattern has, and whom k counts among them."""
+
+    records: int
+    holders: frozenset[object]
+
+    def plus(self, other: Held) -> Held:
+        """Return both together."""
+        return Held(self.records + other.records, self.holders | other.holders)
+
+
+NOBODY = Held(0, frozenset())
+
+
 def cell_sums(part: int, arrays: Arrays, own: Own, embedding: Embedding, scale: Scaling, cells: int) -> Sums:
     """Sum the coordinates of the records of each cell of a part."""
     Z = embedding.apply(numbers_of(arrays, own), scale)
@@ -62,17 +76,21 @@ def join_small(records: Records, request: MaskRequest, columns: Columns, parts: 
     spelled, changed = spell_strata(columns, [part.cells for part in parts], records.dialect)
     roots, cells = number_cells(spelled)
     sizes = sizes_of(parts, roots, len(cells))
-    if (sizes >= request.k).all():
+    holders = holders_of(request, parts, roots, sizes)
+    if all(len(found) >= request.k for found in holders):
         return None
     strata = list(dict.fromkeys(cell.stratum for cell in cells))
     place = {stratum: i for i, stratum in enumerate(strata)}
     where = np.array([place[cell.stratum] for cell in cells])
-    groups = join_strata(strata, _totals(where, sizes), *_coordinates(records, columns, parts, roots, where), request.k)
+    together = [frozenset[object]() for _ in strata]
+    for i, found in zip(where.tolist(), holders, strict=True):
+        together[i] |= found
+    groups = join_strata(strata, together, *_coordinates(records, columns, parts, roots, where), request.k)
     names = _names(request, columns, strata, groups)
-    patterns: list[dict[Pattern, int]] = [{} for _ in strata]
-    for i, cell, size in zip(where.tolist(), cells, sizes.tolist(), strict=True):
-        found = patterns[groups[i]]
-        found[cell.missing] = found.get(cell.missing, 0) + size
+    patterns: list[dict[Pattern, Held]] = [{} for _ in strata]
+    for i, cell, size, found in zip(where.tolist(), cells, sizes.tolist(), holders, strict=True):
+        held = patterns[groups[i]]
+        held[cell.missing] = held.get(cell.missing, NOBODY).plus(Held(size, found))
     joined = [join_patterns(found, request.k) for found in patterns]
     becomes = [joined[groups[i]][cell.missing] for i, cell in zip(where.tolist(), cells, strict=True)]
     blanked = int(sizes @ [sum(new) - sum(cell.missing) for new, cell in zip(becomes, cells, strict=True)])
@@ -133,27 +151,31 @@ def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
     return standard
 
 
-def join_strata(strata: Sequence[Stratum], sizes: Ints, counts: Ints, sums: Floats, k: int) -> list[int]:
+def join_strata(
+    strata: Sequence[Stratum], holders: Sequence[frozenset[object]], counts: Ints, sums: Floats, k: int
+) -> list[int]:
     """Return the stratum that each is joined to, its own number if it is the first of them.
 
     Parameters
     ----------
     strata
         The values of each in the columns of ``by``, in order of appearance.
-    sizes
-        The number of its records.
+    holders
+        Whom k counts in each: its units, or its records.
     counts, sums
         Of each coordinate, the number of records that do not miss it, and their sum.
     k
-        The least size. Distances are means over the coordinates that both know.
+        How many a stratum needs. Distances are means over the coordinates that both know.
 
     Examples
     --------
     >>> strata = [("north",), ("south",), ("east",)]
-    >>> join_strata(strata, np.array([5, 1, 5]), np.array([[5], [1], [5]]), np.array([[0.0], [9.0], [50.0]]), 2)
+    >>> holders = [frozenset("abcde"), frozenset("f"), frozenset("ghijk")]
+    >>> join_strata(strata, holders, np.array([[5], [1], [5]]), np.array([[0.0], [9.0], [50.0]]), 2)
     [0, 1, 1]
     """
-    sizes, counts, sums = sizes.copy(), counts.copy(), sums.copy()
+    held, counts, sums = list(holders), counts.copy(), sums.copy()
+    sizes = np.array([len(found) for found in held])
     known: dict[object, int] = {}
     # The values that a joined stratum has in a column are a set; equal sets have equal numbers.
     values = [[frozenset([value]) for value in stratum] for stratum in strata]
@@ -173,7 +195,8 @@ def join_strata(strata: Sequence[Stratum], sizes: Ints, counts: Ints, sums: Floa
         closest = np.flatnonzero(others & (shared == shared[others].max()))
         nearest = int(closest[np.argmin(distances[closest])])
         first, second = sorted((least, nearest))
-        sizes[first] += sizes[second]
+        held[first] |= held[second]
+        sizes[first] = len(held[first])
         counts[first] += counts[second]
         sums[first] += sums[second]
         values[first] = [a | b for a, b in zip(values[first], values[second], strict=True)]
@@ -183,30 +206,31 @@ def join_strata(strata: Sequence[Stratum], sizes: Ints, counts: Ints, sums: Floa
     return target
 
 
-def join_patterns(sizes: Mapping[Pattern, int], k: int) -> dict[Pattern, Pattern]:
-    """Return the pattern that the records of each get, such that every one has k records.
+def join_patterns(found: Mapping[Pattern, Held], k: int) -> dict[Pattern, Pattern]:
+    """Return the pattern that the records of each get, such that every one has k records, or units.
 
     The rarest is joined to the one with which the fewest cells are made missing, of several to the rarer.
 
     Examples
     --------
     >>> a, b, both, none = (True, False), (False, True), (True, True), (False, False)
-    >>> join_patterns({none: 9, a: 1, both: 4, b: 3}, 3)[a]
+    >>> sizes = {none: "abcdefghi", a: "j", both: "klmn", b: "opq"}
+    >>> join_patterns({pattern: Held(len(held), frozenset(held)) for pattern, held in sizes.items()}, 3)[a]
     (True, True)
     """
-    left, becomes = dict(sizes), {pattern: pattern for pattern in sizes}
+    left, becomes = dict(found), {pattern: pattern for pattern in found}
     while len(left) > 1:
-        rare = min(left, key=lambda pattern: left[pattern])
-        if left[rare] >= k:
+        rare = min(left, key=lambda pattern: len(left[pattern].holders))
+        if len(left[rare].holders) >= k:
             break
         union = {other: tuple(a or b for a, b in zip(rare, other, strict=True)) for other in left if other != rare}
 
         def cost(other: Pattern, rare: Pattern = rare, union: Mapping[Pattern, Pattern] = union) -> int:
-            return sum(left[part] * (sum(union[other]) - sum(part)) for part in (rare, other))
+            return sum(left[part].records * (sum(union[other]) - sum(part)) for part in (rare, other))
 
-        chosen = min(union, key=lambda other: (cost(other), left[other]))
-        new, size = union[chosen], left.pop(rare) + left.pop(chosen)
-        left[new] = left.get(new, 0) + size
+        chosen = min(union, key=lambda other: (cost(other), left[other].records))
+        new, both = union[chosen], left.pop(rare).plus(left.pop(chosen))
+        left[new] = left.get(new, NOBODY).plus(both)
         becomes = {pattern: new if now in (rare, chosen) else now for pattern, now in becomes.items()}
     return becomes
 
@@ -244,17 +268,17 @@ def _notes(
     columns: Columns, groups: Sequence[int], joined: Sequence[Mapping[Pattern, Pattern]], blanked: int
 ) -> list[str]:
     """Say what was joined."""
-    notes = []
+    notes, counted = [], "records" if columns.unit is None else f"different {columns.unit}"
     sizes = [size for size in Counter(groups).values() if size > 1]
     if sizes:
         by = ", ".join(map(str, columns.by))
         notes.append(
-            f"{sum(sizes):,} strata of {by} were joined into {len(sizes):,} of at least k records (small='merge')"
+            f"{sum(sizes):,} strata of {by} were joined into {len(sizes):,} of at least k {counted} (small='merge')"
         )
     rare = [size for found in joined for size in Counter(found.values()).values() if size > 1]
     if rare:
         notes.append(
-            f"{sum(rare):,} patterns of missing values were joined into {len(rare):,} of at least k records, which "
+            f"{sum(rare):,} patterns of missing values were joined into {len(rare):,} of at least k {counted}, which "
             f"made {blanked:,} cells missing (small='merge'); each counts in the loss with all its squared deviation"
         )
     return notes

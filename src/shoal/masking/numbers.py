@@ -26,7 +26,9 @@ from shoal.masking.steps import number_of_cells, numbers_of
 from shoal.masking.verification import identical_records
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.frames import Table, codes_of, open_table, strata_of
+from shoal.tables.frames import open_table
+from shoal.tables.strata import codes_of, strata_of
+from shoal.tables.table import Table
 from shoal.tables.times import Scale
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]

@@ -404,6 +404,9 @@ def _summarise(
 
 def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[Bucket]) -> tuple[str, ...]:
     notes = [*plan.notes, *request.notes()]
+    if request.weights is not None:
+        by = request.weights if request.weight_vector is None else "the vector that was given"
+        notes.append(f"means of groups are weighted by {by}; loss, k and categories count every record once")
     if request.shuffled:
         notes.append("the records are in random order")
     if request.unit in plan.columns.released:

@@ -22,8 +22,8 @@ from shoal.models.units import least_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, Spelling
 from shoal.tables.csv_files import MISSING
-from shoal.tables.frames import Table
 from shoal.tables.kinds import Date
+from shoal.tables.table import Table
 from shoal.tables.times import Span
 
 __all__ = ["count_values", "look_at_times", "number_rows", "read_part", "unit_words"]

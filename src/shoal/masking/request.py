@@ -345,11 +345,6 @@ class MaskRequest:
             from shoal.masking.additivity import in_order, read_rule
 
             in_order([read_rule(text) for text in as_names(self.sums)])
-        if self.small == "merge" and self.unit is not None:
-            raise InputError(
-                "Parameter 'small' must not be 'merge' where k counts units (unit is given). Take small='suppress', or "
-                "join small strata before masking."
-            )
         if self.small == "merge" and as_names(self.zeros):
             raise InputError(
                 "Parameter 'small' must not be 'merge' where zeros are kept (zeros is given): records that are zero in "

@@ -14,8 +14,8 @@ from shoal.masking.reading import look_at_times
 from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Name
-from shoal.tables.frames import check_name
 from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
+from shoal.tables.table import check_name
 from shoal.tables.times import Span, make_scale
 
 __all__ = ["choose_masked", "find_scales"]

@@ -30,7 +30,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.models.units import record_counters
 from shoal.tables.columns import Kind, Name, NewColumn, is_whole
-from shoal.tables.frames import Table
+from shoal.tables.table import Table
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks

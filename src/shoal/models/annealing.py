@@ -1,11 +1,13 @@
 """Groups of little SSE that keep rules: annealing of SSE + λ · shortfall with a fixed number of groups.
 
 A step takes a random record and the group of one of its nearest neighbours (70 %) or of a random record, and moves the
-record there or swaps it with a member: the one of nearest code, or any. Group sizes are free from k on. The temperature
+record there or swaps it with a member: one of nearest code, or any. Group sizes are free from k on. The temperature
 falls and λ grows, so that little is left in the end that is not allowed; that the caller merges.
 
 Of each group the sum of its records S and |S|² are kept, so that a change of the SSE costs two dot products; rules are
-looked at only if the SSE allows the step. A step costs O(d + s) for groups of s records, memory is O(n d + groups · s).
+looked at only if the SSE allows the step. For each rule the members of a group are sorted by their codes, with code and
+record in one integer, so that the nearest code is found by binary search. A step costs O(d + log s) for groups of s
+records, and O(s) where the SSE allows it; memory is O(n d + groups · s).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75  # shares: of neighbours; of relocations,
 TEMPERATURES = 1.0, 1e-3  # of the mean squared deviation, at the start and at the end
 PENALTIES = 50.0, 1e6  # likewise; the last from FINAL of the steps on
 FINAL = 0.8
+RECORD = (1 << 32) - 1  # the bits of a member that hold its record; those above hold its code
 MOST_MEMBERS = 512  # of a group, unless one is larger from the start
 
 
@@ -33,19 +36,17 @@ class Groups(NamedTuple):
     """A partition while it is annealed."""
 
     label: Ints  # of each record
-    place: Ints  # of each record among the members of its group
     size: Ints
-    members: Ints  # (groups, room)
+    members: Ints  # (rules, groups, room): code << 32 | record, sorted
     sums: Floats  # (groups, d)
     squares: Floats  # |S|² of each group
-    codes: Ints  # (rules, groups, room): of the members, sorted
     lacks: Floats  # (rules, groups): how far each group is from being allowed
 
 
 class Draft(NamedTuple):
     """What two groups would be like after a step."""
 
-    codes: Ints  # (2, rules, room)
+    codes: Ints  # (room,): of one of them, for one rule
     lacks: Floats  # (2, rules)
 
 
@@ -62,78 +63,108 @@ def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Grou
     many = len(rules.kinds)
     found = Groups(
         labels.copy(),
-        np.zeros(n, dtype=np.int64),
         np.zeros(groups, dtype=np.int64),
-        np.zeros((groups, room), dtype=np.int64),
+        np.zeros((many, groups, room), dtype=np.int64),
         np.zeros((groups, d)),
         np.zeros(groups),
-        np.zeros((many, groups, room), dtype=np.int64),
         np.zeros((many, groups)),
     )
     for i in range(n):
         g = labels[i]
-        found.place[i] = found.size[g]
-        found.members[g, found.size[g]] = i
         for r in range(many):
-            found.codes[r, g, found.size[g]] = rules.codes[r, i]
+            found.members[r, g, found.size[g]] = rules.codes[r, i] << 32 | i
         found.size[g] += 1
         for j in range(d):
             found.sums[g, j] += Z[i, j]
+    codes = np.empty(room, dtype=np.int64)
     for g in range(groups):
         found.squares[g] = np.square(found.sums[g]).sum()
         for r in range(many):
-            found.codes[r, g, : found.size[g]].sort()
-            found.lacks[r, g] = shortfall(rules, r, found.codes[r, g], found.size[g])
+            found.members[r, g, : found.size[g]].sort()
+            size = _changed(found.members[r, g], found.size[g], -1, -1, codes)
+            found.lacks[r, g] = shortfall(rules, r, codes, size)
     return found
 
 
 @kernel(counted=False)
-def _changed(codes: Ints, size: int, out: int, into: int, changed: Ints) -> int:
-    """Write sorted codes without one code and with another, −1 for none; return how many there are."""
-    count, removed, added = 0, out < 0, into < 0
+def _changed(members: Ints, size: int, out: int, into: int, codes: Ints) -> int:
+    """Write the sorted codes of a group without one member and with another, −1 for none; return how many there are."""
+    count = 0
     for j in range(size):
-        code = codes[j]
-        if not removed and code == out:
-            removed = True
+        member = members[j]
+        if member == out:
             continue
-        if not added and code >= into:
-            changed[count] = into
+        if 0 <= into < member:
+            codes[count] = into >> 32
             count += 1
-            added = True
-        changed[count] = code
+            into = -1
+        codes[count] = member >> 32
         count += 1
-    if not added:
-        changed[count] = into
+    if into >= 0:
+        codes[count] = into >> 32
         count += 1
     return count
+
+
+@kernel(counted=False)
+def _first_from(members: Ints, size: int, member: int) -> int:
+    """Return the place of the first member that is not below one."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        if members[middle] < member:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel(counted=False)
 def _partner(groups: Groups, rules: Rules, i: int, other: int, alike: bool, rng: Word) -> int:
     """Return a member of another group to swap with: any, or one whose code of a random rule is nearest."""
     size = groups.size[other]
-    start = below(rng, size)
-    best: int = groups.members[other, start]
-    if alike:
-        codes = rules.codes[below(rng, len(rules.kinds))]
-        least = abs(codes[best] - codes[i])
-        for step in range(1, size):
-            y = groups.members[other, (start + step) % size]
-            if abs(codes[y] - codes[i]) < least:
-                least, best = abs(codes[y] - codes[i]), y
-    return best
+    if not alike:
+        drawn: int = groups.members[0, other, below(rng, size)] & RECORD
+        return drawn
+    r = below(rng, len(rules.kinds)) if len(rules.kinds) > 1 else 0
+    members, code = groups.members[r, other], rules.codes[r, i]
+    # From a random record number on, so that all members of a code have their turn.
+    record = below(rng, len(groups.label))
+    place = _first_from(members, size, code << 32 | record)
+    if place == size or (place > 0 and code - (members[place - 1] >> 32) < (members[place] >> 32) - code):
+        place -= 1
+    nearest = members[place] >> 32
+    if nearest != code:
+        place = _first_from(members, size, nearest << 32 | record)
+        if place == size or members[place] >> 32 != nearest:
+            place -= 1
+    found: int = members[place] & RECORD
+    return found
+
+
+@kernel(counted=False)
+def _replace(members: Ints, size: int, out: int, into: int) -> None:
+    """Put one member in the place of another in a sorted list; −1 for none: then the list grows or shrinks."""
+    if out < 0:
+        place = size
+    else:
+        place = _first_from(members, size, out)
+        size -= 1
+    while place < size and (into < 0 or members[place + 1] < into):
+        members[place] = members[place + 1]
+        place += 1
+    if into >= 0:
+        while place > 0 and members[place - 1] > into:
+            members[place] = members[place - 1]
+            place -= 1
+        members[place] = into
 
 
 @kernel(counted=False)
 def _move(groups: Groups, Z: Floats, i: int, to: int) -> None:
-    """Move a record to another group; codes are the caller's to set."""
+    """Move a record to another group; the lists of members are the caller's to change."""
     g = groups.label[i]
-    last = groups.members[g, groups.size[g] - 1]
-    groups.members[g, groups.place[i]] = last
-    groups.place[last] = groups.place[i]
     groups.size[g] -= 1
-    groups.members[to, groups.size[to]] = i
-    groups.place[i] = groups.size[to]
     groups.size[to] += 1
     groups.label[i] = to
     for j in range(Z.shape[1]):
@@ -178,23 +209,28 @@ def _swapped(groups: Groups, Z: Floats, i: int, y: int) -> tuple[float, float, f
 
 
 @kernel(counted=False)
+def _member(rules: Rules, rule: int, i: int) -> int:
+    """Return a record as a member of a group, −1 for none."""
+    return rules.codes[rule, i] << 32 | i if i >= 0 else -1
+
+
+@kernel(counted=False)
 def _is_taken(
     groups: Groups, rules: Rules, i: int, y: int, two: int, added: float, penalty: float, most: float, draft: Draft
 ) -> bool:
-    """Say whether a step that adds so much to the SSE is taken, and draft what it makes of the codes."""
+    """Say whether a step that adds so much to the SSE is taken, and draft what the groups then lack."""
     one, many = groups.label[i], len(rules.kinds)
     for r in range(many):
         added -= penalty * (groups.lacks[r, one] + groups.lacks[r, two])
     for r in range(many):
-        out, into = rules.codes[r, i], rules.codes[r, y] if y >= 0 else -1
+        out, into = _member(rules, r, i), _member(rules, r, y)
         for side in range(2):
             if added > most:
                 return False
             g = two if side else one
-            size = _changed(
-                groups.codes[r, g], groups.size[g], into if side else out, out if side else into, draft.codes[side, r]
-            )
-            draft.lacks[side, r] = shortfall(rules, r, draft.codes[side, r], size)
+            members = groups.members[r, g]
+            size = _changed(members, groups.size[g], into if side else out, out if side else into, draft.codes)
+            draft.lacks[side, r] = shortfall(rules, r, draft.codes, size)
             added += penalty * draft.lacks[side, r]
     return added <= most
 
@@ -204,7 +240,7 @@ def _step(
     groups: Groups, Z: Floats, k: int, near: Ints, rules: Rules, temperature: float, penalty: float, draft: Draft,
     rng: Word,
 ) -> None:  # fmt: skip
-    n, room = len(Z), groups.members.shape[1]
+    n, room = len(Z), groups.members.shape[2]
     i = below(rng, n)
     one = groups.label[i]
     target = near[i, below(rng, near.shape[1])] if uniform(rng) < NEAR else below(rng, n)
@@ -222,15 +258,15 @@ def _step(
     most = -temperature * np.log(1.0 - uniform(rng))
     if not _is_taken(groups, rules, i, y, two, added, penalty, most, draft):
         return
+    for r in range(len(rules.kinds)):
+        out, into = _member(rules, r, i), _member(rules, r, y)
+        _replace(groups.members[r, one], groups.size[one], out, into)
+        _replace(groups.members[r, two], groups.size[two], into, out)
+        groups.lacks[r, one], groups.lacks[r, two] = draft.lacks[0, r], draft.lacks[1, r]
     _move(groups, Z, i, two)
     if y >= 0:
         _move(groups, Z, y, one)
     groups.squares[one], groups.squares[two] = square_one, square_two
-    for r in range(len(rules.kinds)):
-        for side, g in ((0, one), (1, two)):
-            groups.lacks[r, g] = draft.lacks[side, r]
-            for j in range(groups.size[g]):
-                groups.codes[r, g, j] = draft.codes[side, r, j]
 
 
 @kernel
@@ -258,7 +294,7 @@ def anneal_with_rules(
     """
     many, room = len(rules.kinds), room_of(labels) + 1
     groups = _open(Z, labels, labels.max() + 1, room, rules)
-    draft = Draft(np.empty((2, many, room), dtype=np.int64), np.empty((2, many)))
+    draft = Draft(np.empty(room, dtype=np.int64), np.empty((2, many)))
     temperature, penalty = 0.0, 0.0
     for step in range(steps):
         if step % 1024 == 0:

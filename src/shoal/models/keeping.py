@@ -3,8 +3,8 @@
 Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
 from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
 Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: for one of
-up to 2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of two thirds of that
-size to half as much again; a long one starts where the best of them did. A larger one has fewer steps a record and is
+up to 2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of that size and of
+two thirds of it; a long one starts where the best of them did. A larger one has fewer steps a record and is
 searched once: from the groups of `path`, or from the merged ones where merging lost little. The best answer is taken.
 The cost is that of the steps of `anneal_with_rules`, whatever the method.
 """
@@ -27,7 +27,7 @@ from shoal.core.threads import spread
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.models.annealing import anneal_with_rules, room_of
 from shoal.models.merging import merge_groups
-from shoal.models.rules import DISTINCT, ENTROPY, RECURSIVE, Rules, group_shortfall
+from shoal.models.rules import DISTINCT, ENTROPY, RECURSIVE, Rules, group_shortfall, with_masses
 
 __all__ = [
     "Search",
@@ -45,8 +45,8 @@ NEIGHBOURS = 30
 STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
 SMALL = 2_500  # records
-SHARES = 2 / 3, 1.0, 1.5  # of the size that groups should have: what they start with
-SHORT, LONG = 0.3, 1.8  # of the steps, for a small table: from every start, and from the best
+SHARES = 2 / 3, 1.0  # of the size that groups should have: what they start with
+SHORT, LONG = 0.2, 2.4  # of the steps, for a small table: from every start, and from the best
 LITTLE = 1.25  # times the SSE of `path`: merging that loses no more is a good start
 HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
 MOST_ROOM = 1 << 25  # places for members in all groups together
@@ -148,6 +148,7 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, t
     records = np.ascontiguousarray(records - records.mean(axis=0))
     near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
     deviation = float(np.square(records).sum()) / n
+    rules = with_masses(rules)
     steps = search.steps * min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
     starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, state) if _fits(start)]
 
@@ -198,6 +199,17 @@ def rehearse_rules() -> None:
     one, none = np.array([DISTINCT], dtype=np.int64), np.zeros(1)
     codes = np.ascontiguousarray((rows // 2 % 2)[None])
     shares = np.array([0.5, 0.5])
-    rules = Rules(one, np.array([2.0]), none, codes, np.array([0, 2]), shares, shares, np.zeros(3))
+    rules = Rules(
+        one,
+        np.array([2.0]),
+        none,
+        codes,
+        np.array([0, 2]),
+        shares,
+        shares,
+        np.zeros(2, np.int64),
+        np.zeros(3),
+        np.empty((1, 0, 0)),
+    )
     records = np.column_stack([rows, rows**2]).astype(np.float64)
     keep_rules(records, rows // 2, [(rows, np.arange(2))], 2, rules, Search(0, 1.0, fresh_state()))

@@ -228,6 +228,7 @@ def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Mode
     below = [np.minimum(np.cumsum(share), 1.0) for share in shares]
     for level in below:
         level[-1:] = 1.0
+    guides = [np.searchsorted(level, np.arange(len(level)) / len(level)) for level in below]
     codes = [columns[place].codes for place, _ in models]
     return Rules(
         np.array([kind for kind, _, _ in kinds], dtype=np.int64),
@@ -237,5 +238,7 @@ def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Mode
         np.cumsum([0, *map(len, shares)]),
         np.concatenate([*shares, np.empty(0)]),
         np.concatenate([*below, np.empty(0)]),
+        np.concatenate([*guides, np.empty(0, dtype=np.int64)]).astype(np.int64),
         np.concatenate([*(np.r_[0.0, np.cumsum(level)] for level in below), np.empty(0)]),
+        np.empty((len(models), 0, 0)),
     )

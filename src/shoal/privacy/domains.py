@@ -15,7 +15,7 @@ import numpy as np
 from shoal.core.errors import DataBoundsWarning, InputError
 from shoal.core.types import Floats, Ints
 from shoal.tables.columns import Name
-from shoal.tables.frames import check_name
+from shoal.tables.table import check_name
 
 __all__ = ["Bounds", "BoundsGiven", "read_bounds"]
 

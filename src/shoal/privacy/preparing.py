@@ -19,7 +19,7 @@ from shoal.privacy.publication_methods import PublicationMethod
 from shoal.privacy.units import Unit, check_unit, read_unit
 from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
-from shoal.tables.frames import Table, check_name
+from shoal.tables.table import Table, check_name
 
 __all__ = ["Prepared", "check_group_size", "column_sets", "prepare"]
 

@@ -31,7 +31,7 @@ from shoal.privacy.units import budgets_of_records
 from shoal.tables.choosing import check_output
 from shoal.tables.columns import FLOAT, Name, NewColumn
 from shoal.tables.files import folder_beside, write_table
-from shoal.tables.frames import Table, check_name
+from shoal.tables.table import Table, check_name
 
 __all__ = ["publish"]
 

@@ -34,7 +34,7 @@ from shoal.core.errors import InputError
 from shoal.core.types import Floats
 from shoal.masking.reading import unit_words
 from shoal.tables.columns import Name
-from shoal.tables.frames import Table, check_name
+from shoal.tables.table import Table, check_name
 
 __all__ = ["Unit", "budgets_of_records", "check_unit", "read_unit"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.assessment.utility import Pair
+from shoal.assessment.statistics import Pair
 from shoal.core.display import for_people
 from shoal.core.types import Ints
 from shoal.report.protection import Bins

@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
-from math import floor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.assessment.assess import Assessment, assess_arrays, secret_codes
 from shoal.assessment.risk import Risk
-from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.version import __version__
@@ -29,10 +27,23 @@ from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.sections import Section
-from shoal.tables.columns import TIMED, Name
+from shoal.report.sentences import (
+    how_safe,
+    how_useful,
+    kept_share,
+    listed,
+    percent,
+    relations_changed,
+    risk_found,
+    told_apart,
+    unavoidable,
+    unprotected,
+    what_was_done,
+)
 from shoal.tables.files import check_target, sha256
-from shoal.tables.frames import codes_of, open_table, strata_of
+from shoal.tables.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
+from shoal.tables.strata import codes_of, strata_of
 
 __all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_page"]
 
@@ -106,10 +117,10 @@ def release_page(
         subtitle=_subtitle(release, output),
         tiles=figures.tiles,
         summary=[
-            ("What was done.", _what_was_done(release)),
+            ("What was done.", what_was_done(release)),
             ("How safe is it?", figures.safe),
-            ("How useful is it?", figures.useful + _unavoidable(release)),
-            _unprotected(release),
+            ("How useful is it?", figures.useful + unavoidable(release)),
+            unprotected(release),
         ],
         sections=[*figures.sections, _details(release, source, output)],
         notes=(*release.notes, *figures.notes),
@@ -150,8 +161,8 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
     ]
     return _Figures(
         _tiles(release, found),
-        _how_safe(release, found),
-        _how_useful(release.loss, release.column_loss, found.utility),
+        how_safe(release, found),
+        how_useful(release.loss, release.column_loss, found.utility),
         [part for part in parts if part is not None],
         before.scale_notes(),
     )
@@ -176,14 +187,14 @@ def _unmeasured(release: Release) -> _Figures:
     )
     lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
     useful = (
-        f"{_kept(release.loss)} of the information (the variance between records) is kept, {lost} % is lost. The "
+        f"{kept_share(release.loss)} of the information (the variance between records) is kept, {lost} % is lost. The "
         f"column {worst} loses most ({most} %). Averages over many records stay close to the originals; single records "
         "do not."
     )
     tiles = [
         _alike(release, release.k),
         (f"{release.uniques:,}", UNIQUE),
-        (_kept(release.loss), "of the information kept"),
+        (kept_share(release.loss), "of the information kept"),
         (f"{len(release.sizes):,}", "groups"),
         _masked_tile(release),
     ]
@@ -206,17 +217,20 @@ def assessment_page(found: Assessment) -> Page:
     losses = {column.name: column.loss for column in utility.columns}
     return Page(
         title="Assessment of a masked table",
-        subtitle=f"{found.records:,} records, {_listed(names)}",
+        subtitle=f"{found.records:,} records, {listed(names)}",
         tiles=[
             (f"≥ {counted.k}", ALIKE),
             (f"{found.uniques:,}", UNIQUE),
-            *([(_kept(utility.loss), "of the information kept")] if found.paired else []),
+            *([(kept_share(utility.loss), "of the information kept")] if found.paired else []),
             *_linked(risk),
         ],
         summary=[
-            ("How safe is it?", f"Counted in the masked table: {found.verified}; {_found(risk)}"),
-            ("How useful is it?", _how_useful(utility.loss, losses, utility) if found.paired else _changed(utility)),
-            ("What does it not protect?", f"{_told_apart(found.uniques, found.records)}{sections.APPROXIMATE}"),
+            ("How safe is it?", f"Counted in the masked table: {found.verified}; {risk_found(risk)}"),
+            (
+                "How useful is it?",
+                how_useful(utility.loss, losses, utility) if found.paired else relations_changed(utility),
+            ),
+            ("What does it not protect?", f"{told_apart(found.uniques, found.records)}{sections.APPROXIMATE}"),
         ],
         sections=[part for part in parts if part is not None],
         notes=(*found.notes, broken) if counted.below else found.notes,
@@ -251,8 +265,8 @@ def comparison_page(comparison: Comparison) -> Page:
             f"Between them, {chosen.name} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
             f"risk, both measured by their range here. It loses {for_people(chosen.loss, 3)} % of the information, and "
             "an intruder who links by the original values, or guesses within the right group, is right for "
-            f"{_share(chosen.risk)} of the records. Which k{promise} is right remains a decision of people: it depends "
-            "on who gets the data and what they may know."
+            f"{percent(chosen.risk)} of the records. Which k{promise} is right remains a decision of people: it "
+            "depends on who gets the data and what they may know."
         ),
     ]
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(comparison.parameters)}
@@ -268,7 +282,7 @@ def comparison_page(comparison: Comparison) -> Page:
         tiles=[
             (f"k = {chosen.k}", f"with {chosen.name} is the balanced choice"),
             (f"{chosen.loss:.1f} %", "information lost by it"),
-            (_share(chosen.risk), "risk of being found by an intruder with the originals"),
+            (percent(chosen.risk), "risk of being found by an intruder with the originals"),
             (f"{len(comparison.trials)}", "runs compared"),
         ],
         summary=list(zip(("What was done.", "What came out?", "What to choose?"), summary, strict=True)),
@@ -278,14 +292,14 @@ def comparison_page(comparison: Comparison) -> Page:
 
 def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
     table = f"{Path(output).name}: " if output is not None else ""
-    return f"{table}{release.records:,} records, {_listed(release.columns)}"
+    return f"{table}{release.records:,} records, {listed(release.columns)}"
 
 
 def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
     return [
         _alike(release, found.risk.anonymity.k),
         (f"{release.uniques:,}", UNIQUE),
-        (_kept(release.loss), "of the information kept"),
+        (kept_share(release.loss), "of the information kept"),
         *_linked(found.risk),
         _masked_tile(release),
     ]
@@ -294,7 +308,7 @@ def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
 def _linked(risk: Risk) -> list[tuple[str, str]]:
     """Tell how many records an intruder links, if that was measured."""
     told = "linked rightly by an intruder who has the originals"
-    return [] if risk.linkage is None else [(_share(risk.linkage.share), told)]
+    return [] if risk.linkage is None else [(percent(risk.linkage.share), told)]
 
 
 def _alike(release: Release, records: int) -> tuple[str, str]:
@@ -305,124 +319,8 @@ def _alike(release: Release, records: int) -> tuple[str, str]:
     return (f"≥ {records}", ALIKE) if unit is None else (f"≥ {release.k}", f"different {unit} {SHARE}")
 
 
-def _kept(loss: float) -> str:
-    return f"{max(0.0, 100 - loss):.1f} %"
-
-
-def _unavoidable(release: Release) -> str:
-    """Tell what is proven to be lost by any groups, rounded down."""
-    least = floor(10 * (release.bound or 0.0)) / 10
-    return f" Any groups that keep what is promised here lose at least {least:.1f} %: that is proven." if least else ""
-
-
 def _masked_tile(release: Release) -> tuple[str, str]:
     return f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"
-
-
-def _unprotected(release: Release) -> tuple[str, str]:
-    left = f"{_and(release.left)} {'is' if len(release.left) == 1 else 'are'}" if release.left else "No other column is"
-    text = f"{left} released as before. " if release.left else f"{left} released. "
-    text += _told_apart(release.uniques, release.records)
-    alike = [name for name, found in release.reached.items() if found["diversity"] < 2]
-    if alike:
-        text += (
-            f"There are groups whose records all have the same {_or(list(map(str, alike)))}: whoever finds one knows. "
-        )
-    if "the records are in random order" not in release.notes:
-        text += "The records are in the order of the original: whoever knows a record's place there finds it. "
-    return ("What does it not protect?", text + sections.APPROXIMATE)
-
-
-def _told_apart(uniques: int, records: int) -> str:
-    """Tell how many records are unique over all columns."""
-    end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
-    return f"Over all that is released, {uniques:,} of {records:,} records are unique{end}"
-
-
-def _what_was_done(release: Release) -> str:
-    by = release.parameters["by"]
-    within = f", within each {_and(by)}," if by else ""
-    aggregate = _stands_for(release)
-    if release.labels.ndim == 2:
-        return (
-            f"In {_and(release.columns)}, each column on its own{within} values were put in groups of at least "
-            f"{release.k} similar ones and replaced by {aggregate} of their group."
-        )
-    return (
-        f"{release.records:,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
-        f"similar ones. In {_and(release.columns)}, every value was replaced by {aggregate} of its group. "
-        + _what_else(release)
-    )
-
-
-def _what_else(release: Release) -> str:
-    """Tell what else was done to the table."""
-    asked = release.parameters
-    dropped = asked["identifiers"]
-    text = f"{_and(dropped)} {'was' if len(dropped) == 1 else 'were'} left out. " if dropped else ""
-    more = asked["small"] == "merge" or asked["shuffle"] not in (None, False) or len(release.kept) == 0
-    if more or asked["missing"] == "drop" or asked["small"] == "suppress" or release.codes:
-        return text + "The notes below say what else was done to the table."
-    return text + "Nothing else in the table was changed."
-
-
-def _stands_for(release: Release) -> str:
-    """Tell what is released for a group, by the kinds of its columns."""
-    aggregate, kinds = release.parameters["aggregate"], set(release.kinds.values())
-    if not kinds or aggregate == "medoid":
-        return f"the {aggregate}"
-    words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
-    words |= dict.fromkeys(TIMED.values(), f"the {aggregate}")
-    others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
-    return _or([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
-
-
-def _how_safe(release: Release, found: Assessment) -> str:
-    risk = found.risk
-    if release.labels.ndim == 2:
-        return (
-            f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
-            f"be unique: the table is NOT k-anonymous for whole records; {_found(risk)}"
-        )
-    return f"Counted again on the released table: {release.verified}; {_found(risk)}"
-
-
-def _found(risk: Risk) -> str:
-    text = f"before, {_share(risk.uniqueness.before)} of the records were unique in these columns."
-    if risk.linkage is None:
-        return f"{text} How many of them an intruder who holds the original values could link was not measured."
-    return (
-        f"{text} An intruder who already holds the original values and links each released record to the nearest of "
-        f"them would be right for {_share(risk.linkage.share)} of the records; a guess within the right group is right "
-        f"for {_share(risk.linkage.chance)}."
-    )
-
-
-def _how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
-    worst = max(losses, key=lambda name: losses[name])
-    text = f"{_kept(loss)} of the information (the variance between records) is kept, {loss:.1f} % is lost. "
-    if loss > 100:
-        text += (
-            "That is more than all of it: the value of a group can be farther from its records than the mean of all. "
-        )
-    if len(losses) > 1:
-        text += f"The column {worst} loses most ({losses[worst]:.1f} %). "
-    return text + _changed(utility)
-
-
-def _changed(utility: Utility) -> str:
-    """Tell what became of relations between columns."""
-    text = ""
-    for what, changes in (
-        ("correlation", utility.correlation_changes()),
-        ("association", utility.association_changes()),
-    ):
-        for left, right, pair in changes[:1]:
-            text += (
-                f"The {what} that changed most is that of {left} and {right}, from {pair.before:.2f} to "
-                f"{pair.after:.2f}. "
-            )
-    return text + "Averages over many records stay close to the originals; single records do not."
 
 
 def _details(release: Release, source: Any, output: Any) -> Section:
@@ -455,23 +353,3 @@ def _rounded(value: Any) -> Any:
 def _compact(text: str) -> str:
     """Put lists of plain values on one line."""
     return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"
-
-
-def _listed(names: Sequence[object]) -> str:
-    shown = ", ".join(map(str, names[:8]))
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more columns"
-
-
-def _or(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
-
-
-def _and(names: Sequence[object]) -> str:
-    if len(names) > 8:
-        return f"{len(names)} columns"
-    texts = [str(name) for name in names]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shoal.assessment.analyses import Coefficient
 from shoal.assessment.assess import percent, plain
 from shoal.assessment.risk import Risk
-from shoal.assessment.utility import Coefficient, Utility
+from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Price, Trial
 from shoal.core.display import for_people
 from shoal.core.measures import group_sizes

@@ -13,8 +13,9 @@ from shoal.core.errors import InputError
 from shoal.core.memory import available_memory
 from shoal.tables.columns import Name
 from shoal.tables.files import CSV, PARQUET, check_target, read_table
-from shoal.tables.frames import Table, check_name, open_table
+from shoal.tables.frames import open_table
 from shoal.tables.sources import stored_bytes
+from shoal.tables.table import Table, check_name
 
 __all__ = ["check_output", "choose_columns", "is_beyond_memory", "is_dask", "open_data"]
 

@@ -22,8 +22,9 @@ from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.tables.codes import Code, Codes, as_number, is_coded
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
-from shoal.tables.frames import as_floats, cell_words, check_unique, kind_of, mostly_numbers, not_numeric
 from shoal.tables.kinds import Date
+from shoal.tables.series import as_floats, cell_words, kind_of, mostly_numbers, not_numeric
+from shoal.tables.table import check_unique
 from shoal.tables.times import Span, check_no_dates, read_dates, span_of
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.tables.frames import check_unique
+from shoal.tables.table import check_unique
 
 __all__ = ["EXCEL", "read_excel", "write_excel"]
 

@@ -11,10 +11,12 @@ from typing import Any
 from shoal.core.errors import FileError, InputError
 from shoal.tables.csv_files import CsvTable, Dialect, read_csv, write_csv
 from shoal.tables.excel_files import EXCEL, read_excel, write_excel
-from shoal.tables.frames import Table, as_polars, open_table
+from shoal.tables.frames import open_table
 from shoal.tables.metadata import without_metadata
+from shoal.tables.native import as_polars
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
+from shoal.tables.table import Table
 
 __all__ = [
     "check_target",

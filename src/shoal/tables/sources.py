@@ -17,7 +17,8 @@ from shoal.core.errors import FileError, InputError
 from shoal.tables.codes import Codes
 from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, read_head, without_words
 from shoal.tables.files import CSV, PARQUET
-from shoal.tables.frames import Table, open_table
+from shoal.tables.frames import open_table
+from shoal.tables.table import Table
 from shoal.tables.times import word_of
 
 PLACES = 8  # of a file that are looked at

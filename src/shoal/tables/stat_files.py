@@ -14,7 +14,9 @@ from shoal.core.errors import FileError
 from shoal.core.types import Ints
 from shoal.tables.codes import Codes, as_number
 from shoal.tables.columns import Name, NewColumn, Spelling
-from shoal.tables.frames import FrameTable, Table, as_polars
+from shoal.tables.frames import FrameTable
+from shoal.tables.native import as_polars
+from shoal.tables.table import Table
 
 __all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
 

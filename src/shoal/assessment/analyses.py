@@ -1,0 +1,131 @@
+"""Analyses of a table and its release: a regression in both, and a classifier that tells them apart."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.assessment.statistics import Pair
+from shoal.core.measures import standardise
+from shoal.core.types import Floats
+
+__all__ = ["Coefficient", "Propensity", "propensity", "regression"]
+
+# The classifier of `propensity` sees at most so many records of each table, and products of so many columns.
+PROPENSITY_RECORDS = 20_000
+PROPENSITY_PRODUCTS = 20
+
+
+@dataclass(frozen=True)
+class Propensity:
+    """Whether a classifier can tell released records from original ones.
+
+    Parameters
+    ----------
+    pmse
+        Mean squared distance of the fitted propensities from ½: 0 if it cannot, ¼ if it always can.
+    auc
+        How often it would rank a released record above an original one: 0.5 by chance, 1 always.
+    records
+        How many records of each table it saw.
+    """
+
+    pmse: float
+    auc: float
+    records: int
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A coefficient of the user's regression, fitted before and after.
+
+    Parameters
+    ----------
+    name
+        The explaining column, or ``"(constant)"``.
+    value
+        The estimate.
+    error
+        The standard error of the estimate before.
+    """
+
+    name: str
+    value: Pair
+    error: float
+
+    @property
+    def inside(self) -> bool:
+        """Whether the estimate after lies in the 95 % interval of the estimate before."""
+        return bool(abs(self.value.after - self.value.before) <= 1.96 * self.error)
+
+
+def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
+    """Fit a logistic regression that guesses which table a record is from, and return how well it does.
+
+    The propensity-score measure of Woo, Reiter, Oganian and Karr (2009). The classifier sees the standardised columns,
+    their squares and their products: group means keep every mean, so a linear one would be blind by construction.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    complete = np.flatnonzero(~np.isnan(Z).any(axis=1))
+    if len(complete) < 2:
+        return None
+    if len(complete) > PROPENSITY_RECORDS:
+        complete = np.random.default_rng(seed).choice(complete, PROPENSITY_RECORDS, replace=False)
+    features = standardise(np.vstack([_features(Z[complete]), _features(W[complete])]))
+    released = np.repeat([0, 1], len(complete))
+    classifier = LogisticRegression(solver="newton-cholesky", max_iter=200)
+    with warnings.catch_warnings():
+        # Where nothing tells the tables apart there is nothing to descend to, and the solver says so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier.fit(features, released)
+    score = classifier.predict_proba(features)[:, 1]
+    return Propensity(float(np.square(score - 0.5).mean()), _auc(score), len(complete))
+
+
+def regression(
+    before: tuple[Floats, Floats], after: tuple[Floats, Floats], names: list[str]
+) -> tuple[Coefficient, ...]:
+    """Fit y on the columns of X by least squares, (y, X) before and (y, X) after, over the complete records.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> constant, slope = regression((x + 1, x[:, None]), (2 * x + 1, x[:, None]), ["x"])
+    >>> round(slope.value.before, 6), round(slope.value.after, 6)
+    (1.0, 2.0)
+    """
+    (old, error), (new, _) = _least_squares(*before), _least_squares(*after)
+    return tuple(
+        Coefficient(name, Pair(float(b), float(a)), float(e))
+        for name, b, a, e in zip(["(constant)", *names], old, new, error, strict=True)
+    )
+
+
+def _least_squares(y: Floats, X: Floats) -> tuple[Floats, Floats]:
+    design = np.column_stack([np.ones(len(y)), X])
+    complete = ~np.isnan(np.column_stack([design, y])).any(axis=1)
+    design, y = design[complete], y[complete]
+    coefficients, _, rank, _ = np.linalg.lstsq(design, y)
+    residuals = y - design @ coefficients
+    freedom = len(y) - rank
+    variance = residuals @ residuals / freedom if freedom > 0 else np.nan
+    return coefficients, np.sqrt(variance * np.diag(np.linalg.pinv(design.T @ design)))
+
+
+def _features(Z: Floats) -> Floats:
+    """Return the columns, their squares and, unless there are very many, their products."""
+    d = Z.shape[1]
+    left, right = np.triu_indices(d) if d <= PROPENSITY_PRODUCTS else (np.arange(d), np.arange(d))
+    return np.column_stack([Z, Z[:, left] * Z[:, right]])
+
+
+def _auc(score: Floats) -> float:
+    """Return how often a score of the second half exceeds one of the first half; a tie counts half."""
+    from scipy.stats import rankdata
+
+    n = len(score) // 2
+    return float((rankdata(score)[n:].sum() - n * (n + 1) / 2) / n**2)

@@ -1,0 +1,177 @@
+"""Statistics of one table, and distances between two: arrays in, numbers out; NaN where a cell is missing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.core.measures import scaling, standardise
+from shoal.core.types import Floats
+
+__all__ = [
+    "Pair",
+    "association",
+    "correlation",
+    "covariance",
+    "il1s",
+    "kolmogorov_smirnov",
+    "rank_correlation",
+    "spread",
+    "wasserstein",
+]
+
+
+class Pair(NamedTuple):
+    """A statistic before and after."""
+
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        """The relative change; NaN where the statistic was 0.
+
+        Examples
+        --------
+        >>> Pair(4.0, 3.0).change
+        -0.25
+        """
+        return (self.after - self.before) / abs(self.before) if self.before else float("nan")
+
+
+def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> float:
+    """Return how far one column tells the other, 0 to 1, over the records that have both; NaN if one is constant.
+
+    Of two columns of values without an order this is Cramér's V; of one such column and one of numbers or ranks the
+    correlation ratio; of two columns with an order the absolute correlation. O(n + number of pairs of values).
+
+    Examples
+    --------
+    >>> sex, job = np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 2, 2])
+    >>> round(association(sex, job, x_nominal=True, y_nominal=True), 6)
+    1.0
+    """
+    seen = ~np.isnan(x) & ~np.isnan(y)
+    x, y = x[seen], y[seen]
+    if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():
+        return float("nan")
+    if not x_nominal and not y_nominal:
+        return abs(float(correlation(np.column_stack([x, y]))[0, 1]))
+    if x_nominal and y_nominal:
+        rows, columns = int(x.max()) + 1, int(y.max()) + 1
+        counts = np.bincount((x * columns + y).astype(np.int64), minlength=rows * columns).reshape(rows, columns)
+        left, right = counts.sum(axis=1), counts.sum(axis=0)
+        share = (np.square(counts) / np.maximum(np.outer(left, right), 1)).sum() - 1
+        return float(np.sqrt(max(0.0, share) / (min((left > 0).sum(), (right > 0).sum()) - 1)))
+    codes, values = (x, y) if x_nominal else (y, x)
+    group, z = codes.astype(np.int64), standardise(values[:, None])[:, 0]
+    between = np.square(np.bincount(group, z)) / np.maximum(np.bincount(group), 1)
+    return float(np.sqrt(min(1.0, between.sum() / np.square(z).sum())))
+
+
+def il1s(X: Floats, Y: Floats) -> float:
+    """Return 100 times the mean of |x − y| / (√2 S), S the standard deviation (n − 1) of the column before.
+
+    J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer (2004) scale so that the figure does not depend on a column's
+    unit or on values near zero. Constant columns do not count.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [2.0]])
+    >>> round(il1s(X, np.array([[1.0], [1.0]])), 6)
+    50.0
+    """
+    shares = []
+    for x, y in zip(X.T, Y.T, strict=True):
+        seen = ~np.isnan(x)
+        sd = spread(x[seen])
+        if sd > 0:
+            shares.append(np.abs(x[seen] - y[seen]) / (np.sqrt(2) * sd))
+    return 100 * float(np.concatenate(shares).mean()) if shares else 0.0
+
+
+def wasserstein(x: Floats, y: Floats) -> float:
+    """Return the mean distance between the sorted values: the first Wasserstein distance of two equal counts.
+
+    Examples
+    --------
+    >>> wasserstein(np.array([1.0, 5.0]), np.array([4.0, 1.0]))
+    0.5
+    """
+    return float(np.abs(np.sort(x) - np.sort(y)).mean())
+
+
+def kolmogorov_smirnov(x: Floats, y: Floats) -> float:
+    """Return the largest difference of the two cumulative distributions.
+
+    Examples
+    --------
+    >>> kolmogorov_smirnov(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 1.5, 3.5, 3.5]))
+    0.25
+    """
+    x, y = np.sort(x), np.sort(y)
+    both = np.concatenate([x, y])
+    steps = np.searchsorted(x, both, side="right") - np.searchsorted(y, both, side="right")
+    return float(np.abs(steps).max() / len(x))
+
+
+def rank_correlation(x: Floats, y: Floats) -> float:
+    """Return Spearman's rank correlation; NaN where a column is constant.
+
+    Examples
+    --------
+    >>> rank_correlation(np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0]))
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    a, b = rankdata(x) - (len(x) + 1) / 2, rankdata(y) - (len(y) + 1) / 2
+    length = np.sqrt((a @ a) * (b @ b))
+    return float(min(1.0, a @ b / length)) if length > 0 else float("nan")
+
+
+def covariance(X: Floats) -> Floats:
+    """Return the covariances (n − 1) over the records that have both cells.
+
+    Examples
+    --------
+    >>> covariance(np.array([[1.0, 2.0], [3.0, 6.0], [8.0, np.nan]])).round(6).tolist()
+    [[13.0, 4.0], [4.0, 8.0]]
+    """
+    scale = scaling(X)
+    n, products, _ = _together(scale.apply(X))
+    unit = 2 * scale.reach * scale.spread
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = products / (n - 1) * np.outer(unit, unit)
+    return np.where(n > 1, found, np.nan)
+
+
+def correlation(X: Floats) -> Floats:
+    """Return the correlations over the records that have both cells; NaN where a column is constant.
+
+    Examples
+    --------
+    >>> correlation(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])).round(6).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    n, products, own = _together(scaling(X).apply(X))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Rounding leaves about 1e-16 n of a column that is constant where the other is seen.
+        length = np.sqrt(np.where(own > 1e-12 * n, own * own.T, np.nan))
+        found: Floats = np.clip(products / length, -1.0, 1.0)
+    return found
+
+
+def spread(x: Floats) -> float:
+    """Return the standard deviation of a column."""
+    # Deviations from a value of the column: equal values have exactly 0, whatever their size.
+    return float(np.std(x - x[0], ddof=1)) if len(x) > 1 else 0.0
+
+
+def _together(Z: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return for columns i and j, over the records that have both: their number, Σ dᵢdⱼ and Σ dᵢ² of the deviations."""
+    seen, cells = (~np.isnan(Z)).astype(np.float64), np.nan_to_num(Z)
+    n, sums = seen.T @ seen, cells.T @ seen
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return n, cells.T @ cells - sums * sums.T / n, np.square(cells).T @ seen - np.square(sums) / n

@@ -1,0 +1,177 @@
+"""Sentences of a page: what was done to a table, how safe and how useful the release is, what it does not protect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor
+
+from shoal.assessment.assess import Assessment
+from shoal.assessment.risk import Risk
+from shoal.assessment.utility import Utility
+from shoal.masking.release import Release
+from shoal.report import sections
+from shoal.tables.columns import TIMED, Name
+
+__all__ = [
+    "either",
+    "how_safe",
+    "how_useful",
+    "kept_share",
+    "listed",
+    "percent",
+    "relations_changed",
+    "risk_found",
+    "stands_for",
+    "together",
+    "told_apart",
+    "unavoidable",
+    "unprotected",
+    "what_else",
+    "what_was_done",
+]
+
+
+def kept_share(loss: float) -> str:
+    """Return the share of the information that is kept."""
+    return f"{max(0.0, 100 - loss):.1f} %"
+
+
+def unavoidable(release: Release) -> str:
+    """Tell what is proven to be lost by any groups, rounded down."""
+    least = floor(10 * (release.bound or 0.0)) / 10
+    return f" Any groups that keep what is promised here lose at least {least:.1f} %: that is proven." if least else ""
+
+
+def unprotected(release: Release) -> tuple[str, str]:
+    """Tell what the release does not protect."""
+    are = "is" if len(release.left) == 1 else "are"
+    text = f"{together(release.left)} {are} released as before. " if release.left else "No other column is released. "
+    text += told_apart(release.uniques, release.records)
+    alike = [name for name, found in release.reached.items() if found["diversity"] < 2]
+    if alike:
+        same = either(list(map(str, alike)))
+        text += f"There are groups whose records all have the same {same}: whoever finds one knows. "
+    if "the records are in random order" not in release.notes:
+        text += "The records are in the order of the original: whoever knows a record's place there finds it. "
+    return ("What does it not protect?", text + sections.APPROXIMATE)
+
+
+def told_apart(uniques: int, records: int) -> str:
+    """Tell how many records are unique over all columns."""
+    end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
+    return f"Over all that is released, {uniques:,} of {records:,} records are unique{end}"
+
+
+def what_was_done(release: Release) -> str:
+    """Tell what was done to the table."""
+    by = release.parameters["by"]
+    within = f", within each {together(by)}," if by else ""
+    aggregate = stands_for(release)
+    if release.labels.ndim == 2:
+        return (
+            f"In {together(release.columns)}, each column on its own{within} values were put in groups of at least "
+            f"{release.k} similar ones and replaced by {aggregate} of their group."
+        )
+    return (
+        f"{release.records:,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
+        f"similar ones. In {together(release.columns)}, every value was replaced by {aggregate} of its group. "
+        + what_else(release)
+    )
+
+
+def what_else(release: Release) -> str:
+    """Tell what else was done to the table."""
+    asked = release.parameters
+    dropped = asked["identifiers"]
+    text = f"{together(dropped)} {'was' if len(dropped) == 1 else 'were'} left out. " if dropped else ""
+    more = asked["small"] == "merge" or asked["shuffle"] not in (None, False) or len(release.kept) == 0
+    if more or asked["missing"] == "drop" or asked["small"] == "suppress" or release.codes:
+        return text + "The notes below say what else was done to the table."
+    return text + "Nothing else in the table was changed."
+
+
+def stands_for(release: Release) -> str:
+    """Tell what is released for a group, by the kinds of its columns."""
+    weighted = "weighted " if release.parameters["weights"] is not None else ""
+    aggregate, kinds = f"{weighted}{release.parameters['aggregate']}", set(release.kinds.values())
+    if not kinds or aggregate == "medoid":
+        return f"the {aggregate}"
+    words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
+    words |= dict.fromkeys(TIMED.values(), f"the {aggregate}")
+    others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
+    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
+
+
+def how_safe(release: Release, found: Assessment) -> str:
+    """Tell what was counted again, and what an intruder finds."""
+    risk = found.risk
+    if release.labels.ndim == 2:
+        return (
+            f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
+            f"be unique: the table is NOT k-anonymous for whole records; {risk_found(risk)}"
+        )
+    return f"Counted again on the released table: {release.verified}; {risk_found(risk)}"
+
+
+def risk_found(risk: Risk) -> str:
+    """Tell how many records were unique, and how many an intruder could link."""
+    text = f"before, {percent(risk.uniqueness.before)} of the records were unique in these columns."
+    if risk.linkage is None:
+        return f"{text} How many of them an intruder who holds the original values could link was not measured."
+    return (
+        f"{text} An intruder who already holds the original values and links each released record to the nearest of "
+        f"them would be right for {percent(risk.linkage.share)} of the records; a guess within the right group is "
+        f"right for {percent(risk.linkage.chance)}."
+    )
+
+
+def how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
+    """Tell what is lost, and where most."""
+    worst = max(losses, key=lambda name: losses[name])
+    text = f"{kept_share(loss)} of the information (the variance between records) is kept, {loss:.1f} % is lost. "
+    if loss > 100:
+        text += (
+            "That is more than all of it: the value of a group can be farther from its records than the mean of all. "
+        )
+    if len(losses) > 1:
+        text += f"The column {worst} loses most ({losses[worst]:.1f} %). "
+    return text + relations_changed(utility)
+
+
+def relations_changed(utility: Utility) -> str:
+    """Tell what became of relations between columns."""
+    text = ""
+    for what, changes in (
+        ("correlation", utility.correlation_changes()),
+        ("association", utility.association_changes()),
+    ):
+        for left, right, pair in changes[:1]:
+            text += (
+                f"The {what} that changed most is that of {left} and {right}, from {pair.before:.2f} to "
+                f"{pair.after:.2f}. "
+            )
+    return text + "Averages over many records stay close to the originals; single records do not."
+
+
+def percent(share: float) -> str:
+    """Write a share in percent."""
+    return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"
+
+
+def listed(names: Sequence[object]) -> str:
+    """List names, eight of many."""
+    shown = ", ".join(map(str, names[:8]))
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more columns"
+
+
+def either(texts: Sequence[str]) -> str:
+    """Join texts by or."""
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+
+
+def together(names: Sequence[object]) -> str:
+    """Join names by and; of very many, tell the number."""
+    if len(names) > 8:
+        return f"{len(names)} columns"
+    texts = [str(name) for name in names]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

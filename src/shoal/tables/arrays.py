@@ -1,0 +1,176 @@
+"""NumPy arrays as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError
+from shoal.core.types import Bools, Ints
+from shoal.kernels.words import Words
+from shoal.tables.codes import Codes, is_coded, without_codes
+from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, round_to
+from shoal.tables.kinds import Date
+from shoal.tables.series import cell_words, not_whole
+from shoal.tables.times import Span
+
+__all__ = ["ArrayTable"]
+
+EXACT = 2**53  # every integer up to here is a float
+
+
+class ArrayTable:
+    """A NumPy array, one record a row; columns are named by their number."""
+
+    def __init__(self, array: np.ndarray[Any, Any], codes: Codes | None = None) -> None:
+        if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
+            raise InputError(
+                f"Parameter 'data' must be an array of numbers with records in rows, got shape {array.shape} of "
+                f"type {array.dtype}."
+            )
+        self._array, self._codes = array, codes or {}
+
+    @property
+    def native(self) -> np.ndarray[Any, Any]:
+        """The array as given."""
+        return self._array
+
+    @property
+    def _columns(self) -> np.ndarray[Any, Any]:
+        return self._array[:, None] if self._array.ndim == 1 else self._array
+
+    @property
+    def names(self) -> list[Name]:
+        """The numbers of the columns."""
+        return list(range(self._columns.shape[1]))
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return len(self._array)
+
+    def numeric_names(self) -> list[Name]:
+        """Return all columns."""
+        return self.names
+
+    def column(self, name: Name, first: int = 0) -> Column:
+        """Return a column as float64."""
+        kind = self._array.dtype
+        values = self._columns[:, name].astype(np.float64)
+        values[self._coded(name)] = np.nan
+        return Column(name, values, str(kind) if kind.kind in "iu" else _float(kind))
+
+    def _coded(self, name: Name, codes: Sequence[Any] | None = None) -> Bools:
+        """Say which cells are codes for missing."""
+        cells = pl.Series(np.ascontiguousarray(self._columns[:, name]))
+        return is_coded(cells, self._codes.get(name, ()) if codes is None else codes).to_numpy()
+
+    def timed_names(self) -> list[Name]:
+        """Return none: an array holds numbers."""
+        return []
+
+    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Refuse: an array holds numbers."""
+        raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
+
+    def scale(self, name: Name) -> str | None:
+        """Return None: numbers say nothing of categories."""
+
+    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+        """Return a column of codes."""
+        column = self._columns[:, name]
+        if column.dtype.kind == "f":
+            whole = np.isnan(column) | (np.rint(column) == column)
+            if not whole.all():
+                raise not_whole(name, first + int(np.argmin(whole)) + 1, column[np.argmin(whole)])
+        cells = column.astype(np.float64)
+        cells[self._coded(name)] = np.nan
+        return pl.Series(cells).fill_nan(None).cast(pl.Int64)
+
+    def levels(self, name: Name) -> None:
+        """Return nothing: numbers are no levels."""
+
+    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns to group records by."""
+        return pl.DataFrame({str(i): np.ascontiguousarray(self._columns[:, name]) for i, name in enumerate(names)})
+
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns as they are."""
+        return self.keys(names)
+
+    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
+        """Return "NaN" if that is missing, and the codes for missing that occur."""
+        found = [str(code) for code in self._codes.get(name, ()) if self._coded(name, [code]).any()]
+        return frozenset([*found, *(["NaN"] if (missing & ~self._coded(name)).any() else [])])
+
+    def words(self, name: Name, *, category: bool = False) -> Words:
+        """Return the bits of a column."""
+        cells = pl.Series(np.ascontiguousarray(self._columns[:, name]))
+        return cell_words(without_codes(cells, self._codes.get(name, ())))
+
+    def take(self, rows: Ints) -> ArrayTable:
+        """Return some of the records."""
+        return ArrayTable(self._array[rows])
+
+    def without(self, names: Sequence[Name]) -> ArrayTable:
+        """Return the array without some of the columns; the others are numbered anew."""
+        return ArrayTable(np.delete(self._columns, list(names), axis=1)) if names else self
+
+    def only(self, names: Sequence[Name]) -> ArrayTable:
+        """Return some of the columns, numbered anew."""
+        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, list(names)])
+
+    def coded(self, codes: Codes) -> ArrayTable:
+        """Return the array with codes for missing."""
+        return ArrayTable(self._array, codes)
+
+    def released(
+        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
+    ) -> ArrayTable:
+        """Return the array with new values in some columns; integers become floats unless they were rounded."""
+        kind = self._array.dtype
+        new = {name: _codes_as_numbers(column).filled() for name, column in new.items()}
+        whole = all(column.integers and not np.isnan(column.values).any() for column in new.values())
+        floats = kind.kind in "iu" and not whole
+        if floats:
+            self._check_others(new)
+        array = self._columns.astype(np.float64 if floats else kind, copy=True)
+        for name, column in new.items():
+            array[:, name] = round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
+        return ArrayTable(array.reshape(self._array.shape))
+
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
+        """Refuse: an array of numbers holds no text."""
+        raise InputError(
+            f"Parameter 'small' is 'merge', but joined strata of column {next(iter(texts))} would read as text, which "
+            "an array of numbers cannot hold. Give a frame."
+        )
+
+    def _check_others(self, masked: Collection[Name]) -> None:
+        """Refuse to turn integers into floats that are not the same numbers, in columns that are not masked."""
+        for name in self.names:
+            column = self._columns[:, name]
+            wide = (column > EXACT) | (column < -EXACT)
+            if name not in masked and wide.any():
+                record = int(np.argmax(wide))
+                raise InputError(
+                    f"Column {name} must hold integers up to 2^53 where means are released in an array of integers, "
+                    f"but record {record + 1} holds {column[record]}. Take integers='round', or give a frame, whose "
+                    "columns have types of their own."
+                )
+
+
+def _float(kind: np.dtype[Any]) -> str:
+    return "float32" if kind == np.float32 else "float64"
+
+
+def _codes_as_numbers(column: NewColumn) -> NewColumn:
+    """Return a column of categories that are numbers as one of numbers."""
+    if column.categories is None:
+        return column
+    values = np.array([np.nan if cell is None else cell for cell in column.cells()], dtype=np.float64)
+    return replace(column, values=values, kind=Kind("int64", whole=True), rounded=True, categories=None)

@@ -1,0 +1,115 @@
+"""Columns of narwhals in the library that they come from: looked at, and made anew in the same type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.types import Bools
+from shoal.tables.columns import Name
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = [
+    "arrow_numbers",
+    "arrow_series",
+    "as_polars",
+    "is_null",
+    "is_opaque",
+    "like_column",
+    "native_type",
+    "to_polars",
+    "without_cells",
+]
+
+PLAIN = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}  # numbers of Arrow
+
+
+def as_polars(frame: Any) -> pl.DataFrame:
+    """Return a frame of any library as one of polars."""
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    import narwhals as nw
+
+    converted: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
+    return converted
+
+
+def to_polars(series: nw.Series[Any]) -> pl.Series:
+    """Return a column as one of polars; as text where polars has no type for it."""
+    try:
+        return series.to_polars()
+    except (TypeError, ValueError, pl.exceptions.PolarsError):  # objects of several types, or types of other libraries
+        return pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
+
+
+def arrow_numbers(series: nw.Series[Any]) -> NDArray[Any] | None:
+    """Return the numbers of a column of pyarrow that misses none: no other library need be imported for them."""
+    column = series.to_native()
+    if not series.implementation.is_pyarrow() or str(column.type) not in PLAIN or column.null_count:
+        return None
+    return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks] or [np.empty(0)])
+
+
+def arrow_series(name: Name, array: Any) -> nw.Series[Any]:
+    """Return an array of pyarrow as a column."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    column: nw.Series[Any] = nw.from_native(pa.chunked_array([array]), series_only=True)
+    return column.alias(name)
+
+
+def is_null(series: nw.Series[Any]) -> Bools:
+    """Say which cells are null. Not by pyarrow, which would import pandas to answer."""
+    return series.is_null().to_polars().to_numpy()
+
+
+def without_cells(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[Any]:
+    """Return a column with null in some cells."""
+    import narwhals as nw
+
+    if series.implementation.is_pyarrow():
+        return arrow_series(series.name, series.to_polars().set(absent.to_polars(), None).to_arrow())
+    frame = series.to_frame().with_columns(absent.alias("absent"))
+    return frame.select(nw.when(~nw.col("absent")).then(nw.col(series.name)))[series.name]
+
+
+def like_column(series: nw.Series[Any], cells: Sequence[str | None], levels: Sequence[Any] | None) -> nw.Series[Any]:
+    """Return texts in the type of a column: text, or categories, in their order if they have one."""
+    import narwhals as nw
+
+    native: Any = series.to_native()
+    made: Any = nw.new_series(series.name, cells, nw.String(), backend=series.implementation)
+    if isinstance(series.dtype, nw.Categorical) and levels is None:
+        made = made.cast(series.dtype)
+    made = made.to_native()
+    if series.implementation.is_pyarrow():
+        import pyarrow as pa
+
+        if levels is not None:
+            place = {level: code for code, level in enumerate(levels)}
+            codes = pa.array([None if cell is None else place[cell] for cell in cells], native.type.index_type)
+            values = pa.array(levels, native.type.value_type)
+            made = pa.chunked_array([pa.DictionaryArray.from_arrays(codes, values, ordered=True)])
+        made = made.cast(native.type)
+    elif levels is not None:
+        made = made.astype(native.dtype) if series.implementation.is_pandas() else made.cast(native.dtype)
+    like: nw.Series[Any] = nw.from_native(made, series_only=True).alias(series.name)
+    return like
+
+
+def native_type(series: nw.Series[Any]) -> Any:
+    """Return the type that a column has in its own library."""
+    column = series.to_native()
+    return column.type if hasattr(column, "type") else column.dtype
+
+
+def is_opaque(kind: Any) -> bool:
+    """Say whether narwhals does not know what a type holds."""
+    return str(kind) in ("Object", "Unknown")

@@ -1,0 +1,107 @@
+"""Columns of polars as numbers and as words, and what is said of those that hold none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError
+from shoal.core.types import Floats
+from shoal.kernels.words import ABSENT, Words, words_of
+from shoal.tables.columns import Name
+from shoal.tables.times import word_of
+
+__all__ = [
+    "as_floats",
+    "cell_words",
+    "kind_of",
+    "mostly_numbers",
+    "no_numbers",
+    "not_numeric",
+    "not_whole",
+    "whole_numbers",
+]
+
+# Also with a currency, a sign between thousands or a percent sign.
+NUMBER_LIKE = r"^[\s\p{Sc}+-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?\s?(?:[A-Z]{3})?[\s\p{Sc}%]*$"
+
+
+def kind_of(kind: Any) -> str:
+    """Return what numbers a type of narwhals or polars holds."""
+    if kind.is_integer():
+        return "int64" if str(kind).endswith("128") else str(kind).lower()
+    return "float32" if str(kind) == "Float32" else "float64"
+
+
+def as_floats(series: pl.Series) -> Floats:
+    """Return numbers as a new array; NaN where they are missing."""
+    # Every call of polars takes a while, which counts for small tables.
+    series = series if series.dtype == pl.Float64 else series.cast(pl.Float64)
+    series = series.fill_null(np.nan) if series.null_count() else series
+    return series.to_numpy().copy()
+
+
+def cell_words(series: pl.Series, *, category: bool = False) -> Words:
+    """Return the bits of a numeric column, hashes of the cells of another, with a word of its own for null."""
+    timed = word_of(series.dtype) is not None
+    series = series.to_physical() if timed else series
+    if category and not timed:
+        words: Words = series.cast(pl.String).hash(seed=0).to_numpy().copy()
+    elif series.dtype.is_integer():
+        words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
+    else:
+        words = words_of(as_floats(series))
+    if series.null_count():
+        words[series.is_null().to_numpy()] = ABSENT
+    return words
+
+
+def whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
+    """Return floats that are codes as integers: SPSS has no integers, nor has pandas beside missing cells."""
+    numbers = series.fill_nan(None)
+    whole = numbers.cast(pl.Int64, strict=False)
+    wrong = (numbers.is_not_null() & (whole.is_null() | (whole != numbers))).arg_max() if len(series) else None
+    if wrong is not None and numbers[wrong] is not None and whole[wrong] != numbers[wrong]:
+        raise not_whole(name, first + wrong + 1, numbers[wrong])
+    return whole
+
+
+def not_whole(name: Name, record: int, value: object) -> InputError:
+    """Say which number of a column is no code."""
+    return InputError(
+        f"Column {name!r} must hold whole numbers to be codes, but record {record} holds {value}. Leave it out of "
+        "'kinds'."
+    )
+
+
+def not_numeric(name: Name, found: str, way_out: str = "") -> InputError:
+    """Say what a column holds that is no number."""
+    way_out = way_out or (
+        f"Leave the column out, turn it into numbers, or call it a category: kinds={{{name!r}: shoal.Nominal()}} "
+        f"(--nominal {name})."
+    )
+    return InputError(f"Column {name!r} must be numeric, but {found}. {way_out}")
+
+
+def no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> InputError:
+    """Name the first cell of a column that is text and no number, or the type of all."""
+    texts = ((record, cell) for record, cell in enumerate(cells, first + 1) if isinstance(cell, str))
+    wrong = (f"record {record} holds {cell!r}" for record, cell in texts if not _is_number(cell))
+    return not_numeric(name, next(wrong, f"its type is {kind}"))
+
+
+def mostly_numbers(text: pl.Series) -> bool:
+    """Say whether most values of a text are written like numbers: such a column has a slip, and is no category."""
+    values = text.drop_nulls().unique()
+    return 2 * int(values.str.contains(NUMBER_LIKE).sum()) > len(values)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip() or "0")
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""What masking asks of a table, or of a part of one, whatever library it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import polars as pl
+
+from shoal.core.errors import InputError, closest
+from shoal.core.types import Bools, Ints
+from shoal.kernels.words import Words
+from shoal.tables.codes import Codes
+from shoal.tables.columns import Column, Name, NewColumn, Spelling
+from shoal.tables.kinds import Date
+from shoal.tables.times import Span
+
+__all__ = ["Table", "check_name", "check_unique"]
+
+
+class Table(Protocol):
+    """What masking asks of a table, or of a part of one."""
+
+    @property
+    def native(self) -> Any:
+        """The table as the user knows it."""
+
+    @property
+    def names(self) -> list[Name]:
+        """The names of all columns."""
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+
+    def numeric_names(self) -> list[Name]:
+        """Return the names of the numeric columns."""
+
+    def column(self, name: Name, first: int = 0) -> Column:
+        """Return a column as numbers, or refuse one that holds none; `first` records come before this part."""
+
+    def timed_names(self) -> list[Name]:
+        """Return the names of the columns whose type is a date, a time of day or a duration."""
+
+    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Return a column of dates, times or durations, and its span; refuse one that holds none."""
+
+    def scale(self, name: Name) -> str | None:
+        """Return "nominal" or "ordinal" if the table says that a column holds categories."""
+
+    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+        """Return a column as categories, or refuse one that holds none; `given` says that the user calls it so."""
+
+    def levels(self, name: Name) -> tuple[Any, ...] | None:
+        """Return the values of a column in their order, if its type knows one."""
+
+    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return what columns of any type mean, to group records by; they are named by their place."""
+
+    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
+        """Return columns as they are written, text where it is text; they are named by their place."""
+
+    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
+        """Return the ways in which missing cells of a column are spelled."""
+
+    def words(self, name: Name, *, category: bool = False) -> Words:
+        """Return a word for each cell: the same for cells that are written alike, and only then."""
+
+    def take(self, rows: Ints) -> Table:
+        """Return the table of some of the records."""
+
+    def without(self, names: Sequence[Name]) -> Table:
+        """Return the table without some of the columns."""
+
+    def only(self, names: Sequence[Name]) -> Table:
+        """Return the table of some of the columns and of nothing else, not even an index of its rows."""
+
+    def coded(self, codes: Codes) -> Table:
+        """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
+
+    def released(
+        self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
+    ) -> Table:
+        """Return the table with new values, without metadata of the original.
+
+        `strata` says which cells of columns that are not replaced are spelled otherwise, and how.
+        """
+
+    def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:
+        """Return the table with text in the place of some columns."""
+
+
+def check_unique(names: Sequence[Name]) -> None:
+    """Refuse a table in which a column name stands twice."""
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"Column names must be unique, but {', '.join(map(repr, twice))} stands more than once. "
+            "Rename the columns before masking."
+        )
+
+
+def check_name(name: Name, names: Sequence[Name], what: str) -> None:
+    """Refuse the name of a column that is not there, with the nearest ones."""
+    if name not in names:
+        listed = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
+        raise InputError(
+            f"Parameter {what!r} names column {name!r}, which the table does not have.{closest(name, names)} "
+            f"Its columns are: {listed}."
+        )
