@@ -17,7 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms.optimize.certificate import Certificate
+from shoal.algorithms.optimize.branching import Branch, Branches, branch
+from shoal.algorithms.optimize.certificate import Case, Certificate
 from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
@@ -36,6 +37,8 @@ PROVABLE = 5000
 _RECOMBINE = 20
 # An integer programme with more columns than this does not end.
 _LISTED = 400_000
+# Cases of branching at most: without a time limit, and with one.
+_CASES, _MANY_CASES = 60, 5000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
 
@@ -88,8 +91,8 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> In
     """
     if sse(incumbent.X, incumbent.labels) == 0.0:
         return None
-    now = time.monotonic()
-    deadline = np.inf if until is None else now + 0.7 * (until - now)
+    later = _after(0.7, until)
+    deadline = np.inf if later is None else later
     generation = _generation(incumbent, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
     generation.run()
     latest = generation.latest
@@ -99,6 +102,11 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> In
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
     return _choose(generation, columns.take(np.sort(near)), latest.cuts, incumbent.labels, until, nodes=1)[0]
+
+
+def _after(share: float, until: float | None) -> float | None:
+    """Return the `time.monotonic` when a share of the time left is over."""
+    return None if until is None else time.monotonic() + share * (until - time.monotonic())
 
 
 def _choose(
@@ -114,7 +122,7 @@ def _choose(
         every,
         generation.n,
         generation.upper,
-        cuts=cuts.take(np.flatnonzero(cuts.price > generation.noise)),
+        cuts=cuts.paying(generation.noise),
         incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
         time_limit=None if until is None else max(0.1, until - time.monotonic()),
         nodes=nodes if until is None else None,
@@ -135,8 +143,8 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
     until
         The `time.monotonic` at which to stop; None goes on until the limits of each part.
     """
-    now = time.monotonic()
-    deadline = np.inf if until is None else now + 0.6 * (until - now)
+    now, later = time.monotonic(), _after(0.6, until)
+    deadline = np.inf if later is None else later
     labels = incumbent.labels
     nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if sse(incumbent.X, labels) == 0.0:
@@ -152,19 +160,32 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
         return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
     optimal, listed = generation.closed(), 0
     if not optimal and not incumbent.state[STOP]:
-        labels, optimal, listed = _prove_optimal(generation, best, labels, until)
+        labels, optimal, listed = _prove_optimal(generation, best, labels, _after(0.3, until))
+    branches = Branches((Branch((), best),), labels, closed=False)
+    if not optimal and not incumbent.state[STOP]:
+        end, most = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
+        branches = branch(generation, best, labels, until=end, most=most)
+    claim = min(_claim(one.proof) for one in branches.every)
     upper = generation.upper
-    # The repaired duals are rounded; a check of them must not find a unit in the last place less.
-    claim = best.value - 1e-12 * float(np.abs(best.duals).sum() + best.cuts.worth.sum())
     bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
     publish(incumbent.state, bound=bound)
-    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None)
+    if len(branches.every) == 1:
+        best = branches.every[0].proof
+    cases = [Case(one.decisions, one.proof.duals, one.proof.cuts) for one in branches.every[1:] and branches.every]
+    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None, tuple(cases))
     facts: dict[str, object] = {
         "cuts": len(best.cuts),
         "columns": len(generation.master.columns),
         "listed": listed,
+        "cases": len(branches.every),
     }
-    return Proven(labels, bound, "optimal" if optimal else "bounded", certificate, facts)
+    status: Literal["optimal", "bounded"] = "optimal" if optimal or branches.closed else "bounded"
+    return Proven(branches.labels, bound, status, certificate, facts)
+
+
+def _claim(proof: Bound) -> float:
+    """Return what a bound may claim: repaired duals are rounded, and a check of them must not find less."""
+    return proof.value - 1e-12 * float(np.abs(proof.duals).sum() + proof.cuts.magnitude)
 
 
 def _prove_optimal(
@@ -188,8 +209,7 @@ def _prove_optimal(
         if len(columns) > (40 * generation.n if until is None else 2000 * left):
             break
         listed = len(columns)
-        share = None if until is None else time.monotonic() + 0.6 * left
-        better, proven = _choose(generation, columns, best.cuts, labels, share, nodes=500)
+        better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes=500)
         labels = _adopt(generation, labels, better)
         if not proven:
             break
