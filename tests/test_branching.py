@@ -9,7 +9,7 @@ from test_bounds import LIMITS, all_groups, random_cuts
 from test_search import best_partition
 
 import shoal
-from shoal.algorithms.optimize import branching
+from shoal.algorithms.optimize import branching, proof
 from shoal.algorithms.optimize.branching import branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
 from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
@@ -18,6 +18,7 @@ from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups
 from shoal.algorithms.optimize.proof import groups_in
+from shoal.algorithms.partition import find_groups
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, fresh_state
 
@@ -60,6 +61,11 @@ def test_multipliers_of_decisions_prove_a_bound_for_their_case_and_no_group_is_m
     assert bound.value <= by_hand + 1e-9
 
 
+def unfinished(proof, labels, eager):
+    """No integer programme."""
+    return labels, False
+
+
 def start(X, k, labels):
     """Column generation that knows one partition and has solved its relaxation, without cuts."""
     own = groups_in(labels)
@@ -74,7 +80,7 @@ def test_branching_proves_the_optimum_of_tiny_tables(monkeypatch, n, k, seed, ro
     monkeypatch.setattr(branching, "_ROUNDS", rounds)
     X = np.random.default_rng(seed).normal(size=(n, 2)).round(1)
     generation = start(X, k, shoal.partition(X, k))
-    result = branch(generation, generation.best, shoal.partition(X, k), until=np.inf, most=500)
+    result = branch(generation, generation.best, shoal.partition(X, k), finish=unfinished, until=np.inf, most=500)
     optimum = best_partition(X, k)
     assert result.closed
     assert sse(X, result.labels) == pytest.approx(optimum)
@@ -98,7 +104,7 @@ def divided(no_rounds):
     labels = shoal.partition(X, 2)
     generation = start(X, 2, labels)
     root = generation.best
-    result = branch(generation, root, labels, until=np.inf, most=500)
+    result = branch(generation, root, labels, finish=unfinished, until=np.inf, most=500)
     cases = tuple(Case(one.decisions, one.proof.duals, one.proof.cuts) for one in result.every)
     assert len(cases) > 2
     bound = sse(X, result.labels) * (1 - 1e-6)
@@ -136,13 +142,31 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
     bounds = []
     for most in (1, 2, 4, 8):
         generation = start(X, 2, labels)
-        result = branch(generation, generation.best, labels, until=np.inf, most=most)
+        result = branch(generation, generation.best, labels, finish=unfinished, until=np.inf, most=most)
         assert len(result.every) <= most
         bounds.append(min(one.proof.value for one in result.every))
     assert all(a <= b for a, b in pairwise(bounds))
     assert bounds[0] < bounds[-1]
     generation = start(X, 2, labels)
     generation.state[STOP] = 1
-    result = branch(generation, generation.best, labels, until=np.inf, most=8)
+    result = branch(generation, generation.best, labels, finish=unfinished, until=np.inf, most=8)
     assert [one.decisions for one in result.every] == [()]
     assert not result.closed
+
+
+@pytest.mark.parametrize("few", [0, 8])
+@pytest.mark.parametrize("seed", range(3))
+def test_search_ends_in_cases_with_the_optimum(monkeypatch, no_rounds, few, seed):
+    monkeypatch.setattr(proof, "_FEW", few)
+    monkeypatch.setattr(proof, "_prove_optimal", lambda _generation, _best, labels, _until: (labels, False, 0))
+    monkeypatch.setattr(ColumnGeneration, "run", lambda self: self.relax(1e-9))
+    X = np.random.default_rng(seed).normal(size=(10, 2)).round(1)
+    outcome = find_groups(X, 3, "search", steps=10, seed=0, bound=True)
+    optimum = best_partition(X, 3)
+    assert outcome.status == "optimal"
+    assert sse(X, outcome.labels) == pytest.approx(optimum)
+    assert optimum * (1 - 1e-6) <= outcome.bound <= sse(X, outcome.labels)
+    check = shoal.verify_bound(X, 3, outcome.certificate)
+    assert check.valid
+    assert check.proven <= optimum
+    assert few or check.proven >= optimum * (1 - 1e-6)

@@ -5,9 +5,11 @@ problem has two records that its groups hold together by a share between 0 and 1
 other apart. A decision is an equation Σ_{G ∋ i,j} x_G = 1 or 0 with a multiplier of any sign, and that is one more term
 in the weight of the pair (i, j): pricing, bound and certificate stay what they are (`optimize.pricing`).
 
-The case of the least bound is taken next, so that the least of all, the bound proven for the table, rises step by step.
-The pair is chosen by strong branching: some pairs are tried for a few steps of the simplex method, and the one whose
-two cases rise most is taken (T. Achterberg, T. Koch and A. Martin, Operations Research Letters 33, 2005).
+Where all groups within reach of a better partition can be listed, an integer programme over them ends the case
+(`optimize.proof`). The case of the least bound is taken next, so that the least of all, the bound proven for the table,
+rises step by step. The pair is chosen by strong branching: some pairs are tried for a few steps of the simplex method,
+and the one whose two cases rise most is taken (T. Achterberg, T. Koch and A. Martin, Operations Research Letters 33,
+2005).
 
 Each case costs some linear programmes and enumerations, the number of cases may grow exponentially.
 """
@@ -15,7 +17,7 @@ Each case costs some linear programmes and enumerations, the number of cases may
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +37,8 @@ __all__ = ["Branch", "Branches", "branch"]
 _TRIED, _STEPS = 8, 80
 # Rounds of cuts in a case, as long as one closes this share of its gap.
 _ROUNDS, _SHARE = 4, 0.03
+# What breaking a decision costs, in gaps: the first that keeps them all is taken.
+_PRICES = (10.0, 100.0, 1e4, 1e6)
 # A share this close to 0 or 1 is an integer.
 _INTEGER = 1e-5
 
@@ -49,37 +53,74 @@ class Branch:
 
 @dataclass(frozen=True)
 class Branches:
-    """Branches that cover all partitions, the best partition known, and whether each branch proves it optimal."""
+    """Branches that cover all partitions, and the best partition known.
+
+    Parameters
+    ----------
+    every
+        The branches.
+    labels
+        The partition.
+    closed
+        Whether every branch proves that there is no better one.
+    solved
+        How many do so by an integer programme: their own bounds prove less.
+    """
 
     every: tuple[Branch, ...]
     labels: Ints
     closed: bool
+    solved: int = 0
 
 
-def branch(generation: ColumnGeneration, root: Bound, labels: Ints, *, until: float, most: int) -> Branches:
-    """Divide all partitions into cases until each is closed, the time is over or there are `most` of them."""
-    tree = _Tree(generation, labels, until)
+Finish = Callable[[Bound, Ints, bool], tuple[Ints, bool]]
+
+
+def branch(
+    generation: ColumnGeneration, root: Bound, labels: Ints, *, finish: Finish, until: float, most: int
+) -> Branches:
+    """Divide all partitions into cases until each is closed, the time is over or there are `most` of them.
+
+    Parameters
+    ----------
+    generation
+        Column generation, after its run.
+    root
+        The bound that it proved for the table.
+    labels
+        The best partition known.
+    finish
+        Gets what is proven in a case, the labels, and whether to look for better ones eagerly; returns the best labels
+        and whether none in this case are better.
+    until
+        The `time.monotonic` at which to stop.
+    most
+        The number of cases at which to stop.
+    """
+    tree = _Tree(generation, labels, finish, until)
     tree.push(Branch((), root))
     while tree.open and len(tree) < most and not generation.over():
         tree.step()
-    return Branches((*tree.closed, *tree.stuck, *tree.waiting()), tree.labels, len(tree) == len(tree.closed))
+    left = (*tree.stuck, *tree.waiting())
+    return Branches((*tree.closed, *tree.solved, *left), tree.labels, not left, len(tree.solved))
 
 
 class _Tree:
     """The branches that are closed and those to look at, least bound first."""
 
-    def __init__(self, generation: ColumnGeneration, labels: Ints, until: float) -> None:
-        self.generation, self.labels = generation, labels
+    def __init__(self, generation: ColumnGeneration, labels: Ints, finish: Finish, until: float) -> None:
+        self.generation, self.labels, self.finish = generation, labels, finish
         self.master = generation.as_simplex()
         generation.limits = replace(generation.limits, deadline=until)
         self.master.deadline = until
         self.open: list[tuple[float, int, Branch]] = []
         self.closed: list[Branch] = []
+        self.solved: list[Branch] = []
         self.stuck: list[Branch] = []  # those that the arithmetic failed for
-        self.count = 0
+        self.count, self.steps = 0, 0
 
     def __len__(self) -> int:
-        return len(self.open) + len(self.closed) + len(self.stuck)
+        return len(self.open) + len(self.closed) + len(self.solved) + len(self.stuck)
 
     def waiting(self) -> list[Branch]:
         """Return the branches to look at, in this order."""
@@ -103,6 +144,14 @@ class _Tree:
         if generation.closed():
             self.closed.append(branch)
             return
+        if not generation.over():
+            self.steps += 1
+            # At the 1st, 2nd, 4th, 8th … step.
+            eager = self.steps & (self.steps - 1) == 0
+            self.labels, ended = self.finish(branch.proof, self.labels, eager)
+            if ended:
+                self.solved.append(branch)
+                return
         pair = self._choose(answer) if answer is not None else None
         if pair is not None:
             for decided in (0, 1):
@@ -111,15 +160,21 @@ class _Tree:
             self.push(branch)
         else:
             self.stuck.append(branch)
-        publish(generation.state, bound=min(one.proof.value for one in (*self.stuck, *self.waiting()[:1])))
+        publish(
+            generation.state, bound=min(one.proof.value for one in (*self.solved, *self.stuck, *self.waiting()[:1]))
+        )
 
     def _solve(self, branch: Branch) -> Relaxed | None:
         """Solve the relaxation of a case, with some rounds of cuts."""
         generation, master = self.generation, self.master
-        generation.decide(branch.decisions)
         gap = generation.upper - branch.proof.value
         accuracy = 0.01 * gap / generation.upper
-        answer = generation.relax(accuracy)
+        answer = None
+        for price in _PRICES:
+            generation.decide(branch.decisions, price * gap)
+            answer = generation.relax(accuracy)
+            if answer is None or generation.closed() or not master.broken:
+                break
         for _ in range(_ROUNDS):
             if answer is None or generation.closed() or _integral(answer.x):
                 break

@@ -164,12 +164,12 @@ class ColumnGeneration:
         self.master = simplex = self._simplex(columns.take(keep))
         return simplex
 
-    def decide(self, decisions: Sequence[Decision]) -> None:
-        """Go on under some decisions about pairs of records, and nothing proven yet."""
+    def decide(self, decisions: Sequence[Decision], most: float) -> None:
+        """Go on under some decisions about pairs of records, each broken for `most`, and nothing proven yet."""
         master = self.as_simplex()
-        if self.latest is not None and len(master.columns) > 2 * _KEEP * self.n:
+        if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
             self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
-        master.decide(decisions, self.upper)
+        master.decide(decisions, most)
         self.best = self.latest = None
 
     def _nearest(self, duals: Floats, cuts: Cuts) -> Ints:

@@ -124,7 +124,7 @@ class Simplex(Master):
         none = np.empty(0, dtype=np.int64)
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, none.astype(np.int32), none.astype(np.int32), np.empty(0))
         # The number in the solver of each column, and of the columns that let a decision be broken, two for each.
-        self.place, self.breaking = none, none
+        self.place, self.breaking, self.broken = none, none, False
         self._add_rows(cuts, none, none, none)
         self._add_columns(columns)
 
@@ -142,32 +142,52 @@ class Simplex(Master):
     def drop(self, idle: Ints) -> None:
         """Remove cuts by number."""
         if len(idle):
+            basis = self.solver.getBasis()
+            columns, rows = basis.col_status, basis.row_status
+            left = np.setdiff1d(np.arange(len(self.cuts)), idle)
             self.solver.deleteRows(len(idle), (idle + self.n).astype(np.int32))
-            self.cuts = self.cuts.take(np.setdiff1d(np.arange(len(self.cuts)), idle))
+            self.cuts = self.cuts.take(left)
+            self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in left])
 
     def keep(self, which: Ints) -> Columns:
         """Keep some of the columns, by number and in order; return the others."""
         gone = np.setdiff1d(np.arange(len(self.columns)), which)
         others = self.columns.take(gone)
         if len(gone):
+            basis = self.solver.getBasis()
+            before, rows = basis.col_status, basis.row_status
             left = np.ones(self.solver.getNumCol(), dtype=np.int64)
             left[self.place[gone]] = 0
             self.solver.deleteCols(len(gone), self.place[gone].astype(np.int32))
             number = np.cumsum(left) - 1
             self.columns, self.place = self.columns.take(which), number[self.place[which]]
             self.breaking = number[self.breaking]
+            self._resume([before[c] for c in np.flatnonzero(left)], rows)
         return others
+
+    def _resume(self, columns: list[Any], rows: list[Any]) -> None:
+        """Go on from what is left of a basis: the solver forgets it with the first column or active row deleted."""
+        import highspy
+
+        basis = highspy.HighsBasis()
+        basis.col_status, basis.row_status = columns, rows
+        # Another one may be too small; the solver completes it.
+        basis.valid = basis.alien = True
+        self.solver.setBasis(basis)
 
     def decide(self, decisions: Sequence[Decision], most: float) -> None:
         """Put decisions about pairs of records in the place of those before.
 
         One may be broken at a price of `most`: there is a solution in any case, and the multipliers stay below that.
+        The lower it is, the less the duals differ from those before; `broken` tells whether it was too low.
         """
         self.drop(np.flatnonzero(self.cuts.decided >= 0))
         rows = Cuts.deciding(decisions)
         while len(self.breaking) < 2 * len(rows):
             self.breaking = np.append(self.breaking, self.solver.getNumCol())
-            self.solver.addCol(most / self.unit, 0.0, np.inf, 0, np.empty(0, dtype=np.int32), np.empty(0))
+            self.solver.addCol(0.0, 0.0, np.inf, 0, np.empty(0, dtype=np.int32), np.empty(0))
+        for column in self.breaking.tolist():
+            self.solver.changeColCost(column, most / self.unit)
         self.cut(rows)
         for at in range(2 * len(rows)):
             row = self.n + len(self.cuts) - len(rows) + at // 2
@@ -201,6 +221,7 @@ class Simplex(Master):
         answer: Any = self.solver.getSolution()
         duals = np.array(answer.row_dual) * self.unit
         value = float(self.solver.getInfo().objective_function_value) * self.unit
+        self.broken = bool(np.array(answer.col_value)[self.breaking].sum() > 1e-6)
         prices = np.where(self.cuts.decided < 0, np.maximum(-duals[self.n :], 0.0), -duals[self.n :])
         return Relaxed(value, duals[: self.n], self.cuts.priced(prices), np.array(answer.col_value)[self.place])
 

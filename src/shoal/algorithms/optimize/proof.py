@@ -39,6 +39,10 @@ _RECOMBINE = 20
 _LISTED = 400_000
 # Cases of branching at most: without a time limit, and with one.
 _CASES, _MANY_CASES = 60, 5000
+# A case is ended by an integer programme of this number of columns for each record at most, and this number of nodes.
+_FEW, _NODES = 3, 10
+# Prefixes that the list of a case may cost.
+_PREFIXES = 1_000_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
 
@@ -101,7 +105,8 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> In
     columns = generation.master.columns
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
-    return _choose(generation, columns.take(np.sort(near)), latest.cuts, incumbent.labels, until, nodes=1)[0]
+    nodes = 1 if until is None else None
+    return _choose(generation, columns.take(np.sort(near)), latest.cuts, incumbent.labels, until, nodes)[0]
 
 
 def _after(share: float, until: float | None) -> float | None:
@@ -125,7 +130,7 @@ def _choose(
         cuts=cuts.paying(generation.noise),
         incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
         time_limit=None if until is None else max(0.1, until - time.monotonic()),
-        nodes=nodes if until is None else None,
+        nodes=nodes,
         state=generation.state,
     )
     return choice.labels, choice.proven
@@ -156,7 +161,8 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
     best = generation.best
     if best is None:
         # Out of time before any bound: the columns generated may still hold a better partition.
-        better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes=1)
+        nodes = 1 if until is None else None
+        better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes)
         return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
     optimal, listed = generation.closed(), 0
     if not optimal and not incumbent.state[STOP]:
@@ -164,7 +170,13 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
     branches = Branches((Branch((), best),), labels, closed=False)
     if not optimal and not incumbent.state[STOP]:
         end, most = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
-        branches = branch(generation, best, labels, until=end, most=most)
+
+        def finish(proof: Bound, labels: Ints, eager: bool) -> tuple[Ints, bool]:
+            return _finish(generation, proof, labels, until, eager=eager)
+
+        branches = branch(generation, best, labels, finish=finish, until=end, most=most)
+        # Bounds of cases that an integer programme ended are not theirs.
+        optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
     upper = generation.upper
     bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
@@ -200,16 +212,16 @@ def _prove_optimal(
     reach = float(rest[min(2 * generation.n, len(rest)) - 1])
     listed = 0
     while not generation.state[STOP]:
-        # Rounding of the bound and of the reduced costs must not hide a group.
-        gap = (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
+        gap = _reach(generation, best)
         reach = min(reach, gap)
-        columns, complete = _within(generation, best, reach)
+        columns, complete = _within(generation, best, reach, _LISTED, generation.limits.most)
         left = np.inf if until is None else until - time.monotonic()
         # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
         if len(columns) > (40 * generation.n if until is None else 2000 * left):
             break
         listed = len(columns)
-        better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes=500)
+        nodes = 500 if until is None else None
+        better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes)
         labels = _adopt(generation, labels, better)
         if not proven:
             break
@@ -232,7 +244,30 @@ def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> I
     return canonical_labels(better)
 
 
-def _within(generation: ColumnGeneration, best: Bound, reach: float) -> tuple[Columns, bool]:
+def _finish(
+    generation: ColumnGeneration, proof: Bound, labels: Ints, until: float | None, *, eager: bool
+) -> tuple[Ints, bool]:
+    """End a case by an integer programme, if the groups within reach of a better partition are few.
+
+    An eager one also tries a smaller reach, where a better partition may be found if not the end.
+    Returns the labels, and whether no partition of this case is better.
+    """
+    gap = _reach(generation, proof)
+    for share in (1.0, 0.5, 0.25, 0.1) if eager else (1.0,):
+        columns, complete = _within(generation, proof, share * gap, _FEW * generation.n, _PREFIXES)
+        if complete:
+            better, proven = _choose(generation, columns, proof.cuts, labels, until, _NODES)
+            labels = _adopt(generation, labels, better)
+            return labels, proven and generation.upper - proof.value <= share * gap
+    return labels, False
+
+
+def _reach(generation: ColumnGeneration, best: Bound) -> float:
+    """Return how large a reduced cost may be in a better partition; rounding must not hide a group."""
+    return (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
+
+
+def _within(generation: ColumnGeneration, best: Bound, reach: float, room: int, most: int) -> tuple[Columns, bool]:
     """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
     n, d = generation.X.shape
     every: Columns | None = None
@@ -244,8 +279,8 @@ def _within(generation: ColumnGeneration, best: Bound, reach: float) -> tuple[Co
             best.cuts,
             size,
             reach,
-            room=_LISTED,
-            most=generation.limits.most,
+            room=room,
+            most=most,
             state=generation.state,
             work=generation.W,
         )
