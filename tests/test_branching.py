@@ -168,6 +168,10 @@ def test_altered_cases_are_rejected(divided):
         wrong = replace(cases[at], cuts=replace(cases[at].cuts, decided=altered))
         changed = replace(certificate, cases=(*cases[:at], wrong, *cases[at + 1 :]))
         assert reason in shoal.verify_bound(X, 2, changed).reason
+    three = Cuts.of([((0, 1, 2), (1, 1, 1), 2)]).priced(np.array([-0.1]))
+    wrong = replace(cases[at], cuts=replace(three, decided=np.array([1])))
+    changed = replace(certificate, cases=(*cases[:at], wrong, *cases[at + 1 :]))
+    assert "none of its own" in shoal.verify_bound(X, 2, changed).reason
     same = replace(cases[at], decisions=((3, 3, 1),))
     assert "cover" in shoal.verify_bound(X, 2, replace(certificate, cases=(same, same))).reason
 
@@ -188,6 +192,12 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
     result = branch(generation, generation.best, labels, finish=unfinished, until=np.inf, most=8)
     assert [one.decisions for one in result.every] == [()]
     assert not result.closed
+
+
+def test_groups_that_keep_to_decisions():
+    every = Columns.of(np.zeros((4, 1)), [np.array(group) for group in ([0, 1], [0, 2], [2, 3], [0, 1, 2, 3])])
+    assert proof._keeping(every, [(0, 1, 1)]).tolist() == [True, False, True, True]
+    assert proof._keeping(every, [(0, 1, 1), (1, 3, 0)]).tolist() == [True, False, True, False]
 
 
 @pytest.mark.parametrize("few", [0, 8])

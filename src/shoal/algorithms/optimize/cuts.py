@@ -87,10 +87,10 @@ class Cuts:
     def __len__(self) -> int:
         return len(self.price)
 
-    def decisions(self) -> list[Decision | None]:
-        """Return what each decides, None where it is no decision about two records."""
+    def decisions(self) -> list[Decision]:
+        """Return the decisions; one that is not about two records with weights ½ reads (−1, −1, −1)."""
         return [
-            (records[0], records[1], decided) if len(records) == 2 and (parts, whole) == ((1, 1), 2) else None
+            (records[0], records[1], decided) if len(records) == 2 and (parts, whole) == ((1, 1), 2) else (-1, -1, -1)
             for (records, parts, whole), decided in zip(self.each(), self.decided.tolist(), strict=True)
             if decided >= 0
         ]

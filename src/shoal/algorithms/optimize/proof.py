@@ -21,13 +21,13 @@ from shoal.algorithms.optimize.branching import Branch, Branches, branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
 from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
 from shoal.algorithms.optimize.columns import Columns
-from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.pricing import enumerate_groups
 from shoal.algorithms.optimize.set_partitioning import choose
 from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import STOP, publish
-from shoal.core.types import Floats, Ints, State
+from shoal.core.types import Bools, Floats, Ints, State
 
 __all__ = ["PROVABLE", "Incumbent", "Proven", "prove", "recombine"]
 
@@ -256,10 +256,22 @@ def _finish(
     for share in (1.0, 0.5, 0.25, 0.1) if eager else (1.0,):
         columns, complete = _within(generation, proof, share * gap, _FEW * generation.n, _PREFIXES)
         if complete:
-            better, proven = _choose(generation, columns, proof.cuts, labels, until, _NODES)
+            # The decisions are kept by the choice of columns, so that the best partition known stays a solution.
+            columns = columns.take(np.flatnonzero(_keeping(columns, proof.cuts.decisions())))
+            cuts = proof.cuts.take(np.flatnonzero(proof.cuts.decided < 0))
+            better, proven = _choose(generation, columns, cuts, labels, until, _NODES)
             labels = _adopt(generation, labels, better)
             return labels, proven and generation.upper - proof.value <= share * gap
     return labels, False
+
+
+def _keeping(columns: Columns, decisions: list[Decision]) -> Bools:
+    """Tell which groups hold both or neither of two records that are together, and not both of two that are apart."""
+    keeping = np.ones(len(columns), dtype=bool)
+    for i, j, together in decisions if len(columns) else ():
+        with_i, with_j = (np.logical_or.reduceat(columns.member == at, columns.start[:-1]) for at in (i, j))
+        keeping &= with_i == with_j if together else ~(with_i & with_j)
+    return keeping
 
 
 def _reach(generation: ColumnGeneration, best: Bound) -> float:

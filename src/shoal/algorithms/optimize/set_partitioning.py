@@ -57,7 +57,7 @@ def choose(
     upper
         The SSE to beat.
     cuts
-        Inequalities that tighten the solver's own relaxation, which every partition fulfils; and decisions to keep to.
+        Inequalities that tighten the solver's own relaxation; every partition fulfils them.
     incumbent
         Numbers of the columns of a known solution, to start from.
     time_limit, nodes
@@ -119,7 +119,7 @@ def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:
     lp.num_col_, lp.num_row_ = count, n + len(cuts)
     lp.col_cost_ = columns.cost / unit
     lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
-    lp.row_lower_ = np.concatenate([np.ones(n), np.where(cuts.decided < 0, -np.inf, cuts.decided)])
+    lp.row_lower_ = np.concatenate([np.ones(n), np.full(len(cuts), -np.inf)])
     lp.row_upper_ = np.concatenate([np.ones(n), cuts.most])
     lp.integrality_ = [highspy.HighsVarType.kInteger] * count
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
