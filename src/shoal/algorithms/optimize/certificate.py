@@ -3,6 +3,10 @@
 A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
 (`optimize.lower_bounds`). A check prices all groups again, by enumeration in exact sums, and compares the bound that
 the multipliers prove with the one that is claimed. It does not rely on the search, the columns or the linear programme.
+
+Where branching went on (`optimize.branching`), there are multipliers for each of several cases. The check then also
+makes sure that the cases leave no partition out; the bound is the least of theirs. A best partition into groups of
+k … 2k−1 records is in one of the cases, so that these sizes are enough in each.
 """
 
 from __future__ import annotations
@@ -12,15 +16,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms.optimize.cuts import Cuts
+from shoal.algorithms.optimize.cuts import Cuts, Decision
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.pricing import distances
 from shoal.core.errors import InputError
 from shoal.core.measures import sst
 from shoal.core.progress import fresh_state
-from shoal.core.types import Floats
+from shoal.core.types import Floats, Ints
 
-__all__ = ["BoundCheck", "Certificate", "verify_bound"]
+__all__ = ["BoundCheck", "Case", "Certificate", "verify_bound"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Decisions that pairs of records are together or apart, and multipliers that prove the bound where these hold.
+
+    Parameters
+    ----------
+    decisions
+        Two records and whether they are together, in the order in which they were made.
+    duals, cuts
+        The multipliers of records, of cuts and of these decisions.
+    """
+
+    decisions: tuple[Decision, ...]
+    duals: Floats
+    cuts: Cuts
 
 
 @dataclass(frozen=True)
@@ -41,6 +62,9 @@ class Certificate:
         The SSE that was found to be the least by an integer programme over all groups whose reduced cost under
         these multipliers allows them in a better partition; None if that was not finished. `verify_bound` does not
         repeat the integer programme: it checks `bound`.
+    cases
+        Cases that cover all partitions, each with multipliers that prove `bound`; empty if `duals` and `cuts`
+        prove it alone.
     """
 
     k: int
@@ -48,6 +72,7 @@ class Certificate:
     cuts: Cuts
     bound: float
     optimum: float | None = None
+    cases: tuple[Case, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,39 +139,76 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
     records = np.ascontiguousarray(X, dtype=np.float64)
     records = records[:, None] if records.ndim == 1 else records
     n = len(records)
-    duals = np.ascontiguousarray(certificate.duals, dtype=np.float64)
-    cuts = certificate.cuts
-    if duals.shape != (n,):
-        raise InputError(f"Parameter 'certificate' must have a dual for each of the {n} records, got {len(duals)}.")
-
-    def fail(reason: str) -> BoundCheck:
+    cases = certificate.cases or (Case((), certificate.duals, certificate.cuts),)
+    for case in cases:
+        if np.shape(case.duals) != (n,):
+            raise InputError(
+                f"Parameter 'certificate' must have a dual for each of the {n} records, got {len(case.duals)}."
+            )
+    if reason := _wrong(records, k, certificate.k, cases):
         return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, 0, reason)
-
-    if certificate.k != k:
-        return fail(f"the certificate is for k={certificate.k}, not k={k}")
-    if not np.isfinite(records).all() or not np.isfinite(duals).all() or not np.isfinite(cuts.price).all():
-        return fail("records and multipliers must be finite")
-    if wrong := _wrong_cuts(cuts, n):
-        return fail(wrong)
-    found = lower_bound(records, distances(records), k, duals, cuts, room=5_000_000, most=most, state=fresh_state())
-    if found is None:
-        return fail("too many groups violate the multipliers")
+    D = distances(records)
+    proven, tolerance, visited = np.inf, 0.0, 0
+    for case in cases:
+        duals = np.ascontiguousarray(case.duals, dtype=np.float64)
+        found = lower_bound(records, D, k, duals, case.cuts, room=5_000_000, most=most, state=fresh_state())
+        if found is None:
+            reason = "too many groups violate the multipliers"
+            return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, visited, reason)
+        proven, visited = min(proven, found.value), visited + found.visited
+        tolerance = max(tolerance, found.tolerance)
     total = sst(records)
-    valid = found.value >= certificate.bound
+    valid = proven >= certificate.bound
     return BoundCheck(
         valid,
         certificate.bound,
-        found.value,
-        100 * found.value / total if total > 0 else 0.0,
-        found.tolerance,
-        found.visited,
+        proven,
+        100 * proven / total if total > 0 else 0.0,
+        tolerance,
+        visited,
         "" if valid else "the multipliers prove less than is claimed",
     )
 
 
-def _wrong_cuts(cuts: Cuts, n: int) -> str:
+def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> str:
+    """Say why the cases prove nothing; empty if what they prove has to be counted."""
+    if claimed != k:
+        return f"the certificate is for k={claimed}, not k={k}"
+    finite = all(np.isfinite(case.duals).all() and np.isfinite(case.cuts.price).all() for case in cases)
+    if not finite or not np.isfinite(records).all():
+        return "records and multipliers must be finite"
+    if not _cover([case.decisions for case in cases]):
+        return "the cases do not cover all partitions"
+    for case in cases:
+        decided = np.flatnonzero(case.cuts.decided >= 0)
+        if not set(case.cuts.take(decided).decisions()) <= set(case.decisions):
+            return "a case has the multiplier of a decision that is none of its own"
+        if wrong := _wrong_cuts(case.cuts, decided, len(records)):
+            return wrong
+    return ""
+
+
+def _cover(paths: list[tuple[Decision, ...]]) -> bool:
+    """Tell whether every partition agrees with all decisions of some path: pair by pair, both cases must be there.
+
+    Examples
+    --------
+    >>> _cover([((0, 1, 1),), ((0, 1, 0), (2, 3, 1)), ((0, 1, 0), (2, 3, 0))])
+    True
+    >>> _cover([((0, 1, 1),), ((0, 1, 0), (2, 3, 1))])
+    False
+    """
+    if not paths or not all(paths):
+        return bool(paths)
+    pair = paths[0][0][:2]
+    if pair[0] == pair[1] or any(path[0][:2] != pair for path in paths):
+        return False
+    return all(_cover([path[1:] for path in paths if path[0][2] == decided]) for decided in (0, 1))
+
+
+def _wrong_cuts(cuts: Cuts, decided: Ints, n: int) -> str:
     """Say what is wrong with the cuts: only positive weights of distinct records make inequalities that always hold."""
-    if (cuts.price < 0).any():
+    if (np.delete(cuts.price, decided) < 0).any():
         return "the price of a cut is negative"
     if (cuts.part < 1).any() or (cuts.whole < 1).any():
         return "the weights of a cut are not positive"

@@ -15,12 +15,13 @@ Memory O(n²).
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from shoal.algorithms.optimize.columns import Columns
-from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.dual_ascent import ascend, first_duals
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_that_matter
 from shoal.algorithms.optimize.master import Interior, Master, Relaxed, Simplex
@@ -126,7 +127,7 @@ class ColumnGeneration:
         answer = self.relax(2e-6)
         if answer is None or self.closed():
             return
-        master = self._switch_to_simplex(answer)
+        master = self.as_simplex()
         weak = 0
         for _ in range(self.limits.rounds):
             last = self.value
@@ -134,35 +135,55 @@ class ColumnGeneration:
             if answer is None or self.closed():
                 return
             weak = weak + 1 if self.value - last < 2e-6 * self.value else 0
-            if weak == 4:
+            if weak == 4 or not self.separate(master, answer):
                 return
-            master.drop(np.flatnonzero(answer.cuts.price <= self.noise))
-            x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
-            fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3, state=self.state)
-            have = set(master.cuts.each())
-            fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
-            if not len(fresh):
-                return
-            master.cut(fresh)
+
+    def separate(self, master: Simplex, answer: Relaxed) -> bool:
+        """Replace the cuts without a price by new ones that the solution violates; tell whether there are any."""
+        master.drop(np.flatnonzero((answer.cuts.price <= self.noise) & (answer.cuts.decided < 0)))
+        x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
+        fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3, state=self.state)
+        have = set(master.cuts.each())
+        fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
+        master.cut(fresh)
+        return len(fresh) > 0
 
     def _simplex(self, columns: Columns) -> Simplex:
-        return Simplex(self.n, columns, no_cuts(), self.over, unit=self.upper, deadline=self.limits.deadline)
+        # In units of the share of one record, the solver's tolerance is the noise.
+        unit = self.upper / self.n
+        return Simplex(self.n, columns, no_cuts(), self.over, unit=unit, deadline=self.limits.deadline)
 
-    def _switch_to_simplex(self, answer: Relaxed) -> Simplex:
+    def as_simplex(self) -> Simplex:
         """Continue with the simplex method and the columns that matter; the others return to those seen."""
         if isinstance(self.master, Simplex):
             return self.master
+        duals = np.zeros(self.n) if self.latest is None else self.latest.duals
         columns = self.master.columns
-        rest = reduced_costs(columns, answer.duals, answer.cuts)
-        # Without a partition among the columns there may be no solution at all.
-        rest[: self.incumbent] = 0.0
-        order = np.argsort(rest, kind="stable")
-        keep, drop = np.sort(order[: _KEEP * self.n]), np.sort(order[_KEEP * self.n :])
-        dropped = columns.take(drop)
-        self.known.difference_update(dropped.keys())
-        self.seen, self.taken = self.seen.join(dropped), np.concatenate([self.taken, np.zeros(len(drop), dtype=bool)])
+        keep = self._nearest(duals, no_cuts())
+        self._put_aside(columns.take(np.setdiff1d(np.arange(len(columns)), keep)))
         self.master = simplex = self._simplex(columns.take(keep))
         return simplex
+
+    def decide(self, decisions: Sequence[Decision], most: float) -> None:
+        """Go on under some decisions about pairs of records, each broken for `most`, and nothing proven yet."""
+        master = self.as_simplex()
+        if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
+            self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
+        master.decide(decisions, most)
+        self.best = self.latest = None
+
+    def _nearest(self, duals: Floats, cuts: Cuts) -> Ints:
+        """Return the numbers of the columns of the least reduced costs."""
+        rest = reduced_costs(self.master.columns, duals, cuts)
+        # Without a partition among the columns there may be no solution at all.
+        rest[: self.incumbent] = -np.inf
+        return np.sort(np.argsort(rest, kind="stable")[: _KEEP * self.n])
+
+    def _put_aside(self, columns: Columns) -> None:
+        """Return columns of the master problem to those seen."""
+        self.known.difference_update(columns.keys())
+        self.seen = self.seen.join(columns)
+        self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
 
     def _ascend_duals(self) -> None:
         """Improve the duals by ascent and prove the bound that they give."""
@@ -219,6 +240,8 @@ class ColumnGeneration:
                     return None
                 if exact is not None:
                     fresh, apart = fresh + exact, self.value - self.bound
+                if self.closed():
+                    return answer
             if tolerance <= 1e-4 and (
                 apart <= accuracy * self.value or fresh <= self.n // 40 * (not self.limits.exact)
             ):
@@ -250,14 +273,15 @@ class ColumnGeneration:
             self.D,
             self.k,
             duals,
-            cuts.take(np.flatnonzero(cuts.price > self.noise)),
+            cuts.paying(self.noise),
             room=self.limits.room,
             most=self.limits.most,
             state=self.state,
         )
         if bound is not None and bound.value > self.bound:
             self.best = bound
-            publish(self.state, bound=bound.value)
+            if not (cuts.decided >= 0).any():
+                publish(self.state, bound=bound.value)
         return bound
 
     def _from_seen(self, duals: Floats, cuts: Cuts, short: Floats) -> int:

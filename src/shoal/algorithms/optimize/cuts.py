@@ -9,11 +9,15 @@ most the right side, and an integer for every partition: so the right side may b
 With three records and weights ½ these are the subset-row cuts of M. Jepsen, B. Petersen, S. Spoorendonk and D. Pisinger
 (Operations Research 56, 2008): at most one group holds two or more of three records. D. Pecin, A. Pessoa, M. Poggi,
 E. Uchoa and H. Santos (Operations Research Letters 45, 2017) list the weights that matter for up to five records.
+
+A decision of branching (`optimize.branching`) has the same form: for two records with weights ½ the coefficient tells
+whether a group holds both, and the left side is 1 if they are together and 0 if they are apart, an equation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 
@@ -24,7 +28,9 @@ from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.dealing import sort_by_target
 
-__all__ = ["Cuts", "cut_entries", "double_rows", "no_cuts", "pair_prices", "reduced_costs"]
+__all__ = ["Cuts", "Decision", "cut_entries", "double_rows", "no_cuts", "pair_prices", "reduced_costs"]
+
+Decision = tuple[int, int, int]  # two records; 1 if they are together, 0 if apart
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,9 @@ class Cuts:
         The weight of record ``member[a]`` in cut c is ``part[a] / whole[c]``.
     price
         The multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and μ⌊p(R)/q⌋ leaves the bound.
+    decided
+        −1 for a cut; for a decision about two records 1 if they are together and 0 if not. Its multiplier has any sign,
+        and this is its right side.
 
     Examples
     --------
@@ -52,6 +61,7 @@ class Cuts:
     part: Ints
     whole: Ints
     price: Floats
+    decided: Ints
 
     @classmethod
     def of(cls, cuts: list[tuple[tuple[int, ...], tuple[int, ...], int]]) -> Cuts:
@@ -64,27 +74,58 @@ class Cuts:
             np.array([p for _, parts, _ in cuts for p in parts], dtype=np.int64),
             np.array([whole for _, _, whole in cuts], dtype=np.int64),
             np.zeros(len(cuts)),
+            np.full(len(cuts), -1),
         )
+
+    @classmethod
+    def deciding(cls, decisions: Iterable[Decision]) -> Cuts:
+        """Return the equations of decisions about pairs of records, at no price yet."""
+        made = list(decisions)
+        rows = cls.of([((i, j), (1, 1), 2) for i, j, _ in made])
+        return replace(rows, decided=np.array([decided for _, _, decided in made], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.price)
 
+    def decisions(self) -> list[Decision]:
+        """Return the decisions; one that is not about two records with weights ½ reads (−1, −1, −1)."""
+        return [
+            (records[0], records[1], decided) if len(records) == 2 and (parts, whole) == ((1, 1), 2) else (-1, -1, -1)
+            for (records, parts, whole), decided in zip(self.each(), self.decided.tolist(), strict=True)
+            if decided >= 0
+        ]
+
     @property
-    def most(self) -> Ints:
-        """The right sides ⌊p(R)/q⌋."""
+    def coefficients(self) -> Ints:
+        """The largest coefficients, ⌊p(R)/q⌋."""
         if not len(self):
             return np.empty(0, dtype=np.int64)
         total: Ints = np.add.reduceat(self.part, self.start[:-1]) // self.whole
         return total
 
     @property
+    def most(self) -> Ints:
+        """The right sides: ⌊p(R)/q⌋, or what was decided."""
+        right: Ints = np.where(self.decided < 0, self.coefficients, self.decided)
+        return right
+
+    @property
     def worth(self) -> Floats:
-        """What each cut takes off the bound: μ⌊p(R)/q⌋."""
+        """What each cut takes off the bound: μ times its right side."""
         return self.price * self.most
+
+    @property
+    def magnitude(self) -> float:
+        """The sum of all that a group could pay, in absolute value: rounding is relative to it."""
+        return float((np.abs(self.price) * self.coefficients).sum())
 
     def priced(self, price: Floats) -> Cuts:
         """Return the same cuts at other prices."""
-        return Cuts(self.start, self.member, self.part, self.whole, price)
+        return replace(self, price=price)
+
+    def paying(self, noise: float) -> Cuts:
+        """Return those whose price is not about 0."""
+        return self.take(np.flatnonzero(np.abs(self.price) > noise))
 
     def each(self) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
         """Return the cuts one by one, as `of` takes them."""
@@ -95,7 +136,7 @@ class Cuts:
     def take(self, which: Ints) -> Cuts:
         """Return some of the cuts with their prices."""
         every = self.each()
-        return Cuts.of([every[c] for c in which]).priced(self.price[which])
+        return replace(Cuts.of([every[c] for c in which]), price=self.price[which], decided=self.decided[which])
 
     def join(self, other: Cuts) -> Cuts:
         """Return these cuts followed by others."""
@@ -105,6 +146,7 @@ class Cuts:
             np.concatenate([self.part, other.part]),
             np.concatenate([self.whole, other.whole]),
             np.concatenate([self.price, other.price]),
+            np.concatenate([self.decided, other.decided]),
         )
 
 
@@ -195,7 +237,7 @@ def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
 
     For a cut let b be the least ⌊p(S)/q⌋ / (pairs of S with p_i + p_j ≥ q) over its subsets S of at most `size` records
     that have such a pair. Every such pair gets μ·b: then a group G with S = G∩R gets at most μ⌊p(S)/q⌋. For a triple
-    with weights ½, b = 1/3.
+    with weights ½, b = 1/3; for a decision b = 1, whatever the sign of its price.
 
     Returns
     -------
@@ -211,8 +253,8 @@ def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
     pairs: list[tuple[int, int]] = []
     prices: list[float] = []
     for (records, parts, whole), price in zip(cuts.each(), cuts.price.tolist(), strict=True):
-        share = price * _share(tuple(sorted(parts)), whole, size)
-        if 0 < share < np.inf:
+        share = price * _share(tuple(sorted(parts)), whole, size) if price else 0.0
+        if share and np.isfinite(share):
             for a, b in combinations(range(len(records)), 2):
                 if parts[a] + parts[b] >= whole:
                     pairs.append((records[a], records[b]))

@@ -117,7 +117,7 @@ def lower_bound(
             continue
         columns = Columns.of(X, list(found.groups))
         rest = reduced_costs(columns, duals, cuts)
-        weight = columns.cost + np.add.reduceat(np.abs(duals)[columns.member], columns.start[:-1]) + cuts.worth.sum()
+        weight = columns.cost + np.add.reduceat(np.abs(duals)[columns.member], columns.start[:-1]) + cuts.magnitude
         slack = weight * (d + size * size + 8 + len(cuts)) * 2.0**-52
         short = np.maximum(slack - rest, 0.0) / size
         before = fix.copy()

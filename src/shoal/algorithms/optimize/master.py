@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shoal.algorithms.optimize.columns import Columns
-from shoal.algorithms.optimize.cuts import Cuts, cut_entries
+from shoal.algorithms.optimize.cuts import Cuts, Decision, cut_entries
 from shoal.algorithms.optimize.interior_point import central_point
 from shoal.core.types import Floats, Ints
 
 __all__ = ["Interior", "Master", "Relaxed", "Simplex", "matrix"]
+
+# The solver's numbers for the two simplex methods.
+_DUAL, _PRIMAL = 1, 4
 
 
 class Relaxed(NamedTuple):
@@ -120,22 +123,87 @@ class Simplex(Master):
         self.unit = unit or 1.0
         none = np.empty(0, dtype=np.int64)
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, none.astype(np.int32), none.astype(np.int32), np.empty(0))
+        # The number in the solver of each column, and of the columns that let a decision be broken, two for each.
+        self.place, self.breaking, self.broken = none, none, False
         self._add_rows(cuts, none, none, none)
         self._add_columns(columns)
 
     def add(self, columns: Columns) -> None:  # noqa: D102
         super().add(columns)
         self._add_columns(columns)
+        # New columns leave the solution feasible: the primal method goes on from it.
+        self.solver.setOptionValue("simplex_strategy", _PRIMAL)
 
     def cut(self, cuts: Cuts) -> None:  # noqa: D102
         super().cut(cuts)
         self._add_rows(cuts, *cut_entries(self.columns, self.n, cuts))
+        self.solver.setOptionValue("simplex_strategy", _DUAL)
 
     def drop(self, idle: Ints) -> None:
         """Remove cuts by number."""
         if len(idle):
+            basis = self.solver.getBasis()
+            columns, rows = basis.col_status, basis.row_status
+            left = np.setdiff1d(np.arange(len(self.cuts)), idle)
             self.solver.deleteRows(len(idle), (idle + self.n).astype(np.int32))
-            self.cuts = self.cuts.take(np.setdiff1d(np.arange(len(self.cuts)), idle))
+            self.cuts = self.cuts.take(left)
+            self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in left])
+
+    def keep(self, which: Ints) -> Columns:
+        """Keep some of the columns, by number and in order; return the others."""
+        gone = np.setdiff1d(np.arange(len(self.columns)), which)
+        others = self.columns.take(gone)
+        if len(gone):
+            basis = self.solver.getBasis()
+            before, rows = basis.col_status, basis.row_status
+            left = np.ones(self.solver.getNumCol(), dtype=np.int64)
+            left[self.place[gone]] = 0
+            self.solver.deleteCols(len(gone), self.place[gone].astype(np.int32))
+            number = np.cumsum(left) - 1
+            self.columns, self.place = self.columns.take(which), number[self.place[which]]
+            self.breaking = number[self.breaking]
+            self._resume([before[c] for c in np.flatnonzero(left)], rows)
+        return others
+
+    def _resume(self, columns: list[Any], rows: list[Any]) -> None:
+        """Go on from what is left of a basis: the solver forgets it with the first column or active row deleted."""
+        import highspy
+
+        basis = highspy.HighsBasis()
+        basis.col_status, basis.row_status = columns, rows
+        # Another one may be too small; the solver completes it.
+        basis.valid = basis.alien = True
+        self.solver.setBasis(basis)
+
+    def decide(self, decisions: Sequence[Decision], most: float) -> None:
+        """Put decisions about pairs of records in the place of those before.
+
+        One may be broken at a price of `most`: there is a solution in any case, and the multipliers stay below that.
+        The lower it is, the less the duals differ from those before; `broken` tells whether it was too low.
+        """
+        self.drop(np.flatnonzero(self.cuts.decided >= 0))
+        rows = Cuts.deciding(decisions)
+        while len(self.breaking) < 2 * len(rows):
+            self.breaking = np.append(self.breaking, self.solver.getNumCol())
+            self.solver.addCol(0.0, 0.0, np.inf, 0, np.empty(0, dtype=np.int32), np.empty(0))
+        for column in self.breaking.tolist():
+            self.solver.changeColCost(column, most / self.unit)
+        self.cut(rows)
+        for at in range(2 * len(rows)):
+            row = self.n + len(self.cuts) - len(rows) + at // 2
+            self.solver.changeCoeff(row, int(self.breaking[at]), 1.0 - 2.0 * (at % 2))
+
+    def trial(self, decision: Decision, steps: int) -> float:
+        """Return the value, over the columns at hand, after one decision more and so many steps of the method."""
+        basis = self.solver.getBasis()
+        self.cut(Cuts.deciding([decision]))
+        self.solver.setOptionValue("simplex_iteration_limit", steps)
+        self.solver.run()
+        value = float(self.solver.getInfo().objective_function_value) * self.unit
+        self.solver.setOptionValue("simplex_iteration_limit", 2**31 - 1)
+        self.drop(np.array([len(self.cuts) - 1]))
+        self.solver.setBasis(basis)
+        return value
 
     def solve(self, tolerance: float) -> Relaxed | None:  # noqa: D102
         import highspy
@@ -153,13 +221,15 @@ class Simplex(Master):
         answer: Any = self.solver.getSolution()
         duals = np.array(answer.row_dual) * self.unit
         value = float(self.solver.getInfo().objective_function_value) * self.unit
-        cuts = self.cuts.priced(np.maximum(-duals[self.n :], 0.0))
-        return Relaxed(value, duals[: self.n], cuts, np.array(answer.col_value))
+        self.broken = bool(np.array(answer.col_value)[self.breaking].sum() > 1e-6)
+        prices = np.where(self.cuts.decided < 0, np.maximum(-duals[self.n :], 0.0), -duals[self.n :])
+        return Relaxed(value, duals[: self.n], self.cuts.priced(prices), np.array(answer.col_value)[self.place])
 
     def _add_columns(self, columns: Columns) -> None:
         count = len(columns)
         if count:
             start, row, entry = matrix(columns, self.n, self.cuts)
+            self.place = np.append(self.place, self.solver.getNumCol() + np.arange(count))
             self.solver.addCols(
                 count,
                 columns.cost / self.unit,
@@ -178,10 +248,10 @@ class Simplex(Master):
             start = np.concatenate([[0], np.cumsum(np.bincount(cut, minlength=count))[:-1]])
             self.solver.addRows(
                 count,
-                np.full(count, -np.inf),
+                np.where(cuts.decided < 0, -np.inf, cuts.decided),
                 cuts.most.astype(np.float64),
                 len(column),
                 start.astype(np.int32),
-                column[order].astype(np.int32),
+                self.place[column[order]].astype(np.int32),
                 times[order].astype(np.float64),
             )

@@ -1,6 +1,6 @@
 r"""Pricing: find every group whose reduced cost is below a limit, or show that there is none.
 
-For duals π (one for each record) and cut prices μ ≥ 0 the reduced cost of a group G of s records is
+For duals π (one for each record) and cut prices μ the reduced cost of a group G of s records is
 
     r(G) = T_G / s − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋,      T_G = Σ_{pairs of G} D_ij.
 
@@ -86,7 +86,7 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
         i, j = pair[t, 0], pair[t, 1]
         out[i, j] += s * price[t]
         out[j, i] += s * price[t]
-        top = max(top, s * price[t])
+        top = max(top, s * abs(price[t]))
     for i in range(n):
         for j in range(n):
             if i != j:

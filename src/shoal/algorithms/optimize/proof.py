@@ -17,16 +17,17 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms.optimize.certificate import Certificate
+from shoal.algorithms.optimize.branching import Branch, Branches, branch
+from shoal.algorithms.optimize.certificate import Case, Certificate
 from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
 from shoal.algorithms.optimize.columns import Columns
-from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.pricing import enumerate_groups
 from shoal.algorithms.optimize.set_partitioning import choose
 from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import STOP, publish
-from shoal.core.types import Floats, Ints, State
+from shoal.core.types import Bools, Floats, Ints, State
 
 __all__ = ["PROVABLE", "Incumbent", "Proven", "prove", "recombine"]
 
@@ -36,6 +37,12 @@ PROVABLE = 5000
 _RECOMBINE = 20
 # An integer programme with more columns than this does not end.
 _LISTED = 400_000
+# Cases of branching at most: without a time limit, and with one.
+_CASES, _MANY_CASES = 60, 5000
+# A case is ended by an integer programme of this number of columns for each record at most, and this number of nodes.
+_FEW, _NODES = 3, 10
+# Prefixes that the list of a case may cost.
+_PREFIXES = 1_000_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
 
@@ -88,8 +95,8 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> In
     """
     if sse(incumbent.X, incumbent.labels) == 0.0:
         return None
-    now = time.monotonic()
-    deadline = np.inf if until is None else now + 0.7 * (until - now)
+    later = _after(0.7, until)
+    deadline = np.inf if later is None else later
     generation = _generation(incumbent, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
     generation.run()
     latest = generation.latest
@@ -98,7 +105,13 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> In
     columns = generation.master.columns
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
-    return _choose(generation, columns.take(np.sort(near)), latest.cuts, incumbent.labels, until, nodes=1)[0]
+    nodes = 1 if until is None else None
+    return _choose(generation, columns.take(np.sort(near)), latest.cuts, incumbent.labels, until, nodes)[0]
+
+
+def _after(share: float, until: float | None) -> float | None:
+    """Return the `time.monotonic` when a share of the time left is over."""
+    return None if until is None else time.monotonic() + share * (until - time.monotonic())
 
 
 def _choose(
@@ -114,10 +127,10 @@ def _choose(
         every,
         generation.n,
         generation.upper,
-        cuts=cuts.take(np.flatnonzero(cuts.price > generation.noise)),
+        cuts=cuts.paying(generation.noise),
         incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
         time_limit=None if until is None else max(0.1, until - time.monotonic()),
-        nodes=nodes if until is None else None,
+        nodes=nodes,
         state=generation.state,
     )
     return choice.labels, choice.proven
@@ -135,8 +148,8 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
     until
         The `time.monotonic` at which to stop; None goes on until the limits of each part.
     """
-    now = time.monotonic()
-    deadline = np.inf if until is None else now + 0.6 * (until - now)
+    now, later = time.monotonic(), _after(0.6, until)
+    deadline = np.inf if later is None else later
     labels = incumbent.labels
     nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if sse(incumbent.X, labels) == 0.0:
@@ -148,23 +161,43 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
     best = generation.best
     if best is None:
         # Out of time before any bound: the columns generated may still hold a better partition.
-        better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes=1)
+        nodes = 1 if until is None else None
+        better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes)
         return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
     optimal, listed = generation.closed(), 0
     if not optimal and not incumbent.state[STOP]:
-        labels, optimal, listed = _prove_optimal(generation, best, labels, until)
+        labels, optimal, listed = _prove_optimal(generation, best, labels, _after(0.3, until))
+    branches = Branches((Branch((), best),), labels, closed=False)
+    if not optimal and not incumbent.state[STOP]:
+        end, most = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
+
+        def finish(proof: Bound, labels: Ints, eager: bool) -> tuple[Ints, bool]:
+            return _finish(generation, proof, labels, until, eager=eager)
+
+        branches = branch(generation, best, labels, finish=finish, until=end, most=most)
+        # Bounds of cases that an integer programme ended are not theirs.
+        optimal = branches.closed and branches.solved > 0
+    claim = min(_claim(one.proof) for one in branches.every)
     upper = generation.upper
-    # The repaired duals are rounded; a check of them must not find a unit in the last place less.
-    claim = best.value - 1e-12 * float(np.abs(best.duals).sum() + best.cuts.worth.sum())
     bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
     publish(incumbent.state, bound=bound)
-    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None)
+    if len(branches.every) == 1:
+        best = branches.every[0].proof
+    cases = [Case(one.decisions, one.proof.duals, one.proof.cuts) for one in branches.every[1:] and branches.every]
+    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None, tuple(cases))
     facts: dict[str, object] = {
         "cuts": len(best.cuts),
         "columns": len(generation.master.columns),
         "listed": listed,
+        "cases": len(branches.every),
     }
-    return Proven(labels, bound, "optimal" if optimal else "bounded", certificate, facts)
+    status: Literal["optimal", "bounded"] = "optimal" if optimal or branches.closed else "bounded"
+    return Proven(branches.labels, bound, status, certificate, facts)
+
+
+def _claim(proof: Bound) -> float:
+    """Return what a bound may claim: repaired duals are rounded, and a check of them must not find less."""
+    return proof.value - 1e-12 * float(np.abs(proof.duals).sum() + proof.cuts.magnitude)
 
 
 def _prove_optimal(
@@ -179,17 +212,16 @@ def _prove_optimal(
     reach = float(rest[min(2 * generation.n, len(rest)) - 1])
     listed = 0
     while not generation.state[STOP]:
-        # Rounding of the bound and of the reduced costs must not hide a group.
-        gap = (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
+        gap = _reach(generation, best)
         reach = min(reach, gap)
-        columns, complete = _within(generation, best, reach)
+        columns, complete = _within(generation, best, reach, _LISTED, generation.limits.most)
         left = np.inf if until is None else until - time.monotonic()
         # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
         if len(columns) > (40 * generation.n if until is None else 2000 * left):
             break
         listed = len(columns)
-        share = None if until is None else time.monotonic() + 0.6 * left
-        better, proven = _choose(generation, columns, best.cuts, labels, share, nodes=500)
+        nodes = 500 if until is None else None
+        better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes)
         labels = _adopt(generation, labels, better)
         if not proven:
             break
@@ -212,7 +244,42 @@ def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> I
     return canonical_labels(better)
 
 
-def _within(generation: ColumnGeneration, best: Bound, reach: float) -> tuple[Columns, bool]:
+def _finish(
+    generation: ColumnGeneration, proof: Bound, labels: Ints, until: float | None, *, eager: bool
+) -> tuple[Ints, bool]:
+    """End a case by an integer programme, if the groups within reach of a better partition are few.
+
+    An eager one also tries a smaller reach, where a better partition may be found if not the end.
+    Returns the labels, and whether no partition of this case is better.
+    """
+    gap = _reach(generation, proof)
+    for share in (1.0, 0.5, 0.25, 0.1) if eager else (1.0,):
+        columns, complete = _within(generation, proof, share * gap, _FEW * generation.n, _PREFIXES)
+        if complete:
+            # The decisions are kept by the choice of columns, so that the best partition known stays a solution.
+            columns = columns.take(np.flatnonzero(_keeping(columns, proof.cuts.decisions())))
+            cuts = proof.cuts.take(np.flatnonzero(proof.cuts.decided < 0))
+            better, proven = _choose(generation, columns, cuts, labels, until, _NODES)
+            labels = _adopt(generation, labels, better)
+            return labels, proven and generation.upper - proof.value <= share * gap
+    return labels, False
+
+
+def _keeping(columns: Columns, decisions: list[Decision]) -> Bools:
+    """Tell which groups hold both or neither of two records that are together, and not both of two that are apart."""
+    keeping = np.ones(len(columns), dtype=bool)
+    for i, j, together in decisions if len(columns) else ():
+        with_i, with_j = (np.logical_or.reduceat(columns.member == at, columns.start[:-1]) for at in (i, j))
+        keeping &= with_i == with_j if together else ~(with_i & with_j)
+    return keeping
+
+
+def _reach(generation: ColumnGeneration, best: Bound) -> float:
+    """Return how large a reduced cost may be in a better partition; rounding must not hide a group."""
+    return (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
+
+
+def _within(generation: ColumnGeneration, best: Bound, reach: float, room: int, most: int) -> tuple[Columns, bool]:
     """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
     n, d = generation.X.shape
     every: Columns | None = None
@@ -224,8 +291,8 @@ def _within(generation: ColumnGeneration, best: Bound, reach: float) -> tuple[Co
             best.cuts,
             size,
             reach,
-            room=_LISTED,
-            most=generation.limits.most,
+            room=room,
+            most=most,
             state=generation.state,
             work=generation.W,
         )
