@@ -22,7 +22,7 @@ from .recount import BrokenError, check_release
 
 __all__ = ["LateError", "run_case", "run_cases"]
 
-SECONDS = 60  # for a case, kernels to compile included
+SECONDS = 300  # for a case, kernels to compile included
 BATCH = 250
 OPENINGS = ("Parameter", "Option", "Column", "Method", "File", "Output", "Input", "Table", "Stratum", "Record", "k ")
 
@@ -99,7 +99,7 @@ def _batch(first, count):
     """Run cases in a process of their own; return the classes found and what is to be told."""
     command = [sys.executable, "-m", "fuzz.running", "--here", str(first), str(count)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS * 10 + count, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS * 4 + count, check=False)
     except subprocess.TimeoutExpired as error:
         return Counter(hung=1), [f"hung {first} … {first + count}", (error.stdout or b"").decode()[-2000:]]
     lines = done.stdout.split("\0")
