@@ -167,8 +167,9 @@ _ENTRIES = (
                 "start",
                 str,
                 "best",
-                "the method to start from; best: the better of mdav and v-mdav",
+                "the method to start from, or labels; best: the better of mdav and v-mdav",
                 choices=("best", "mdav", "v-mdav", "diameter", "centroid"),
+                also="labels, one for each record",
             ),
             Option(
                 "variant",
