@@ -42,6 +42,14 @@ _MST = Method(
     options=(
         Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
         Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
+        Option(
+            "metric",
+            str,
+            "euclidean",
+            "how far records are apart, for the tree; or a function of two records",
+            choices=("euclidean", "manhattan"),
+            also="a function of two records",
+        ),
     ),
     shared=SharedWork("tree", "spanning_tree:spanning_tree"),
 )
@@ -117,6 +125,14 @@ _ENTRIES = (
         cost="O(d n²)",
         function="centroid:centroid",
         sizes="fixed",
+    ),
+    Method(
+        name="k-ward",
+        summary="Ward's clustering, which never joins two groups of k or more",
+        paper="Domingo-Ferrer and Mateo-Sanz 2002",
+        cost="O(d n²) typically",
+        growth=Growth.CUBIC,
+        function="k_ward:k_ward",
     ),
     _MST,
     replace(_MST, name="mst-d", summary="M, then groups of 2k or more split by D", function="mst:mst_d", below_2k=True),
