@@ -131,7 +131,6 @@ _ENTRIES = (
         summary="Ward's clustering, which never joins two groups of k or more",
         paper="Domingo-Ferrer and Mateo-Sanz 2002",
         cost="O(d n²) typically",
-        growth=Growth.CUBIC,
         function="k_ward:k_ward",
     ),
     _MST,

@@ -23,6 +23,7 @@ from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.boruvka import boruvka, find_root
 from shoal.kernels.prim import prim
+from shoal.kernels.sort import sort_values
 
 __all__ = ["METRICS", "Metric", "SpanningTree", "check_tree", "distinct", "find_tree", "spanning_tree"]
 
@@ -144,7 +145,7 @@ def find_tree(
     a, b = np.r_[kept[a], alike[:-1][linked]], np.r_[kept[b], copies]
     low, high = np.minimum(a, b), np.maximum(a, b)
     lengths = np.r_[lengths, np.zeros(len(copies))]
-    order = np.argsort(-lengths)
+    order = sort_values(-lengths)[1]
     if (np.diff(lengths[order]) == 0).any():
         order = np.lexsort((high, low, -lengths))
     return SpanningTree(np.column_stack([low, high])[order], np.ldexp(lengths[order], exponent), metric)
