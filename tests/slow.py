@@ -77,10 +77,11 @@ def _gather(X, left, seed, k):
 
 
 def _with_leftovers(X, groups, left):
-    centres = [mean(X, group) for group in groups]
+    """The pseudocode's last loop: the group grows with each record, so its centroid moves."""
+    groups = [list(group) for group in groups]
     for record in sorted(left):
-        best = min(range(len(groups)), key=lambda g: (distance(X[record], centres[g]), g))
-        groups[best] = [*groups[best], record]
+        nearest_group = min(range(len(groups)), key=lambda g: (distance(X[record], mean(X, groups[g])), g))
+        groups[nearest_group].append(record)
     return groups
 
 
@@ -102,6 +103,48 @@ def centroid(X, k):
     while len(left) >= k:
         groups.append(_gather(X, left, farthest(X, left, mean(X, sorted(left))), k))
     return as_labels(_with_leftovers(X, groups, left), len(X))
+
+
+def spanning_tree(X, metric):
+    """Kruskal: edges in order of length, then record numbers, each that joins two trees; the longest first."""
+    n = len(X)
+    label, edges = list(range(n)), []
+    for length, a, b in sorted((metric(X[i], X[j]), i, j) for i in range(n) for j in range(i + 1, n)):
+        if label[a] != label[b]:
+            edges.append((length, a, b))
+            label = [label[a] if other == label[b] else other for other in label]
+    edges.sort(key=lambda edge: (-edge[0], edge[1], edge[2]))
+    return [edge[1:] for edge in edges], [edge[0] for edge in edges]
+
+
+def k_ward(X, k):
+    """Domingo-Ferrer and Mateo-Sanz 2002: all pairs of groups are compared before each union."""
+
+    def increase(a, b):
+        return len(a) * len(b) / (len(a) + len(b)) * distance(mean(Z, a), mean(Z, b))
+
+    def divide(records):
+        if len(records) < 2 * k:
+            return [records]
+        for i in records:
+            for j, value in enumerate(X[i]):
+                # Deviations, as in the kernel, so that ties are the same ties.
+                Z[i][j] = value - X[records[0]][j]
+        _, a, b = max((distance(Z[a], Z[b]), -a, -b) for a in records for b in records if a < b)
+        left, groups = set(records), []
+        for end in (-a, -b):
+            groups.append(sorted(nearest(Z, left, Z[end], k)))
+            left -= set(groups[-1])
+        groups += [[record] for record in left]
+        while min(map(len, groups)) < k:
+            groups.sort()
+            pairs = ((a, b) for a in groups for b in groups if a < b and min(len(a), len(b)) < k)
+            a, b = min(pairs, key=lambda pair: (increase(*pair), pair[0][0], pair[1][0]))
+            groups = [group for group in groups if group not in (a, b)] + [sorted(a + b)]
+        return [part for group in groups for part in divide(group)]
+
+    Z = [[0.0] * len(X[0]) for _ in X]
+    return as_labels(divide(list(range(len(X)))), len(X))
 
 
 def exact_sse(values):

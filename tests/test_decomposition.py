@@ -2,24 +2,36 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_search import best_partition
 
 import shoal
 from shoal.algorithms.optimize import decomposition as module
 from shoal.algorithms.optimize.decomposition import divide
 from shoal.algorithms.partition import find_groups
-from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 from shoal.core.progress import STOP, fresh_state
 
 
-@pytest.mark.parametrize("subsets", [1, 2, 7, 40, 1000])
-def test_subsets_hold_whole_groups_and_every_record_once(subsets):
-    labels = shoal.partition(np.random.default_rng(0).normal(size=(200, 2)), 3)
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.integers(1, 60))
+def test_subsets_are_as_the_paper_says(data, subsets):
+    """Step 4: at most s subsets of whole groups, in order, each of at least round(n / s) records."""
+    sizes = data.draw(st.lists(st.integers(2, 9), min_size=1, max_size=60))
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
     parts = divide(labels, subsets)
     assert len(parts) <= subsets
-    assert sorted(np.concatenate(parts).tolist()) == list(range(200))
-    assert sum(len(set(labels[part])) for part in parts) == len(set(labels))
-    assert all(len(part) >= round(200 / subsets) for part in parts[:-1])
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
+    assert [g for part in parts for g in sorted(set(labels[part].tolist()))] == list(range(len(sizes)))
+    assert min(map(len, parts)) >= int(np.floor(len(labels) / subsets + 0.5))
+
+
+def test_a_subset_is_closed_as_soon_as_it_has_enough():
+    assert [len(part) for part in divide(np.repeat(np.arange(10), 3), 4)] == [9, 9, 12]
+    assert [len(part) for part in divide(np.repeat(np.arange(10), 3), 5)] == [6] * 5
+    # round(10 / 4) is 3, not the even number.
+    assert [len(part) for part in divide(np.arange(10), 4)] == [3, 3, 4]
 
 
 def test_one_subset_of_a_tiny_table_is_its_optimum():
@@ -36,6 +48,19 @@ def test_every_step_is_reported_and_the_last_is_the_result(first_swap):
     assert ("step 3 loss" in outcome.facts) == first_swap
     assert outcome.facts["step 7 loss"] <= outcome.facts["step 5 loss"] <= outcome.facts["step 2 loss"]
     assert sse(X, outcome.labels) < 0.97 * sse(X, shoal.partition(X, 3))
+    assert outcome.facts["returned"] == "step 7"
+    assert information_loss(X, outcome.labels) == pytest.approx(outcome.facts["step 7 loss"])
+
+
+@pytest.mark.parametrize(("first_swap", "step"), [(True, "step 3"), (False, "step 2")])
+def test_the_better_of_the_steps_is_returned(monkeypatch, first_swap, step):
+    """Step 5 may be worse than what was divided, and Step 7 need not make up for it."""
+    monkeypatch.setattr(module, "_solve", lambda X, *_: np.zeros(len(X), dtype=np.int64))
+    X = np.random.default_rng(1).normal(size=(120, 2))
+    outcome = find_groups(X, 3, "decomposition", subsets=4, first_swap=first_swap)
+    assert outcome.facts["returned"] == step
+    assert information_loss(X, outcome.labels) == pytest.approx(outcome.facts[f"{step} loss"])
+    assert outcome.facts["step 7 loss"] > outcome.facts[f"{step} loss"]
 
 
 def test_a_stop_still_returns_whole_groups():
@@ -50,10 +75,10 @@ def test_a_stop_still_returns_whole_groups():
 
 
 def test_a_time_limit_is_for_all_subsets_together(monkeypatch):
-    clock, given = [0.0], []
+    clock, allowed = [0.0], []
 
     def solve(X, k, state, seconds):
-        given.append(seconds)
+        allowed.append(seconds)
         clock[0] += 2.0
         return canonical_labels(shoal.partition(X, k))
 
@@ -62,12 +87,12 @@ def test_a_time_limit_is_for_all_subsets_together(monkeypatch):
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(module, "_solve", solve)
     labels = shoal.partition(X, 3, "decomposition", subsets=10, time_limit=5.5)
-    # One share more than there are subsets left, for Step 7; each takes 2 s, and the fourth does not begin.
-    assert given == pytest.approx([5.5 / 11, 3.5 / 10, 1.5 / 9])
+    # One share more than there are subsets left, nine at first; each takes 2 s, and the fourth does not begin.
+    assert allowed == pytest.approx([5.5 / 10, 3.5 / 9, 1.5 / 8])
     assert group_sizes(labels).min() >= 3
-    given.clear()
+    allowed.clear()
     shoal.partition(X, 3, "decomposition", subsets=10, subset_limit=7)
-    assert given == [7] * 10
+    assert allowed == [7] * 9
 
 
 def test_a_time_limit_never_makes_the_start_worse():

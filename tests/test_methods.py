@@ -26,7 +26,7 @@ from shoal.masking.manifest import write_manifest
 from shoal.masking.repeating import read_manifest
 from shoal.tables.files import write_file
 
-SLOW = {"mdav": slow.mdav, "diameter": slow.diameter, "centroid": slow.centroid}
+SLOW = {"mdav": slow.mdav, "diameter": slow.diameter, "centroid": slow.centroid, "k-ward": slow.k_ward}
 RECORDWISE = [name for name, method in METHODS.items() if method.whole_records]
 
 
@@ -67,6 +67,20 @@ def test_slow_references_agree_on_longer_smooth_tables(name):
     X = np.random.default_rng(8).normal(size=(120, 3))
     for k in (2, 5, 11):
         assert np.array_equal(shoal.partition(X, k, name), canonical_labels(SLOW[name](X, k)))
+
+
+@pytest.mark.parametrize("name", ["diameter", "centroid"])
+def test_records_left_over_join_groups_that_have_moved(name):
+    """Many records are left over beside few groups, so that one joins a group which another has moved before."""
+    moved = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(5, 9))
+        X = rng.normal(size=(3 * k - 1 if name == "centroid" else 5 * k - 1, 2))
+        labels = shoal.partition(X, k, name)
+        assert np.array_equal(labels, canonical_labels(SLOW[name](X, k)))
+        moved += group_sizes(labels).max() > k + 1
+    assert moved > 20
 
 
 @pytest.mark.parametrize("name", RECORDWISE)

@@ -2,12 +2,14 @@
 
 import numpy as np
 import plain
+import polars as pl
 import pytest
 import slow
+from conftest import reference_path
 
 import shoal
 from shoal.algorithms import mdav as mdav_module
-from shoal.core.measures import canonical_labels
+from shoal.core.measures import canonical_labels, standardise
 from shoal.core.progress import fresh_state
 from shoal.kernels import prediction
 from shoal.kernels.pool import BUILT, HALVINGS, LEAF, LEVELS, pool_centroid
@@ -132,6 +134,19 @@ def test_mdav_of_numbers_on_the_edge_equals_the_plain_loop(monkeypatch, X, k):
     for few in (1, mdav_module.FEW):
         monkeypatch.setattr(mdav_module, "FEW", few)
         assert np.array_equal(shoal.partition(X, k, "mdav"), canonical_labels(plain.mdav(X, k)))
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_mdav_of_a_table_full_of_ties_equals_the_plain_loop(k):
+    """Coordinates in hundredths of a degree, values that stop at 500,001; both loops get the same z-scores.
+
+    The last digit of a z-score decides between records that are equally far in the table: MDAV of z-scores with n − 1
+    in the place of n is another partition, by any program.
+    """
+    names = ["longitude", "latitude", "median_house_value"]
+    X = pl.read_csv(reference_path("california"), columns=names).select(names).to_numpy().astype(np.float64)
+    expected = canonical_labels(plain.mdav(standardise(X), k))
+    assert np.array_equal(shoal.mask(X, k=k, method="mdav").labels, expected)
 
 
 @pytest.mark.parametrize("threads", [2, 9])

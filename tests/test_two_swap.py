@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.algorithms.partition import find_groups
 from shoal.algorithms.two_swap import _apply, _change, _Swaps, improve, lists_of, start_labels
 from shoal.core.measures import canonical_labels, centroids, group_sizes, information_loss, sse
 from shoal.core.progress import STOP, fresh_state
@@ -121,6 +122,36 @@ def test_a_stratum_of_next_to_no_spread_ends(tmp_path, method):
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "shoal", "mask", "t.csv", "-k", "3", "--by", "r", "-m", method, "-o", "o.csv"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+
+
+@pytest.mark.parametrize("variant", ["steepest", "fast"])
+def test_it_starts_from_given_labels(variant):
+    random = np.random.default_rng(8)
+    X = random.normal(size=(60, 2))
+    start = random_partition(random, 60, 4)
+    outcome = find_groups(X, 3, "two-swap", start=(7 + 3 * start).tolist(), variant=variant)
+    np.testing.assert_array_equal(
+        outcome.labels, canonical_labels(improve(X, start, variant=variant, state=fresh_state()))
+    )
+    assert outcome.facts["start"] == "labels given"
+    assert shoal.mask(X, k=3, method="two-swap", start=start, variant=variant).sizes.min() >= 4
+
+
+@pytest.mark.parametrize(
+    ("start", "rule"),
+    [
+        ([0, 0, 0, 1, 1], "each of the 6 records"),
+        ([[0, 0, 0, 1, 1, 1]], "each of the 6 records"),
+        ([[0, 0], [0]], "one for each record"),
+        ([0, 0, 0, 0, 1, 1], "groups of at least k=3 records, got 2 in the group of record 4"),
+        ([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "integers"),
+        ("ward", "or labels, one for each record"),
+    ],
+)
+def test_labels_that_are_no_start_are_refused(start, rule):
+    with pytest.raises(shoal.InputError, match=r"Option 'start'") as refused:
+        shoal.partition(np.arange(6.0), 3, "two-swap", start=start)
+    assert rule in str(refused.value)
 
 
 def test_a_stop_returns_the_start():

@@ -45,6 +45,7 @@ class Option:
     help: str
     choices: tuple[object, ...] = ()
     minimum: float | None = None
+    also: str = ""  # what it may be besides, in words: an object, which the method itself checks
 
     @property
     def scalar(self) -> bool:
@@ -63,10 +64,13 @@ class Option:
             raise InputError(f"Option {self.name!r} of method {method!r} must be given: it has no default.")
         if value is None or value is self.default:
             return value
+        if self.also and not isinstance(value, str):
+            return value
         if self.scalar:
             value = self._scalar(value, method)
         if self.choices and value not in self.choices:
-            raise self._error(method, f"one of {', '.join(map(str, self.choices))}", value)
+            also = f", or {self.also}" if self.also else ""
+            raise self._error(method, f"one of {', '.join(map(str, self.choices))}{also}", value)
         if self.minimum is not None and not value >= self.minimum:  # type: ignore[operator]
             raise self._error(method, f"at least {self.minimum:g}", value)
         return value

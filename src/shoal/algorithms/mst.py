@@ -5,18 +5,21 @@ on Knowledge and Data Engineering 17 (2005). M-d and M-c split the groups of 2k 
 
 The paper walks to the root for every edge, O(n²) on a long chain. Here the tree is laid out in preorder, where
 the nodes below an edge form an interval: a Fenwick tree counts those that are left, a segment tree finds the root
-above them. O(n log n) after the spanning tree.
+above them. O(n log n) after the spanning tree, whose lengths may be of any metric; D and C split by centroids, and so
+by Euclidean distances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from shoal.algorithms.centroid import centroid
 from shoal.algorithms.diameter import diameter
-from shoal.algorithms.spanning_tree import Algorithm, SpanningTree, find_tree
+from shoal.algorithms.spanning_tree import METRICS, Algorithm, Metric, SpanningTree, check_tree, find_tree
+from shoal.core.checks import check_choice
 from shoal.core.compiling import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes
@@ -26,27 +29,36 @@ from shoal.core.types import Floats, Ints, State
 __all__ = ["mst", "mst_c", "mst_d", "preorder"]
 
 
-def mst(X: Floats, k: int, *, state: State, tree: SpanningTree | None = None, spanning: Algorithm = "auto") -> Ints:
+def mst(
+    X: Floats,
+    k: int,
+    *,
+    state: State,
+    tree: SpanningTree | None = None,
+    spanning: Algorithm = "auto",
+    metric: Metric = "euclidean",
+) -> Ints:
     """Group the records by method M; equal edges are cut in the order of their record numbers."""
+    if not callable(metric):
+        check_choice("metric", metric, METRICS)
     if tree is None:
-        tree = find_tree(X, spanning, None, state)
-    elif not isinstance(tree, SpanningTree) or tree.records != len(X):
-        raise InputError(
-            f"Option 'tree' must be the shoal.spanning_tree of these {len(X)} records, got {tree!r}. "
-            "Leave it out to have it built."
-        )
+        tree = find_tree(X, spanning, None, state, metric)
+    else:
+        check_tree(tree, X)
+        if metric not in ("euclidean", tree.metric):
+            raise InputError(f"Option 'metric' is {metric!r}, but the tree given was built by {tree.metric!r}.")
     labels: Ints = _cut(tree.ends, k)
     return labels
 
 
-def mst_d(X: Floats, k: int, *, state: State, tree: SpanningTree | None = None, spanning: Algorithm = "auto") -> Ints:
+def mst_d(X: Floats, k: int, *, state: State, **options: Any) -> Ints:
     """Group the records by method M, then split oversized groups by method D."""
-    return _split_oversized(X, mst(X, k, state=state, tree=tree, spanning=spanning), k, diameter, state)
+    return _split_oversized(X, mst(X, k, state=state, **options), k, diameter, state)
 
 
-def mst_c(X: Floats, k: int, *, state: State, tree: SpanningTree | None = None, spanning: Algorithm = "auto") -> Ints:
+def mst_c(X: Floats, k: int, *, state: State, **options: Any) -> Ints:
     """Group the records by method M, then split oversized groups by method C."""
-    return _split_oversized(X, mst(X, k, state=state, tree=tree, spanning=spanning), k, centroid, state)
+    return _split_oversized(X, mst(X, k, state=state, **options), k, centroid, state)
 
 
 def _split_oversized(X: Floats, labels: Ints, k: int, split: Callable[..., Ints], state: State) -> Ints:

@@ -141,9 +141,7 @@ class OwnFunction:
 
 
 def check_sendable(entry: Method, options: Mapping[str, Any]) -> None:
-    """Refuse a user's function that cannot be sent to other processes, or not with these options."""
-    if not entry.own:
-        return
+    """Refuse a user's function that cannot be sent to other processes, as a method or among its options."""
     try:
         pickle.dumps((entry, options))
     except InputError:

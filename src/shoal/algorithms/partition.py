@@ -85,7 +85,7 @@ def find_groups(
             "Take 'individual-ranking' for each column on its own, or a multivariate method."
         )
     # Squares of very large numbers are not finite; scaling by a power of two leaves the groups the same.
-    exponent = int(np.frexp(np.abs(array).max())[1])
+    exponent = int(np.frexp(max(array.max(), -array.min()))[1])
     scaled = exponent > LARGEST_EXPONENT
     if scaled:
         array = np.ldexp(array, -exponent)

@@ -42,6 +42,14 @@ _MST = Method(
     options=(
         Option("tree", object, None, "the shoal.spanning_tree of the records, to use one for several k"),
         Option("spanning", str, "auto", "how the tree is built", choices=("auto", "boruvka", "prim")),
+        Option(
+            "metric",
+            str,
+            "euclidean",
+            "how far records are apart, for the tree; or a function of two records",
+            choices=("euclidean", "manhattan"),
+            also="a function of two records",
+        ),
     ),
     shared=SharedWork("tree", "spanning_tree:spanning_tree"),
 )
@@ -118,6 +126,13 @@ _ENTRIES = (
         function="centroid:centroid",
         sizes="fixed",
     ),
+    Method(
+        name="k-ward",
+        summary="Ward's clustering, which never joins two groups of k or more",
+        paper="Domingo-Ferrer and Mateo-Sanz 2002",
+        cost="O(d n²) typically",
+        function="k_ward:k_ward",
+    ),
     _MST,
     replace(_MST, name="mst-d", summary="M, then groups of 2k or more split by D", function="mst:mst_d", below_2k=True),
     replace(_MST, name="mst-c", summary="M, then groups of 2k or more split by C", function="mst:mst_c", below_2k=True),
@@ -167,8 +182,9 @@ _ENTRIES = (
                 "start",
                 str,
                 "best",
-                "the method to start from; best: the better of mdav and v-mdav",
+                "the method to start from, or labels; best: the better of mdav and v-mdav",
                 choices=("best", "mdav", "v-mdav", "diameter", "centroid"),
+                also="labels, one for each record",
             ),
             Option(
                 "variant",

@@ -1,29 +1,36 @@
-"""The exact Euclidean minimum spanning tree of records: kd-tree Borůvka or Prim, whichever suits the data.
+"""The exact minimum spanning tree of records: kd-tree Borůvka or Prim, whichever suits the data.
 
 The first phase of M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation,
 IEEE Transactions on Knowledge and Data Engineering 17 (2005). Equal records are linked in a chain of edges of
 length 0 and count as one record in the search. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d)
-memory.
+memory. The paper's method suits any measure of how far records are apart: Manhattan distances take Prim's method,
+O(d n²), a user's own function n²/2 calls of it.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core.compiling import kernel
-from shoal.core.progress import STOP, fresh_state
+from shoal.core.errors import InputError
+from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.boruvka import boruvka
+from shoal.kernels.boruvka import boruvka, find_root
 from shoal.kernels.prim import prim
+from shoal.kernels.sort import sort_values
 
-__all__ = ["SpanningTree", "distinct", "find_tree", "spanning_tree"]
+__all__ = ["METRICS", "Metric", "SpanningTree", "check_tree", "distinct", "find_tree", "spanning_tree"]
 
 Algorithm = Literal["auto", "boruvka", "prim"]
+Metric = Literal["euclidean", "manhattan"] | Callable[[Floats, Floats], float]
+METRICS = ("euclidean", "manhattan")
+OWN_LARGEST = 5000  # records that a user's function may be called for: 12 million calls
 # Up to SMALL · GROWTH^d records comparing all pairs beats the search (measured: n ≈ 1,200 for d = 2, 12,000 for 10).
 SMALL, GROWTH = 700, 1.33
 
@@ -37,11 +44,14 @@ class SpanningTree:
     ends
         ``(n − 1, 2)``: the two records of each edge, the lower number first.
     lengths
-        Euclidean length of each edge.
+        The length of each edge.
+    metric
+        How lengths are measured: ``"euclidean"``, ``"manhattan"``, or a function of two records.
     """
 
     ends: Ints
     lengths: Floats
+    metric: Metric = "euclidean"
 
     @property
     def records(self) -> int:
@@ -57,8 +67,10 @@ class SpanningTree:
         return f"SpanningTree(records={self.records}, weight={self.weight:.6g})"
 
 
-def spanning_tree(X: ArrayLike, algorithm: Algorithm = "auto", threads: int | None = None) -> SpanningTree:
-    """Find the minimum spanning tree of records under the Euclidean distance.
+def spanning_tree(
+    X: ArrayLike, algorithm: Algorithm = "auto", threads: int | None = None, metric: Metric = "euclidean"
+) -> SpanningTree:
+    """Find the minimum spanning tree of records.
 
     Ties are broken by record number: the tree depends neither on the algorithm nor on the number of threads.
 
@@ -70,6 +82,9 @@ def spanning_tree(X: ArrayLike, algorithm: Algorithm = "auto", threads: int | No
         ``"boruvka"`` searches a kd-tree, ``"prim"`` compares all pairs, ``"auto"`` chooses by n and d.
     threads
         How many threads to use; all cores if not given.
+    metric
+        How far records are apart: ``"euclidean"``, ``"manhattan"``, or a function of two records (arrays of d numbers)
+        that returns a distance, for up to 5000 records. Only Euclidean distances have a kd-tree.
 
     Examples
     --------
@@ -78,6 +93,8 @@ def spanning_tree(X: ArrayLike, algorithm: Algorithm = "auto", threads: int | No
     [[1, 2], [0, 2]]
     >>> tree.lengths.round(3).tolist()
     [4.243, 1.0]
+    >>> spanning_tree([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], metric="manhattan").lengths.tolist()
+    [6.0, 1.0]
 
     The tree of a data set serves any k:
 
@@ -87,39 +104,133 @@ def spanning_tree(X: ArrayLike, algorithm: Algorithm = "auto", threads: int | No
     >>> [shoal.partition(values, k, method="mst", tree=tree).tolist() for k in (2, 3)]
     [[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]
     """
-    from shoal.core.checks import as_records
+    from shoal.core.checks import as_records, check_choice
 
-    return find_tree(as_records(X), algorithm, threads, fresh_state())
+    check_choice("algorithm", algorithm, ("auto", "boruvka", "prim"))
+    if not callable(metric):
+        check_choice("metric", metric, METRICS)
+    return find_tree(as_records(X), algorithm, threads, fresh_state(), metric)
 
 
-def find_tree(X: Floats, algorithm: Algorithm, threads: int | None, state: State) -> SpanningTree:
+def find_tree(
+    X: Floats, algorithm: Algorithm, threads: int | None, state: State, metric: Metric = "euclidean"
+) -> SpanningTree:
     """Do what `spanning_tree` does, for an array that has been validated."""
-    n = len(X)
-    X, exponent = _in_range(X)
+    n, exponent = len(X), 0
+    if metric != "euclidean" and algorithm == "boruvka":
+        raise InputError("Borůvka's rounds search by Euclidean distances. Take 'prim' or 'auto' for another metric.")
+    if not callable(metric):
+        X, exponent = _in_range(X)
     kept, first = distinct(X)
     D = X if len(kept) == n else X[kept]
     if algorithm == "auto":
-        algorithm = "prim" if np.log(len(D) / SMALL) <= D.shape[1] * np.log(GROWTH) else "boruvka"
+        few = np.log(len(D) / SMALL) <= D.shape[1] * np.log(GROWTH)
+        algorithm = "prim" if few or metric != "euclidean" else "boruvka"
     if len(D) == 1:
-        a, b, squares = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+        a, b, lengths = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    elif callable(metric):
+        a, b, lengths = _prim_by_function(D, metric, state)
     elif algorithm == "prim":
-        a, b, squares = prim(D, state)
+        a, b, lengths = prim(D, metric == "manhattan", state)
     else:
-        a, b, squares = boruvka(D, threads or os.cpu_count() or 1, state)
+        a, b, lengths = boruvka(D, threads or os.cpu_count() or 1, state)
     if state[STOP]:
         # The edges found are no tree yet: return a plain chain, which is one.
-        a, b = np.arange(len(D) - 1), np.arange(1, len(D))
-        squares = np.square(np.diff(D, axis=0)).sum(axis=1)
+        a, b, lengths = np.arange(len(D) - 1), np.arange(1, len(D)), np.zeros(len(D) - 1)
+    elif metric == "euclidean":
+        lengths = np.sqrt(lengths)
     alike = np.argsort(first, kind="stable") if len(kept) < n else kept
     linked = first[alike[1:]] == first[alike[:-1]]
     copies = alike[1:][linked]
     a, b = np.r_[kept[a], alike[:-1][linked]], np.r_[kept[b], copies]
     low, high = np.minimum(a, b), np.maximum(a, b)
-    lengths = np.r_[np.sqrt(squares), np.zeros(len(copies))]
-    order = np.argsort(-lengths)
+    lengths = np.r_[lengths, np.zeros(len(copies))]
+    order = sort_values(-lengths)[1]
     if (np.diff(lengths[order]) == 0).any():
         order = np.lexsort((high, low, -lengths))
-    return SpanningTree(np.column_stack([low, high])[order], np.ldexp(lengths[order], exponent))
+    return SpanningTree(np.column_stack([low, high])[order], np.ldexp(lengths[order], exponent), metric)
+
+
+def _prim_by_function(X: Floats, metric: Callable[[Floats, Floats], float], state: State) -> tuple[Ints, Ints, Floats]:
+    """Do what `prim` does, by a user's function; edges are compared in the same way."""
+    n = len(X)
+    if n > OWN_LARGEST:
+        raise InputError(
+            f"Option 'metric' may be a function for up to {OWN_LARGEST} different records, got {n}: it is called for "
+            "every pair. Take 'euclidean' or 'manhattan', or mask the table in blocks."
+        )
+    best = {i: (np.inf, 0, i) for i in range(1, n)}  # of each record outside: the length and the ends of its edge
+    newest, edges = 0, []
+    while best and not state[STOP]:
+        for i, known in best.items():
+            best[i] = min(known, (_measure(metric, X[newest], X[i]), min(newest, i), max(newest, i)))
+        newest = min(best, key=best.__getitem__)
+        edges.append(best.pop(newest))
+        state[DONE] += 1
+    lengths, low, high = zip(*edges, strict=True) if edges else ((), (), ())
+    return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64), np.array(lengths, dtype=np.float64)
+
+
+def _measure(metric: Callable[[Floats, Floats], float], a: Floats, b: Floats) -> float:
+    try:
+        distance = float(metric(a, b))
+    except Exception as error:
+        raise InputError(f"Option 'metric' failed: {type(error).__name__}: {error}") from error
+    if not 0 <= distance < np.inf:
+        raise InputError(f"Option 'metric' must return a finite distance of at least 0, got {distance}.")
+    return distance
+
+
+def check_tree(tree: Any, X: Floats) -> None:
+    """Refuse what is no spanning tree of the records: its ends, its lengths, their order. Not whether it is minimal."""
+    n = len(X)
+    what = f"Option 'tree' must be the shoal.spanning_tree of these {n} records"
+    way = "Leave it out to have it built."
+    if not isinstance(tree, SpanningTree) or tree.records != n or tree.ends.shape != (n - 1, 2):
+        raise InputError(f"{what}, got {tree!r}. {way}")
+    low, high = tree.ends.T
+    if n > 1 and (low.min() < 0 or high.max() >= n or not (low < high).all() or not _connected(tree.ends)):
+        raise InputError(f"{what}, got edges that do not connect them. {way}")
+    longer = tree.lengths[:-1] > tree.lengths[1:]
+    in_turn = (low[:-1] < low[1:]) | ((low[:-1] == low[1:]) & (high[:-1] < high[1:]))
+    if not (longer | ((tree.lengths[:-1] == tree.lengths[1:]) & in_turn)).all():
+        raise InputError(f"{what}, its edges from the longest to the shortest, got them out of order. {way}")
+    lengths = _lengths(X, tree)
+    # Records may have been scaled since, which changes no group.
+    if n > 1 and not np.allclose(_relative(lengths), _relative(tree.lengths), rtol=1e-6, atol=1e-12):
+        edge = int(np.argmax(np.abs(_relative(lengths) - _relative(tree.lengths))))
+        a, b = tree.ends[edge]
+        raise InputError(
+            f"{what}, got one in which records {a} and {b} are {tree.lengths[edge]:.6g} apart; they are "
+            f"{lengths[edge]:.6g}. shoal.mask standardises records first. {way}"
+        )
+
+
+def _lengths(X: Floats, tree: SpanningTree) -> Floats:
+    """Return the lengths of a tree's edges, measured again."""
+    if callable(tree.metric):
+        return np.array([_measure(tree.metric, X[a], X[b]) for a, b in tree.ends], dtype=np.float64)
+    scaled, exponent = _in_range(X)
+    apart = scaled[tree.ends[:, 0]] - scaled[tree.ends[:, 1]]
+    lengths = np.abs(apart).sum(axis=1) if tree.metric == "manhattan" else np.sqrt(np.square(apart).sum(axis=1))
+    measured: Floats = np.ldexp(lengths, exponent)
+    return measured
+
+
+def _relative(lengths: Floats) -> Floats:
+    return lengths / (lengths.max() or 1.0)
+
+
+@kernel
+def _connected(ends: Ints) -> bool:
+    """Whether n−1 edges connect n records."""
+    parent = np.arange(len(ends) + 1)
+    for edge in range(len(ends)):
+        a, b = find_root(parent, ends[edge, 0]), find_root(parent, ends[edge, 1])
+        if a == b:
+            return False
+        parent[max(a, b)] = min(a, b)
+    return True
 
 
 def _in_range(X: Floats) -> tuple[Floats, int]:

@@ -17,12 +17,13 @@ for Σ_{j∈g} D_ij = c_g e_ig + SSE_g, put into the change written with pair su
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.registry import Outcome, find
+from shoal.algorithms.starting import given_labels
 from shoal.core.compiling import kernel
 from shoal.core.measures import canonical_labels, centroids, group_sizes, sse
 from shoal.core.progress import DONE, STOP
@@ -37,9 +38,12 @@ _NOISE = 1e-14
 _MOST = 1000
 
 
-def two_swap(X: Floats, k: int, *, state: State, start: str, variant: str) -> Outcome:
-    """Group the records by another method, then improve that by swaps."""
-    labels, name = start_labels(X, k, start, state)
+def two_swap(X: Floats, k: int, *, state: State, start: Any, variant: str) -> Outcome:
+    """Group the records by another method, or as given, then improve that by swaps."""
+    if isinstance(start, str):
+        labels, name = start_labels(X, k, start, state)
+    else:
+        labels, name = given_labels(start, len(X), k, "two-swap"), "labels given"
     state[DONE] = 0
     return Outcome(improve(X, labels, variant=variant, state=state), facts={"start": name})
 

@@ -39,17 +39,26 @@ def canonical_labels(labels: ArrayLike) -> Ints:
     if array.ndim == 2:
         return np.column_stack([canonical_labels(column) for column in array.T])
     if array.dtype.kind in "iu" and len(array) and array.min() >= 0 and array.max() < 2 * len(array):
-        # Of several writes to one place the last one stays: written backwards, that is the first appearance.
-        seen = np.full(int(array.max()) + 1, len(array))
-        seen[array[::-1]] = np.arange(len(array) - 1, -1, -1)
-        number: Ints = np.empty(len(seen), dtype=np.int64)
-        number[np.argsort(seen, kind="stable")] = np.arange(len(seen))
-        labels_in_order: Ints = number[array]
-        return labels_in_order
+        # numpy asks the system for huge pages, which numba's own arrays do not have.
+        numbered = np.empty(len(array), dtype=np.int64)
+        _renumber(np.ascontiguousarray(array, dtype=np.int64), np.full(int(array.max()) + 1, -1), numbered)
+        return numbered
     _, first, inverse = np.unique(array, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
+
+
+@kernel
+def _renumber(labels: Ints, number: Ints, numbered: Ints) -> None:
+    """Number labels by first appearance; `number` has a place for each, all −1."""
+    count = 0
+    for i in range(len(labels)):
+        label = labels[i]
+        if number[label] < 0:
+            number[label] = count
+            count += 1
+        numbered[i] = number[label]
 
 
 def group_sizes(labels: ArrayLike) -> Ints:

@@ -33,7 +33,7 @@ from shoal.kernels.kdtree import (
     siblings,
 )
 
-__all__ = ["boruvka"]
+__all__ = ["boruvka", "find_root"]
 
 # Neighbours that a record keeps: more cost the first round, fewer the later ones (measured, d = 2 and d = 10).
 KEPT = 8
@@ -268,7 +268,8 @@ def _keep_foreign(
 
 
 @kernel
-def _root(parent: Ints, place: int) -> int:
+def find_root(parent: Ints, place: int) -> int:
+    """Return the root of a component, halving the way to it."""
     while parent[place] != place:
         parent[place] = parent[parent[place]]
         place = parent[place]
@@ -282,12 +283,12 @@ def _join(tree: KdTree, parent: Ints, component: Ints, best: _Edges, edges: _Edg
     for part in range(n):
         if best.square[part] == np.inf:
             continue
-        a, b = _root(parent, best.start[part]), _root(parent, best.end[part])
+        a, b = find_root(parent, best.start[part]), find_root(parent, best.end[part])
         if a != b:
             parent[max(a, b)] = min(a, b)
             edges.start[found], edges.end[found] = tree.ids[best.start[part]], tree.ids[best.end[part]]
             edges.square[found] = best.square[part]
             found += 1
     for place in range(n):
-        component[place] = _root(parent, place)
+        component[place] = find_root(parent, place)
     return found

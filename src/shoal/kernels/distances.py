@@ -11,7 +11,7 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 
-__all__ = ["NO_RECORD", "insert_nearest", "squared_distance", "squared_distances"]
+__all__ = ["NO_RECORD", "insert_nearest", "manhattan_distances", "squared_distance", "squared_distances"]
 
 NO_RECORD = np.iinfo(np.int64).max  # higher than any record number, so that every record wins a tie against it
 
@@ -37,6 +37,18 @@ def squared_distances(columns: Floats, start: int, size: int, point: Floats, out
         for i in range(size):
             delta = column[i] - p
             out[i] += delta * delta
+
+
+@kernel(counted=False)
+def manhattan_distances(columns: Floats, start: int, size: int, point: Floats, out: Floats) -> None:
+    """Write the Manhattan distances from a point to consecutive records that are stored by columns."""
+    for i in range(size):
+        out[i] = 0.0
+    for j in range(len(point)):
+        p = point[j]
+        column = columns[j, start : start + size]
+        for i in range(size):
+            out[i] += abs(column[i] - p)
 
 
 @kernel(counted=False, inner=True)

@@ -64,18 +64,14 @@ def gather(X: Floats, pool: Pool, buffers: GroupBuffers, seed_record: int, group
 
 @kernel
 def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
-    """Add each record left in a pool (`place`) to the group whose centroid, before any such addition, is nearest."""
+    """Add each record left in a pool (`place`), in order, to the group whose centroid is nearest, and update that."""
     d = X.shape[1]
-    centres = np.zeros((groups, d))
-    sizes = np.zeros(groups)
+    total, centres, sizes = np.zeros((groups, d)), np.empty((groups, d)), np.zeros(groups)
     for i in range(len(X)):
         if place[i] < 0:
-            sizes[labels[i]] += 1
-            for j in range(d):
-                centres[labels[i], j] += X[i, j]
+            _add(X[i], labels[i], total, sizes)
     for g in range(groups):
-        for j in range(d):
-            centres[g, j] /= sizes[g]
+        _recentre(g, total, sizes, centres)
     for record in range(len(X)):
         if place[record] < 0:
             continue
@@ -85,3 +81,18 @@ def place_leftovers(X: Floats, place: Ints, groups: int, labels: Ints) -> None:
             if distance < reach:
                 best, reach = g, distance
         labels[record] = best
+        _add(X[record], best, total, sizes)
+        _recentre(best, total, sizes, centres)
+
+
+@kernel(counted=False)
+def _add(record: Floats, group: int, total: Floats, sizes: Floats) -> None:
+    sizes[group] += 1
+    for j in range(len(record)):
+        total[group, j] += record[j]
+
+
+@kernel(counted=False)
+def _recentre(group: int, total: Floats, sizes: Floats, centres: Floats) -> None:
+    for j in range(total.shape[1]):
+        centres[group, j] = total[group, j] / sizes[group]

@@ -1,4 +1,4 @@
-"""Exact Euclidean minimum spanning tree by Prim's method, a batch of records at a time.
+"""Exact Euclidean or Manhattan minimum spanning tree by Prim's method, a batch of records at a time.
 
 R. C. Prim, Shortest connection networks and some generalizations (1957), the construction of M. Laszlo and
 S. Mukherjee (2005), Section 3.1. No distance is stored: O(d n²) time, O(n d) memory. It is faster than
@@ -13,7 +13,7 @@ import numpy as np
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.distances import squared_distances
+from shoal.kernels.distances import manhattan_distances, squared_distances
 
 __all__ = ["prim"]
 
@@ -21,8 +21,8 @@ BATCH = 512  # records whose distances are computed at a time, so that they stay
 
 
 @kernel
-def prim(X: Floats, state: State) -> tuple[Ints, Ints, Floats]:
-    """Return the ends (record numbers) and squared lengths of the n−1 edges."""
+def prim(X: Floats, manhattan: bool, state: State) -> tuple[Ints, Ints, Floats]:
+    """Return the ends (record numbers) and squared Euclidean, or Manhattan, lengths of the n−1 edges."""
     n, d = X.shape
     ends_a, ends_b, squares = np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1, dtype=np.int64), np.zeros(n - 1)
     # The records outside the tree, packed: the last one takes the place of one that joins.
@@ -40,7 +40,7 @@ def prim(X: Floats, state: State) -> tuple[Ints, Ints, Floats]:
         place = -1
         for start in range(0, last, BATCH):
             size = min(BATCH, last - start)
-            squared_distances(columns, start, size, X[newest], distances)
+            _measure(columns, start, size, X[newest], manhattan, distances)
             for i in range(start, start + size):
                 distance = distances[i - start]
                 if distance < nearest[i] or (distance == nearest[i] and newest < link[i]):
@@ -55,3 +55,11 @@ def prim(X: Floats, state: State) -> tuple[Ints, Ints, Floats]:
         ends_a[edge], ends_b[edge], squares[edge] = link[place], newest, nearest[place]
         state[DONE] += 1
     return ends_a, ends_b, squares
+
+
+@kernel(counted=False)
+def _measure(columns: Floats, start: int, size: int, point: Floats, manhattan: bool, out: Floats) -> None:
+    if manhattan:
+        manhattan_distances(columns, start, size, point, out)
+    else:
+        squared_distances(columns, start, size, point, out)

@@ -60,6 +60,8 @@ class Limits:
         Limits of one enumeration: groups and prefixes.
     exact
         Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
+    early
+        Whether to prove a bound by dual ascent before the first linear programme, for a run that may be cut short.
     """
 
     gap: float = 1e-7
@@ -68,6 +70,7 @@ class Limits:
     room: int = 200_000
     most: int = 30_000_000
     exact: bool = True
+    early: bool = True
 
 
 @dataclass
@@ -121,7 +124,7 @@ class ColumnGeneration:
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
-        if self.limits.exact:
+        if self.limits.exact and self.limits.early:
             # An early bound, whatever the rest gives.
             self._ascend_duals()
         answer = self.relax(2e-6)

@@ -4,7 +4,8 @@ J. Castro, C. Gentile and E. Spagnolo-Arrizabalaga, An optimization-based decomp
 microaggregation problem, PSD 2022, Section 2, with HiGHS in the place of CPLEX and pricing by enumeration in the place
 of an integer programme. O(d n²) for the heuristics, then s subsets of about n/s records, each exponential in the worst
 case and limited in time. A time limit is one for all steps: what the heuristics of Step 2 leave of it is for the swaps
-and the subsets, which stop when it is over.
+and the subsets, which stop when it is over. The paper returns the groups of Step 7; here it may be those of
+Step 3, if they are better.
 """
 
 from __future__ import annotations
@@ -58,12 +59,15 @@ def decomposition(
         if first_swap:
             labels = _swap(X, labels, limited, (until - clock) / 3)  # Step 3
             note("step 3", labels)
-        parts = divide(labels, max(subsets, -(-n // PROVABLE)))  # Step 4
+        # A subset has fewer than 2 n / s records but for one group.
+        parts = divide(labels, max(subsets, -(-2 * n // PROVABLE) if n > PROVABLE else 1))  # Step 4
         found = _solve_all(X, k, labels, parts, until, subset_limit, limited)  # Steps 5 and 6
         note("step 5", found)
         found = _swap(X, canonical_labels(found), limited, None)  # Step 7
         note("step 7", found)
-    return Outcome(found, facts=facts)
+    worse = sse(X, canonical_labels(labels)) < sse(X, canonical_labels(found))
+    facts["returned"] = ("step 3" if first_swap else "step 2") if worse else "step 7"
+    return Outcome(labels if worse else found, facts=facts)
 
 
 @cache
@@ -80,7 +84,9 @@ def _swap(X: Floats, labels: Ints, state: State, seconds: float | None) -> Ints:
 
 
 def divide(labels: Ints, subsets: int) -> list[Ints]:
-    """Return Step 4's subsets: whole groups in order, until each has round(n / s) records.
+    """Return Step 4's subsets: whole groups in order, until each has p̄ = round(n / s) records; at most s of them.
+
+    What is left when fewer than p̄ records are, or s − 1 subsets, belongs to the last one.
 
     Examples
     --------
@@ -88,16 +94,17 @@ def divide(labels: Ints, subsets: int) -> list[Ints]:
     [[0, 2], [1, 3], [4, 5]]
     """
     n = len(labels)
-    enough = max(1, round(n / subsets))
-    of_group = np.empty(len(group_sizes(labels)), dtype=np.int64)
-    part = held = 0
-    for g, size in enumerate(group_sizes(labels)):
+    least = max(1, int(n / subsets + 0.5))
+    sizes = group_sizes(labels)
+    of_group = np.empty(len(sizes), dtype=np.int64)
+    part = held = given = 0
+    for g, size in enumerate(sizes):
         of_group[g] = part
-        held += size
-        if held >= enough:
+        held, given = held + size, given + size
+        if held >= least and n - given >= least and part < subsets - 1:
             part, held = part + 1, 0
     of_record = of_group[labels]
-    return [np.flatnonzero(of_record == p) for p in range(int(of_record.max()) + 1)]
+    return [np.flatnonzero(of_record == p) for p in range(part + 1)]
 
 
 def _solve_all(
@@ -129,4 +136,6 @@ def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
     if len(X) < 2 * k:
         return start
     with within(state, seconds, 0) as limited:
-        return canonical_labels(prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds).labels)
+        # Only the groups count: a bound before there are good ones would cost four fifths of the time.
+        found = prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds, early=False)
+    return canonical_labels(found.labels)

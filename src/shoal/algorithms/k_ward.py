@@ -1,0 +1,193 @@
+"""k-Ward: Ward's hierarchical clustering, stopped once every group has k records.
+
+J. Domingo-Ferrer and J. M. Mateo-Sanz, Practical data-oriented microaggregation for statistical disclosure control,
+IEEE Transactions on Knowledge and Data Engineering 14 (2002). The heuristic that Hansen and Mukherjee (2003) and Laszlo
+and Mukherjee (2005) compare with:
+
+1. k records around each of the two most distant ones are two groups, all other records groups of one.
+2. Join the two groups whose union adds least to the SSE, but never two of k records or more, until all have k.
+3. A group of 2k records or more is divided in the same way.
+
+Joining a and b adds |a| |b| / (|a| + |b|) times the squared distance of their centroids. Every group keeps the best
+partner after it, which is looked for again only if a union took it: O(d n²) typically, O(d n³) at worst; O(n d) memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.core.compiling import kernel
+from shoal.core.progress import DONE, STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.distances import insert_nearest, squared_distance
+
+__all__ = ["k_ward"]
+
+
+def k_ward(X: Floats, k: int, *, state: State) -> Ints:
+    """Group the records by k-Ward; ties go to the lowest record numbers."""
+    labels: Ints = np.empty(len(X), dtype=np.int64)
+    waiting, group = [np.arange(len(X))], 0
+    while waiting:
+        members = waiting.pop()
+        if len(members) < 2 * k or state[STOP]:
+            labels[members] = group
+            group += 1
+            state[DONE] += len(members)
+            continue
+        # Sums of deviations lose no digits to a large offset.
+        parts = _divide(X[members] - X[members[0]], k, state)
+        waiting += [members[parts == part] for part in np.unique(parts)]
+    return labels
+
+
+class _Groups(NamedTuple):
+    """The groups so far, each known by its first record."""
+
+    first: Ints  # of each record: the first record of its group
+    listed: Ints  # the groups, ascending
+    total: Floats  # (n, d): the sum of each group's records
+    centre: Floats
+    size: Ints
+    increase: Floats  # of each group: what joining the best partner after it adds to the SSE
+    partner: Ints
+
+
+@kernel
+def _divide(X: Floats, k: int, state: State) -> Ints:
+    """Return Steps 1 and 2: the first record of the group of each record; one group if asked to stop."""
+    n = len(X)
+    groups = _Groups(
+        np.arange(n),
+        np.empty(n, dtype=np.int64),
+        np.zeros(X.shape),
+        np.empty(X.shape),
+        np.zeros(n, dtype=np.int64),
+        np.empty(n),
+        np.empty(n, dtype=np.int64),
+    )
+    for end in _most_distant(X):
+        _form(X, k, end, groups.first)
+    count = _list(X, groups)
+    for at in range(count):
+        _find_partner(groups, count, at, k)
+    small = n - 2 * k
+    while small > 0 and not state[STOP]:
+        best = 0
+        for at in range(1, count):
+            if groups.increase[groups.listed[at]] < groups.increase[groups.listed[best]]:
+                best = at
+        a = groups.listed[best]
+        b = groups.partner[a]
+        size = groups.size
+        small -= int(size[a] < k) + int(size[b] < k) - int(size[a] + size[b] < k)
+        count = _join(groups, count, a, b)
+        _update_partners(groups, count, best, b, k)
+    if small > 0:
+        groups.first[:] = 0
+    return groups.first
+
+
+@kernel
+def _most_distant(X: Floats) -> tuple[int, int]:
+    a, b, reach = 0, 0, -1.0
+    for i in range(len(X)):
+        for j in range(i + 1, len(X)):
+            distance = squared_distance(X[i], X[j])
+            if distance > reach:
+                a, b, reach = i, j, distance
+    return a, b
+
+
+@kernel
+def _form(X: Floats, k: int, end: int, first: Ints) -> None:
+    """Form a group of the k records nearest to one, among those that are alone."""
+    n = len(X)
+    alone = np.ones(n, dtype=np.bool_)
+    for i in range(n):
+        if first[i] != i:
+            alone[i] = alone[first[i]] = False
+    near, near_ids = np.full(k, np.inf), np.full(k, n)
+    for i in range(n):
+        if alone[i]:
+            distance = squared_distance(X[i], X[end])
+            if distance < near[k - 1]:
+                insert_nearest(distance, i, near, near_ids)
+    lowest = near_ids.min()
+    for t in range(k):
+        first[near_ids[t]] = lowest
+
+
+@kernel
+def _list(X: Floats, groups: _Groups) -> int:
+    """List the groups with their sums and centroids; return how many there are."""
+    n, d = X.shape
+    count = 0
+    for i in range(n):
+        g = groups.first[i]
+        groups.size[g] += 1
+        for j in range(d):
+            groups.total[g, j] += X[i, j]
+        if g == i:
+            groups.listed[count] = i
+            count += 1
+    for at in range(count):
+        g = groups.listed[at]
+        for j in range(d):
+            groups.centre[g, j] = groups.total[g, j] / groups.size[g]
+    return count
+
+
+@kernel
+def _join(groups: _Groups, count: int, a: int, b: int) -> int:
+    """Join group b with group a, which comes before it; return how many groups there are now."""
+    groups.size[a] += groups.size[b]
+    for j in range(groups.total.shape[1]):
+        groups.total[a, j] += groups.total[b, j]
+        groups.centre[a, j] = groups.total[a, j] / groups.size[a]
+    for i in range(len(groups.first)):
+        if groups.first[i] == b:
+            groups.first[i] = a
+    place = 0
+    for t in range(count):
+        if groups.listed[t] != b:
+            groups.listed[place] = groups.listed[t]
+            place += 1
+    return place
+
+
+@kernel
+def _increase(groups: _Groups, a: int, b: int) -> float:
+    """Return what joining two groups adds to the SSE."""
+    size = groups.size
+    more: float = size[a] * size[b] / (size[a] + size[b]) * squared_distance(groups.centre[a], groups.centre[b])
+    return more
+
+
+@kernel
+def _find_partner(groups: _Groups, count: int, at: int, k: int) -> None:
+    """Find the group after this one that is joined with it at the least increase; infinite if none may be."""
+    a = groups.listed[at]
+    groups.increase[a], groups.partner[a] = np.inf, -1
+    for t in range(at + 1, count):
+        b = groups.listed[t]
+        if groups.size[a] < k or groups.size[b] < k:
+            more = _increase(groups, a, b)
+            if more < groups.increase[a]:
+                groups.increase[a], groups.partner[a] = more, b
+
+
+@kernel
+def _update_partners(groups: _Groups, count: int, at: int, gone: int, k: int) -> None:
+    """Update the best partners after the group at `at` has taken in another."""
+    joined, increase, partner = groups.listed[at], groups.increase, groups.partner
+    for t in range(count):
+        x = groups.listed[t]
+        if t == at or partner[x] == joined or partner[x] == gone:
+            _find_partner(groups, count, t, k)
+        elif t < at and (groups.size[x] < k or groups.size[joined] < k):
+            more = _increase(groups, x, joined)
+            if more < increase[x] or (more == increase[x] and joined < partner[x]):
+                increase[x], partner[x] = more, joined
