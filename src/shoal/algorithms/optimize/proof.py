@@ -40,7 +40,7 @@ _LISTED = 400_000
 # Cases of branching at most: without a time limit, and with one.
 _CASES, _MANY_CASES = 60, 5000
 # A case is ended by an integer programme of this number of columns for each record at most, and this number of nodes.
-_FEW, _NODES = 3, 10
+_FEW, _NODES = 2, 3
 # Prefixes that the list of a case may cost.
 _PREFIXES = 1_000_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
