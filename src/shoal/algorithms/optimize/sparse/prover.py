@@ -1,0 +1,208 @@
+"""The prover for tables of any size: multipliers by column generation, the bound that they prove, a certificate.
+
+One function for every method that wants a bound: `bound_from`. It goes from what is sure at once (half the distances to
+the nearest neighbours) to the linear relaxation and to cuts, and keeps the best bound of each round, so that it can be
+stopped at any time. Without a time limit it does a fixed number of rounds: the result is the same on every
+machine and number of threads. Memory O(n (d + k)).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.algorithms.optimize.certificate import Certificate
+from shoal.algorithms.optimize.cuts import Cuts, no_cuts
+from shoal.algorithms.optimize.proof import Proven
+from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.repair import Effort, Repaired
+from shoal.algorithms.optimize.sparse.table import Table, make_table
+from shoal.core.measures import canonical_labels, sse
+from shoal.core.progress import STOP, publish, within
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["Rounds", "bound_from", "make_near"]
+
+# A bound this close to the SSE of the partition, relative to it, is taken as equal to it.
+_EQUAL = 1e-9
+# Multipliers as stored prove a little less than those that were repaired: roundings of a check, with room to spare.
+_ROUNDINGS = 4.0
+# Neighbours that groups are guessed from, for groups of up to 3, up to 7 and more records.
+_NEAR = ((3, 14), (7, 20), (np.inf, 30))
+# Guessing ends when fewer new groups than this are found for each record.
+_FEW = 0.02
+# Rounds end when a round adds less than this, relative to the gap that is left.
+_LITTLE = 0.002
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How far the prover goes if nothing ends it before.
+
+    Parameters
+    ----------
+    guesses, exact, cuts
+        The most rounds of each kind.
+    steps, exact_steps, cut_steps
+        The steps of the first-order method in each of them.
+    """
+
+    guesses: int = 12
+    exact: int = 4
+    cuts: int = 8
+    steps: int = 150
+    exact_steps: int = 600
+    cut_steps: int = 400
+
+
+def bound_from(
+    X: Floats,
+    k: int,
+    labels: Ints,
+    *,
+    state: State,
+    seconds: float | None = None,
+    rounds: Rounds | None = None,
+    threads: int = 1,
+    table: Table | None = None,
+) -> Proven:
+    """Bound the SSE of every partition from below.
+
+    Parameters
+    ----------
+    X, k
+        Records and the least size of a group.
+    labels
+        A partition. It is what the bound is compared with; the bound itself does not rely on it.
+    state
+        Shared progress: asked to stop, the best bound so far is returned. Bounds are published.
+    seconds
+        How long it may take; None goes through all rounds.
+    rounds
+        How many rounds there are.
+    threads
+        Threads for listing and guessing; the result does not depend on them.
+    table
+        The records as `make_near` puts them, if that is done.
+
+    Returns
+    -------
+    proven
+        Labels as given, bound, status and certificate (`shoal.verify_bound`).
+
+    Examples
+    --------
+    >>> from shoal.core.progress import fresh_state
+    >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
+    >>> proven = bound_from(X, 2, np.array([0, 0, 1, 1]), state=fresh_state())
+    >>> round(proven.bound, 6), proven.status
+    (4.0, 'optimal')
+    """
+    upper = sse(X, labels)
+    with within(state, seconds, 0) as limited:
+        run = _Proof(X, k, canonical_labels(labels), upper, Effort(limited, threads=threads), seconds)
+        if upper > 0.0 and run.begin(table):
+            run.relax(rounds or Rounds())
+            run.cut(rounds or Rounds())
+    bound = min(run.bound, upper)
+    optimal = upper - bound <= _EQUAL * upper
+    return Proven(labels, bound, "optimal" if optimal else "bounded", run.certificate(), run.facts())
+
+
+def make_near(X: Floats, k: int, state: State) -> Table | None:
+    """Put the records in a tree, with as many neighbours as the prover needs; None if asked to stop."""
+    count = next(count for size, count in _NEAR if k <= size)
+    return make_table(X, k, max(count, 2 * k - 1), state)
+
+
+class _Proof:
+    """The best bound so far, and what is needed to raise it."""
+
+    def __init__(self, X: Floats, k: int, labels: Ints, upper: float, effort: Effort, seconds: float | None) -> None:
+        self.X, self.k, self.labels, self.upper, self.effort = X, k, labels, upper, effort
+        self.until = np.inf if seconds is None else time.monotonic() + seconds
+        self.duals, self.cuts, self.value, self.bound = np.zeros(len(X)), no_cuts(), 0.0, 0.0
+
+    def over(self) -> bool:
+        """Say whether to stop: asked to, out of time, or nothing left to prove."""
+        done = self.upper - self.bound <= _EQUAL * self.upper
+        return bool(self.effort.state[STOP]) or time.monotonic() >= self.until or done
+
+    def begin(self, table: Table | None) -> bool:
+        """Put the records in a tree, and take the bound that the distances to neighbours prove; go on if it is open."""
+        table = table or make_near(self.X, self.k, self.effort.state)
+        if table is None:
+            return False
+        self.table = table
+        self._keep(table.least, no_cuts())
+        return not self.over() and len(table) > self.k
+
+    def _keep(self, duals: Floats, cuts: Cuts) -> None:
+        """Keep multipliers, which are feasible, if they prove more than those before."""
+        value = float(duals.sum() - cuts.worth.sum())
+        # What a check takes off for rounding, of terms of both signs.
+        sizes = 2 * self.k - 1 if len(cuts) else self.k
+        roundings = _ROUNDINGS * (self.X.shape[1] + sizes * sizes + 16) * 2.0**-52
+        claim = value - roundings * float(np.abs(duals).sum() + cuts.worth.sum())
+        if claim > self.bound:
+            self.value, self.bound, self.cuts = value, claim, cuts
+            self.duals = np.zeros(len(self.X))
+            self.duals[self.table.ids] = duals
+            publish(self.effort.state, bound=min(claim, self.upper))
+
+    def _repair(self, generation: Generation) -> Repaired | None:
+        proven = generation.repair()
+        if proven is not None:
+            self._keep(proven.duals, generation.cuts.take(np.flatnonzero(generation.cuts.price > 0.0)))
+        return proven
+
+    def relax(self, rounds: Rounds) -> None:
+        """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
+        generation = Generation(self.table, self.k, self.labels[self.table.ids], self.effort)
+        self.generation = generation
+        for _ in range(rounds.guesses):
+            generation.solve(rounds.steps)
+            if self.over() or generation.guess(generation.duals, -1e-6) < _FEW * len(self.table):
+                break
+        self._rounds(rounds.exact, lambda: generation.solve(rounds.exact_steps))
+
+    def cut(self, rounds: Rounds) -> None:
+        """Add cuts as long as they raise the bound."""
+        if not hasattr(self, "generation"):
+            return
+        generation = self.generation
+
+        def tighten() -> None:
+            generation.cut(0.02)
+            generation.solve(rounds.cut_steps)
+            if not self.over() and self._repair(generation) is not None and not self.over():
+                generation.solve(rounds.cut_steps)
+
+        self._rounds(rounds.cuts, tighten)
+
+    def _rounds(self, count: int, work: Callable[[], None]) -> None:
+        """Work and prove by turns, until a round adds little."""
+        for _ in range(count):
+            before = self.bound
+            if self.over():
+                return
+            work()
+            if self.over() or self._repair(self.generation) is None:
+                return
+            self.generation.prune()
+            if self.bound - before <= _LITTLE * (self.upper - self.bound):
+                return
+
+    def certificate(self) -> Certificate:
+        """Return the best multipliers, for records as they were given."""
+        cuts = self.cuts
+        if len(cuts):
+            member = self.table.ids[cuts.member]
+            cuts = Cuts(cuts.start, member, cuts.part, cuts.whole, cuts.price)
+        return Certificate(self.k, self.duals, cuts, self.bound)
+
+    def facts(self) -> dict[str, object]:
+        return {"cuts": len(self.cuts)} if len(self.cuts) else {}
