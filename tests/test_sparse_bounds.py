@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import polars as pl
 import pytest
 from test_search import best_partition
 
@@ -16,10 +17,11 @@ from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.optimize.sparse.repair import Effort, list_groups, prove_by, repair
 from shoal.algorithms.optimize.sparse.table import make_table
 from shoal.algorithms.partition import find_groups
-from shoal.core.measures import sse
+from shoal.core.errors import InputError
+from shoal.core.measures import group_sizes, sse, sst, standardise
 from shoal.core.progress import STOP, fresh_state
 
-SHORT = Rounds(guesses=4, exact=2, cuts=2, steps=100, exact_steps=200, cut_steps=100)
+SHORT = Rounds(guesses=4, exact=2, cuts=2, turns=1, steps=100, exact_steps=200, cut_steps=100)
 
 
 def awkward(random, case):
@@ -133,7 +135,7 @@ def test_a_record_far_away_makes_no_other_list_longer():
 def test_the_bound_agrees_with_the_dense_one(k, d):
     X = np.random.default_rng(k).normal(size=(300, d))
     labels = find_groups(X, k, "mdav").labels
-    sparse = bound_from(X, k, labels, state=fresh_state(), rounds=Rounds(cuts=0))
+    sparse = bound_from(X, k, labels, state=fresh_state(), rounds=Rounds(cuts=0, turns=0))
     duals = sparse.certificate.duals
     dense = lower_bound(X, distances(X), k, duals, no_cuts(), room=10**6, most=10**8, state=fresh_state())
     assert dense.value == pytest.approx(sparse.bound, rel=1e-9)
@@ -156,8 +158,8 @@ def _relaxation(X, k, labels):
 def test_cuts_close_a_part_of_the_gap_and_hold():
     X = np.random.default_rng(3).normal(size=(300, 2))
     labels = find_groups(X, 3, "search", steps=6000, seed=0).labels
-    plain = bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(cuts=0))
-    cut = bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(cuts=3))
+    plain = bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(cuts=0, turns=0))
+    cut = bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(cuts=3, turns=0))
     upper = sse(X, labels)
     assert plain.bound < cut.bound <= upper
     assert upper - cut.bound < 0.6 * (upper - plain.bound)
@@ -204,7 +206,7 @@ def test_the_bound_does_not_depend_on_threads():
     X = np.random.default_rng(6).normal(size=(4200, 2))  # more than one chunk
     labels = find_groups(X, 3, "mdav").labels
     one, two = (
-        bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(2, 1, 1, 50, 50, 50), threads=t) for t in (1, 2)
+        bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(2, 1, 1, 0, 50, 50, 50), threads=t) for t in (1, 2)
     )
     assert one.bound == two.bound
     assert (one.certificate.duals == two.certificate.duals).all()
@@ -216,9 +218,30 @@ def test_a_stop_keeps_the_best_bound_so_far():
     state = fresh_state()
     state[STOP] = 1
     assert bound_from(X, 3, labels, state=state).bound == 0.0
-    quick = bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(0, 0, 0))
+    quick = bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(0, 0, 0, 0))
     assert 0.3 * sse(X, labels) < quick.bound < sse(X, labels)
     assert shoal.verify_bound(X, 3, quick.certificate)
+
+
+def test_the_groups_generated_hold_a_better_partition():
+    X = np.random.default_rng(9).normal(size=(650, 2))  # two regions
+    labels = find_groups(X, 3, "mdav").labels
+    proven = bound_from(X, 3, labels, state=fresh_state(), rounds=Rounds(cuts=0, turns=1))
+    assert group_sizes(proven.labels).min() >= 3
+    assert proven.bound <= sse(X, proven.labels) < 0.9 * sse(X, labels)
+
+
+def test_bounds_of_strata_add_up_and_blocks_have_none():
+    random = np.random.default_rng(10)
+    table = pl.DataFrame({"a": random.normal(size=60), "b": random.normal(size=60), "by": np.arange(60) % 2})
+    release = shoal.mask(table, k=3, columns=["a", "b"], by="by", method="search", steps=200, bound=True, seed=0)
+    X = standardise(table.select("a", "b").to_numpy())
+    parts = [X[value::2] for value in (0, 1)]
+    bounds = [find_groups(part, 3, "search", steps=100, bound=True, seed=0).bound for part in parts]
+    assert release.bound == pytest.approx(100 * sum(bounds) / sst(X), rel=1e-6)
+    assert release.status in ("bounded", "optimal")
+    with pytest.raises(InputError, match="'bound' of method 'search' needs all records of a stratum at once"):
+        shoal.mask(table, k=3, columns=["a", "b"], method="search", steps=200, bound=True, block=20)
 
 
 def test_search_proves_a_bound_beyond_what_fits_in_pairs():

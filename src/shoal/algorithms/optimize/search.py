@@ -99,7 +99,7 @@ def _compile(*, bound: bool, large: bool) -> None:
     tiny = _Search(np.random.default_rng(0).normal(size=(12, 2)), 2, fresh_state(), 0, 1)
     if bound and large:
         tiny.without_bound(None, 8)
-        bound_from(tiny.X, 2, tiny.best, state=fresh_state(), rounds=Rounds(1, 1, 1, 40, 40, 40))
+        bound_from(tiny.X, 2, tiny.best, state=fresh_state(), rounds=Rounds(1, 1, 1, 1, 40, 40, 40))
     elif bound:
         tiny.with_bound(None, 8)
     else:

@@ -18,6 +18,7 @@ from shoal.algorithms.optimize.certificate import Certificate
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import Proven
 from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.polish import polish
 from shoal.algorithms.optimize.sparse.repair import Effort, Repaired
 from shoal.algorithms.optimize.sparse.table import Table, make_table
 from shoal.core.measures import canonical_labels, sse
@@ -36,6 +37,8 @@ _NEAR = ((3, 14), (7, 20), (np.inf, 30))
 _FEW = 0.02
 # Rounds end when a round adds less than this, relative to the gap that is left.
 _LITTLE = 0.002
+# The share of the time after which no more cuts are added; the rest is for the partition, in so many turns at most.
+_PROOF, _TURNS = 0.6, 40
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Rounds:
     ----------
     guesses, exact, cuts
         The most rounds of each kind.
+    turns
+        How often the partition is improved by a choice among the groups generated (`sparse.polish`).
     steps, exact_steps, cut_steps
         The steps of the first-order method in each of them.
     """
@@ -53,6 +58,7 @@ class Rounds:
     guesses: int = 12
     exact: int = 4
     cuts: int = 8
+    turns: int = 2
     steps: int = 150
     exact_steps: int = 600
     cut_steps: int = 400
@@ -69,7 +75,7 @@ def bound_from(
     threads: int = 1,
     table: Table | None = None,
 ) -> Proven:
-    """Bound the SSE of every partition from below.
+    """Bound the SSE of every partition from below, and improve the given one by what was learnt.
 
     Parameters
     ----------
@@ -91,7 +97,7 @@ def bound_from(
     Returns
     -------
     proven
-        Labels as given, bound, status and certificate (`shoal.verify_bound`).
+        Labels of a partition that is no worse, bound, status and certificate (`shoal.verify_bound`).
 
     Examples
     --------
@@ -107,9 +113,10 @@ def bound_from(
         if upper > 0.0 and run.begin(table):
             run.relax(rounds or Rounds())
             run.cut(rounds or Rounds())
-    bound = min(run.bound, upper)
-    optimal = upper - bound <= _EQUAL * upper
-    return Proven(labels, bound, "optimal" if optimal else "bounded", run.certificate(), run.facts())
+            run.improve(rounds or Rounds())
+    bound = min(run.bound, run.upper)
+    optimal = run.upper - bound <= _EQUAL * run.upper
+    return Proven(run.labels, bound, "optimal" if optimal else "bounded", run.certificate(), run.facts())
 
 
 def make_near(X: Floats, k: int, state: State) -> Table | None:
@@ -123,13 +130,14 @@ class _Proof:
 
     def __init__(self, X: Floats, k: int, labels: Ints, upper: float, effort: Effort, seconds: float | None) -> None:
         self.X, self.k, self.labels, self.upper, self.effort = X, k, labels, upper, effort
-        self.until = np.inf if seconds is None else time.monotonic() + seconds
+        self.began, self.seconds = time.monotonic(), seconds
         self.duals, self.cuts, self.value, self.bound = np.zeros(len(X)), no_cuts(), 0.0, 0.0
 
-    def over(self) -> bool:
-        """Say whether to stop: asked to, out of time, or nothing left to prove."""
+    def over(self, share: float = 1.0) -> bool:
+        """Say whether to stop: asked to, a share of the time is over, or nothing is left to prove."""
         done = self.upper - self.bound <= _EQUAL * self.upper
-        return bool(self.effort.state[STOP]) or time.monotonic() >= self.until or done
+        late = self.seconds is not None and time.monotonic() >= self.began + share * self.seconds
+        return bool(self.effort.state[STOP]) or late or done
 
     def begin(self, table: Table | None) -> bool:
         """Put the records in a tree, and take the bound that the distances to neighbours prove; go on if it is open."""
@@ -181,13 +189,33 @@ class _Proof:
             if not self.over() and self._repair(generation) is not None and not self.over():
                 generation.solve(rounds.cut_steps)
 
-        self._rounds(rounds.cuts, tighten)
+        self._rounds(rounds.cuts, tighten, _PROOF)
 
-    def _rounds(self, count: int, work: Callable[[], None]) -> None:
+    def improve(self, rounds: Rounds) -> None:
+        """Choose a better partition among the groups generated, as long as that gains."""
+        if not hasattr(self, "generation") or len(self.table) < len(self.X):
+            return  # not all copies are in the table: its groups are not those of the partition
+        generation, ids = self.generation, self.table.ids
+        until = None if self.seconds is None else self.began + self.seconds
+        for turn in range(rounds.turns if self.seconds is None else _TURNS):
+            if self.over() or not len(generation):
+                return
+            labels = np.empty(len(self.X), dtype=np.int64)
+            labels[ids] = polish(
+                self.table.rows, self.labels[ids], generation.columns, generation.rest(), turn=turn, until=until,
+                state=self.effort.state,
+            )  # fmt: skip
+            value = sse(self.X, labels)
+            if value >= self.upper * (1 - 1e-6):
+                return
+            self.labels, self.upper = canonical_labels(labels), value
+            publish(self.effort.state, sse=value)
+
+    def _rounds(self, count: int, work: Callable[[], None], share: float = 1.0) -> None:
         """Work and prove by turns, until a round adds little."""
         for _ in range(count):
             before = self.bound
-            if self.over():
+            if self.over(share):
                 return
             work()
             if self.over() or self._repair(self.generation) is None:
