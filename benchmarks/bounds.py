@@ -85,7 +85,7 @@ def main() -> None:
     print(header(), end="\n\n")
     print("| table | MDAV s | relaxation s | bound % | gap % | loss % | bound % | gap % | cuts | s | check s | GB |")
     print("|" + "---|" * 12, flush=True)
-    warm = np.random.default_rng(0).normal(size=(5001, 2))
+    warm = np.random.default_rng(0).normal(size=(2001, 2))
     outcome = find_groups(warm, 3, "search", time_limit=3.0, seed=0, bound=True)
     shoal.verify_bound(warm, 3, outcome.certificate)
     for case in filter(None, arguments.only.split(",")):

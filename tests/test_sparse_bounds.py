@@ -245,7 +245,7 @@ def test_bounds_of_strata_add_up_and_blocks_have_none():
 
 
 def test_search_proves_a_bound_beyond_what_fits_in_pairs():
-    X = np.random.default_rng(8).normal(size=(5001, 2))
+    X = np.random.default_rng(8).normal(size=(2001, 2))
     outcome = find_groups(X, 3, "search", time_limit=4.0, seed=0, bound=True)
     assert outcome.status == "bounded"
     assert 0.3 * sse(X, outcome.labels) < outcome.bound <= sse(X, outcome.labels)

@@ -150,13 +150,21 @@ class Generation:
         self.x, self.duals = point.x, point.duals
         self.cuts = cuts.priced(np.where(point.prices > 1e-9 * cut_scale, point.prices, 0.0))
 
-    def repair(self) -> Repaired | None:
-        """Prove a bound, and add the groups that were missing."""
+    def repair(self, mix: float) -> tuple[Repaired, Cuts] | None:
+        """Prove a bound, and add the groups that were missing; return it with the cuts that it rests on.
+
+        The multipliers are mixed with those of `Table.least`, which are feasible: the smaller their share, the fewer
+        groups are violated, and the sooner all of them are listed. None if there are too many.
+        """
         share = _OVER_CUT if len(self.cuts) else _OVER
-        proven = repair(self.table, self.k, self.duals, self.cuts, share * self.scale, self.effort)
-        if proven is not None and len(proven.groups):
-            self.missing = self._add(proven.groups, proven.rest < 0.0)
-        return proven
+        duals, cuts = mix * self.duals + (1.0 - mix) * self.table.least, self.cuts.priced(mix * self.cuts.price)
+        cuts = cuts.take(np.flatnonzero(cuts.price > 0.0))
+        proven = repair(self.table, self.k, duals, cuts, share * self.scale, self.effort)
+        if proven is None:
+            return None
+        if len(proven.groups):
+            self._add(proven.groups, proven.rest < 0.0)
+        return proven, cuts
 
     def cut(self, least: float) -> int:
         """Add cuts that the fractional solution violates, and drop those without a price; return how many are new."""

@@ -4,7 +4,8 @@ A partition better than the one at hand has groups of small reduced cost only: t
 (`optimize.proof`). The records are divided into regions of whole groups (`optimize.regions`), and in each region an
 integer programme chooses among the groups that lie in it, are cheap, and were generated (`optimize.set_partitioning`).
 Regions lie elsewhere in every turn, so that groups across a border are chosen from later. What is chosen is counted
-again, and kept if it loses less. O(n) but for the integer programmes, which are limited in time or, without a clock, in nodes.
+again, and kept if it loses less. O(n) but for the integer programmes, which are limited in time or, without a clock, in
+nodes.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import Proven
 from shoal.algorithms.optimize.sparse.generation import Generation
 from shoal.algorithms.optimize.sparse.polish import polish
-from shoal.algorithms.optimize.sparse.repair import Effort, Repaired
+from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.algorithms.optimize.sparse.table import Table, make_table
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, publish, within
@@ -35,8 +35,11 @@ _ROUNDINGS = 4.0
 _NEAR = ((3, 14), (7, 20), (np.inf, 30))
 # Guessing ends when fewer new groups than this are found for each record.
 _FEW = 0.02
-# Rounds end when a round adds less than this, relative to the gap that is left.
-_LITTLE = 0.002
+# Shares of the multipliers that are tried, the rest being sure; up to this size of groups the last one is tried first.
+_MIXES = (0.5, 0.8, 0.9, 0.95, 1.0)
+_FEW_RECORDS = 5
+# Rounds end when so many one after the other add less than this, relative to the bound.
+_LITTLE, _IDLE = 5e-5, 2
 # The share of the time after which no more cuts are added; the rest is for the partition, in so many turns at most.
 _PROOF, _TURNS = 0.6, 40
 
@@ -55,7 +58,7 @@ class Rounds:
         The steps of the first-order method in each of them.
     """
 
-    guesses: int = 12
+    guesses: int = 30
     exact: int = 4
     cuts: int = 8
     turns: int = 2
@@ -131,7 +134,9 @@ class _Proof:
     def __init__(self, X: Floats, k: int, labels: Ints, upper: float, effort: Effort, seconds: float | None) -> None:
         self.X, self.k, self.labels, self.upper, self.effort = X, k, labels, upper, effort
         self.began, self.seconds = time.monotonic(), seconds
-        self.duals, self.cuts, self.value, self.bound = np.zeros(len(X)), no_cuts(), 0.0, 0.0
+        self.duals, self.cuts, self.bound = np.zeros(len(X)), no_cuts(), 0.0
+        # Groups of few records are listed in no time; of many, those that a small share violates come first.
+        self.mix = len(_MIXES) - 1 if k <= _FEW_RECORDS else 0
 
     def over(self, share: float = 1.0) -> bool:
         """Say whether to stop: asked to, a share of the time is over, or nothing is left to prove."""
@@ -156,16 +161,25 @@ class _Proof:
         roundings = _ROUNDINGS * (self.X.shape[1] + sizes * sizes + 16) * 2.0**-52
         claim = value - roundings * float(np.abs(duals).sum() + cuts.worth.sum())
         if claim > self.bound:
-            self.value, self.bound, self.cuts = value, claim, cuts
+            self.bound, self.cuts = claim, cuts
             self.duals = np.zeros(len(self.X))
             self.duals[self.table.ids] = duals
             publish(self.effort.state, bound=min(claim, self.upper))
 
-    def _repair(self, generation: Generation) -> Repaired | None:
-        proven = generation.repair()
-        if proven is not None:
-            self._keep(proven.duals, generation.cuts.take(np.flatnonzero(generation.cuts.price > 0.0)))
-        return proven
+    def _repair(self) -> bool:
+        """Prove a bound from the latest multipliers, or from those of a smaller share that can be listed."""
+        tried = len(_MIXES)
+        while self.mix >= 0 and not self.over():
+            proven = self.generation.repair(_MIXES[self.mix])
+            if proven is None:
+                tried = self.mix
+                self.mix -= 1
+                continue
+            self._keep(proven[0].duals, proven[1])
+            if self.mix + 1 >= tried:
+                return True
+            self.mix += 1
+        return False
 
     def relax(self, rounds: Rounds) -> None:
         """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
@@ -186,7 +200,7 @@ class _Proof:
         def tighten() -> None:
             generation.cut(0.02)
             generation.solve(rounds.cut_steps)
-            if not self.over() and self._repair(generation) is not None and not self.over():
+            if self._repair():
                 generation.solve(rounds.cut_steps)
 
         self._rounds(rounds.cuts, tighten, _PROOF)
@@ -212,16 +226,18 @@ class _Proof:
             publish(self.effort.state, sse=value)
 
     def _rounds(self, count: int, work: Callable[[], None], share: float = 1.0) -> None:
-        """Work and prove by turns, until a round adds little."""
+        """Work and prove by turns, until two rounds one after the other add little."""
+        idle = 0
         for _ in range(count):
             before = self.bound
             if self.over(share):
                 return
             work()
-            if self.over() or self._repair(self.generation) is None:
+            if self.over() or not self._repair():
                 return
             self.generation.prune()
-            if self.bound - before <= _LITTLE * (self.upper - self.bound):
+            idle = idle + 1 if self.bound - before <= _LITTLE * self.bound else 0
+            if idle == _IDLE:
                 return
 
     def certificate(self) -> Certificate:

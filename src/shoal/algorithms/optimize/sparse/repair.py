@@ -52,7 +52,7 @@ class Effort:
 
     state: State
     room: int = 400
-    most: int = 20_000
+    most: int = 2000
     threads: int = 1
 
 
