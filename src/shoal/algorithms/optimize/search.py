@@ -40,8 +40,8 @@ __all__ = ["Budget", "search"]
 REGION = 5000
 # MDAV groups a region of this number of records in a moment or two: larger tables start from regions.
 START_REGION = 100_000
-# Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time (eia,
-# 4092 records: 0.5 % to go after a minute, not 5 %).
+# Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time
+# (eia, 4092 records: 0.5 % to go after a minute, not 5 %).
 PAIRED = 2000
 
 
