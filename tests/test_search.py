@@ -30,7 +30,6 @@ from shoal.algorithms.optimize.patch import (
 from shoal.algorithms.optimize.random import below, seeded, uniform
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.partition import find_groups
-from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes, information_loss, sse
 from shoal.core.progress import DONE, STOP, fresh_state, observe, publish, within
 
@@ -329,11 +328,6 @@ def test_a_part_counts_on_from_the_whole_and_never_back():
             assert whole[DONE] == seen
         publish(part, steps=3, sse=0.5)
     assert observe(whole) == (3, 0.5, None)
-
-
-def test_bound_refuses_large_tables():
-    with pytest.raises(InputError, match="at most 5000 records"):
-        shoal.partition(np.zeros((5001, 1)), 3, "search", bound=True)
 
 
 @pytest.mark.parametrize(("name", "k", "loss"), [("tarragona", 3, 14.9), ("census", 3, 4.95)])

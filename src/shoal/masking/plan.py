@@ -330,9 +330,16 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
         len(plan.columns.masked),
         int(plan.sizes.max(initial=0)),
         method=entry.name,
-        useful=entry.whole_records and not entry.univariate and not entry.anytime,
+        # A bound is about all groups of a stratum: the records must be looked at together.
+        useful=entry.whole_records and not entry.univariate and not entry.anytime and not request.options.get("bound"),
         able=entry.whole_records,
     )
+    if rule is not None and request.options.get("bound"):
+        raise InputError(
+            f"Option 'bound' of method {entry.name!r} needs all records of a stratum at once, and this table is masked "
+            "in blocks: what is proven of blocks holds for groups within blocks only. Mask it in memory without "
+            "'block', or leave 'bound' out."
+        )
     if rule is not None and request.unit is not None:
         # However its records are cut, a block of so many holds k units.
         rule = replace(rule, k=(request.k - 1) * most + 1)

@@ -38,6 +38,19 @@ class Columns:
         member = np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
         return cls(start, member, _costs(X, start, member))
 
+    @classmethod
+    def of_rows(cls, X: Floats, groups: Ints) -> Columns:
+        """Collect groups of one size, one in each row.
+
+        Examples
+        --------
+        >>> Columns.of_rows(np.array([[0.0], [2.0], [9.0], [9.0]]), np.array([[0, 1], [2, 3]])).cost.tolist()
+        [2.0, 0.0]
+        """
+        start = np.arange(len(groups) + 1) * groups.shape[1]
+        member = np.ascontiguousarray(groups).reshape(-1)
+        return cls(start, member, _costs(X, start, member))
+
     def __len__(self) -> int:
         return len(self.cost)
 

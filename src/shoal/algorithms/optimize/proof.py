@@ -167,6 +167,7 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early:
         better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes)
         return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
     optimal, listed = generation.closed(), 0
+    solved = not optimal  # multipliers that close the gap prove what they prove, and no digit more
     if not optimal and not incumbent.state[STOP]:
         labels, optimal, listed = _prove_optimal(generation, best, labels, _after(0.3, until))
     branches = Branches((Branch((), best),), labels, closed=False)
@@ -181,7 +182,7 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early:
         optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
     upper = generation.upper
-    bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal else claim)
+    bound = min(upper, max(claim, upper * (1 - _TRUST)) if optimal and solved else claim)
     publish(incumbent.state, bound=bound)
     if len(branches.every) == 1:
         best = branches.every[0].proof

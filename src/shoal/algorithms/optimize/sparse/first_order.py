@@ -1,0 +1,230 @@
+r"""The master problem by a first-order method: primal-dual steps with restarts, O(entries) time and memory for each.
+
+Choose x ≥ 0 of least Σ c_G x_G so that every record is covered once and Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R.
+The steps are those of A. Chambolle and T. Pock (2011) with diagonal scaling, the adaptive step size, the restarts from
+averages and the primal weight of PDLP (D. Applegate, M. Díaz, O. Hinder, H. Lu, M. Lubin, B. O'Donoghue and W. Schudy
+2021): with ω the primal weight and η the step size,
+
+    x ← [x − η/(ω S_G) (c_G − Σ_{i∈G} π_i + Σ_R μ_R ⌊p(G∩R)/q⌋)]⁺,    π ← π + η ω s_i (1 − coverage of 2x_new − x_old),
+
+and likewise for the prices μ ≥ 0. s_i is about the size of the dual of record i, S_G the mean of s over G, so that a
+record far from all others, with a dual a million times the usual, takes steps of its own size. A record with s_i = 0
+keeps its dual.
+
+The multipliers are near-optimal, not feasible: `sparse.repair` makes them so, and what it proves does not rely on any
+of this.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.compiling import kernel
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["Point", "Programme", "solve", "start_point"]
+
+# Steps between two looks at the error; shares of the error at the last restart that make another one due.
+_LOOK = 40
+_ENOUGH, _PROGRESS, _LONG = 0.2, 0.8, 0.36
+
+
+class Programme(NamedTuple):
+    """The linear programme over some groups."""
+
+    start: Ints  # the records of group j are member[start[j]:start[j + 1]]
+    member: NDArray[np.int32]
+    cost: Floats
+    weight: Floats  # S
+    scale: Floats  # s
+    entry: Ints  # the cuts of group j are cut[entry[j]:entry[j + 1]], with coefficients times
+    cut: Ints
+    times: Floats
+    most: Floats  # the right sides of cuts
+    cut_scale: Floats  # as s
+
+
+class Point(NamedTuple):
+    """A primal and a dual solution, neither of them feasible."""
+
+    x: Floats
+    duals: Floats
+    prices: Floats
+    covered: Floats  # how often each record is covered by x
+    used: Floats  # the left side of each cut
+
+
+def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) -> Point:
+    """Return a point to start from."""
+    point = Point(x.copy(), duals.copy(), prices.copy(), np.zeros(len(duals)), np.zeros(len(prices)))
+    _cover(programme, point)
+    return point
+
+
+@kernel
+def _cover(p: Programme, point: Point) -> None:
+    """Write what x covers and uses."""
+    for j in range(len(p.cost)):
+        if point.x[j] > 0.0:
+            for a in range(p.start[j], p.start[j + 1]):
+                point.covered[p.member[a]] += point.x[j]
+            for a in range(p.entry[j], p.entry[j + 1]):
+                point.used[p.cut[a]] += p.times[a] * point.x[j]
+
+
+@kernel(inline=True)
+def _rest(p: Programme, point: Point, j: int) -> float:
+    """Return the reduced cost of a group."""
+    rest: float = p.cost[j]
+    for a in range(p.start[j], p.start[j + 1]):
+        rest -= point.duals[p.member[a]]
+    for a in range(p.entry[j], p.entry[j + 1]):
+        rest += p.times[a] * point.prices[p.cut[a]]
+    return rest
+
+
+@kernel(counted=False, inner=True)
+def _primal_step(p: Programme, here: Point, to: Point, step: float) -> float:
+    """Take the step of x; return its squared length."""
+    for i in range(len(to.covered)):
+        to.covered[i] = 0.0
+    for c in range(len(to.used)):
+        to.used[c] = 0.0
+    moved = 0.0
+    for j in range(len(p.cost)):
+        value = here.x[j] - step / p.weight[j] * _rest(p, here, j)
+        if value > 0.0:
+            for a in range(p.start[j], p.start[j + 1]):
+                to.covered[p.member[a]] += value
+            for a in range(p.entry[j], p.entry[j + 1]):
+                to.used[p.cut[a]] += p.times[a] * value
+        else:
+            value = 0.0
+        to.x[j] = value
+        value -= here.x[j]
+        moved += p.weight[j] * value * value
+    return moved
+
+
+@kernel(counted=False, inner=True)
+def _dual_step(p: Programme, here: Point, to: Point, step: float) -> tuple[float, float]:
+    """Take the step of the multipliers; return its squared length and its product with the step of x."""
+    moved, cross = 0.0, 0.0
+    for i in range(len(here.duals)):
+        to.duals[i] = here.duals[i]
+        if p.scale[i] > 0.0:
+            change = step * p.scale[i] * (1.0 - (2.0 * to.covered[i] - here.covered[i]))
+            to.duals[i] += change
+            moved += change * change / p.scale[i]
+            cross += change * (to.covered[i] - here.covered[i])
+    for c in range(len(here.prices)):
+        price = here.prices[c] + step * p.cut_scale[c] * (2.0 * to.used[c] - here.used[c] - p.most[c])
+        to.prices[c] = max(price, 0.0)
+        change = to.prices[c] - here.prices[c]
+        moved += change * change / p.cut_scale[c]
+        cross -= change * (to.used[c] - here.used[c])
+    return moved, cross
+
+
+@kernel(counted=False, inner=True)
+def _error(p: Programme, point: Point) -> float:
+    """Return how far a point is from optimal: infeasibilities and gap, relative to the sum of s."""
+    primal, dual, size, gap = 0.0, 0.0, 0.0, 0.0
+    for i in range(len(point.duals)):
+        miss = 1.0 - point.covered[i]
+        primal += p.scale[i] * miss * miss
+        size += p.scale[i]
+        gap -= point.duals[i]
+    for c in range(len(point.prices)):
+        miss = max(point.used[c] - p.most[c], 0.0)
+        primal += p.cut_scale[c] * miss * miss
+        gap += p.most[c] * point.prices[c]
+    for j in range(len(p.cost)):
+        miss = min(_rest(p, point, j), 0.0)
+        dual += miss * miss / p.weight[j]
+        gap += p.cost[j] * point.x[j]
+    return float(np.sqrt(primal / size) + np.sqrt(dual / size) + abs(gap) / size)
+
+
+@kernel(counted=False, inner=True)
+def _add(total: Point, share: float, point: Point) -> None:
+    """Add a share of a point to a sum of points."""
+    for j in range(len(point.x)):
+        total.x[j] += share * point.x[j]
+    for i in range(len(point.duals)):
+        total.duals[i] += share * point.duals[i]
+        total.covered[i] += share * point.covered[i]
+    for c in range(len(point.prices)):
+        total.prices[c] += share * point.prices[c]
+        total.used[c] += share * point.used[c]
+
+
+@kernel(counted=False, inner=True)
+def _set(to: Point, share: float, point: Point) -> None:
+    """Make a point a share of another."""
+    for j in range(len(point.x)):
+        to.x[j] = share * point.x[j]
+    for i in range(len(point.duals)):
+        to.duals[i], to.covered[i] = share * point.duals[i], share * point.covered[i]
+    for c in range(len(point.prices)):
+        to.prices[c], to.used[c] = share * point.prices[c], share * point.used[c]
+
+
+@kernel(counted=False, inner=True)
+def _primal_weight(p: Programme, here: Point, anchor: Point, omega: float) -> float:
+    """Return the primal weight after a restart: half way, in logarithms, to the ratio of the distances travelled."""
+    primal, dual = 0.0, 0.0
+    for j in range(len(here.x)):
+        primal += p.weight[j] * (here.x[j] - anchor.x[j]) ** 2
+    for i in range(len(here.duals)):
+        if p.scale[i] > 0.0:
+            dual += (here.duals[i] - anchor.duals[i]) ** 2 / p.scale[i]
+    for c in range(len(here.prices)):
+        dual += (here.prices[c] - anchor.prices[c]) ** 2 / p.cut_scale[c]
+    if primal < 1e-20 or dual < 1e-20:
+        return omega
+    return float(np.sqrt(np.sqrt(dual / primal) * omega))
+
+
+@kernel
+def solve(
+    p: Programme, here: Point, to: Point, mean: Point, anchor: Point, steps: int, omega: float, state: State
+) -> tuple[float, float]:
+    """Take steps from a point, which is changed; return the primal weight to go on with, and the error reached.
+
+    `to`, `mean` and `anchor` are points to work with, all zero.
+    """
+    _set(anchor, 1.0, here)
+    error = last = _error(p, here)
+    eta, weights, taken, length = 0.2, 0.0, 0, 0
+    while taken < steps and not state[STOP]:
+        taken += 1
+        primal = _primal_step(p, here, to, eta / omega)
+        dual, cross = _dual_step(p, here, to, eta * omega)
+        limit = np.inf if cross == 0.0 else (omega * primal + dual / omega) / (2.0 * abs(cross))
+        tried = eta
+        eta = min((1.0 - (taken + 1.0) ** -0.3) * limit, (1.0 + (taken + 1.0) ** -0.6) * eta)
+        if tried <= limit:
+            _set(here, 1.0, to)
+            _add(mean, tried, to)
+            weights += tried
+            length += 1
+        if weights == 0.0 or (length % _LOOK != 0 and taken < steps):
+            continue
+        _set(to, 1.0 / weights, mean)
+        current, averaged = _error(p, here), _error(p, to)
+        now = min(current, averaged)
+        due = now <= _ENOUGH * error or (now <= _PROGRESS * error and now > last) or length >= _LONG * taken
+        last = now
+        if due or taken >= steps:
+            if averaged < current:
+                _set(here, 1.0, to)
+            omega = _primal_weight(p, here, anchor, omega)
+            _set(anchor, 1.0, here)
+            _set(mean, 0.0, here)
+            weights, length, error = 0.0, 0, now
+    return omega, error

@@ -1,0 +1,178 @@
+"""Column generation at any size: groups that are guessed, then all that are missing, and the multipliers they give.
+
+The master problem over the groups known so far is solved by `sparse.first_order`; groups that its multipliers make too
+cheap are guessed from the neighbours of each record (`sparse.guessing`), later listed exactly (`sparse.repair`), which
+proves a bound each time. Then cuts that the fractional solution violates are added (`optimize.separation`).
+Memory O(n): some dozens of groups for each record.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts
+from shoal.algorithms.optimize.dual_ascent import first_duals
+from shoal.algorithms.optimize.separation import violated_cuts
+from shoal.algorithms.optimize.sparse.first_order import Point, Programme, solve, start_point
+from shoal.algorithms.optimize.sparse.guessing import guess_near
+from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, repair
+from shoal.algorithms.optimize.sparse.table import Table
+from shoal.core.measures import canonical_labels
+from shoal.core.threads import spread
+from shoal.core.types import Floats, Ints
+
+__all__ = ["Generation"]
+
+# Records whose groups are guessed in one go, by one thread.
+_CHUNK = 8192
+# Groups for each record that the master problem keeps.
+_KEEP = 40
+# What duals may be raised by in a repair, as a share of their size: without cuts, and with cuts.
+_OVER, _OVER_CUT = 0.01, 0.003
+
+
+class Generation:
+    """A master problem, its groups, and its latest multipliers, all by places of the table.
+
+    Parameters
+    ----------
+    table
+        The records.
+    k
+        The least size of a group.
+    labels
+        A partition of the places, for the sizes of duals.
+    effort
+        The limits of each listing, and the state that asks to stop.
+    """
+
+    def __init__(self, table: Table, k: int, labels: Ints, effort: Effort) -> None:
+        self.table, self.k, self.effort = table, k, effort
+        n = len(table)
+        self.duals = np.where(table.fixed, 0.0, first_duals(table.rows, canonical_labels(labels)))
+        self.scale = self._scales()
+        self.cuts = no_cuts()
+        self.omega = 1.0
+        # A group is known by the sum of random words, one for each record.
+        self._word = np.random.default_rng(5).integers(0, 2**63, n, dtype=np.uint64)
+        self.columns = Columns.of_rows(table.rows, np.empty((0, k), dtype=np.int64))
+        self.x = np.empty(0)
+        self._keys = np.empty(0, dtype=np.uint64)
+        for share in (0.0, 0.7, 1.0):
+            self.guess(share * self.duals, np.inf)
+
+    def _scales(self) -> Floats:
+        """Return the size of each dual: half its first guess, half that of the k nearest, never below what is sure."""
+        table = self.table
+        around = self.duals[table.near[:, : self.k]].mean(axis=1)
+        scale = np.maximum(0.5 * self.duals + 0.5 * around, table.least)
+        scale = np.maximum(scale, 1e-6 * scale.mean())
+        return np.where(table.fixed, 0.0, scale)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def guess(self, duals: Floats, below: float) -> int:
+        """Add groups guessed for every record whose reduced cost is below a share of the sizes of their duals."""
+        n, state = len(self.table), self.effort.state
+
+        def part(a: int) -> Ints:
+            end = min(a + _CHUNK, n)
+            return guess_near(self.table.rows, self.table.near, duals, self.k, a, end, state)
+
+        groups = np.concatenate(list(spread(part, range(0, n, _CHUNK), self.effort.threads)))
+        return self.add(Columns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
+
+    def add(self, groups: Columns, duals: Floats, below: float) -> int:
+        """Add groups that are not known yet, if their reduced cost is below a share of the sizes of their duals."""
+        if not len(groups):
+            return 0
+        at = groups.start[:-1]
+        rest = groups.cost - np.add.reduceat(duals[groups.member], at)
+        if np.isfinite(below):
+            rest = rest - below * np.add.reduceat(self.scale[groups.member], at)
+        return self._add(groups, rest < 0 if np.isfinite(below) else np.ones(len(groups), dtype=np.bool_))
+
+    def _add(self, groups: Columns, wanted: NDArray[np.bool_]) -> int:
+        keys = np.add.reduceat(self._word[groups.member], groups.start[:-1])
+        _, first = np.unique(keys, return_index=True)
+        new = np.zeros(len(groups), dtype=np.bool_)
+        new[first] = True
+        chosen = np.flatnonzero(new & wanted & ~np.isin(keys, self._keys))
+        self.columns = self.columns.join(groups.take(chosen))
+        self.x = np.concatenate([self.x, np.zeros(len(chosen))])
+        self._keys = np.concatenate([self._keys, keys[chosen]])
+        return len(chosen)
+
+    def _take(self, which: Ints) -> None:
+        self.columns, self.x, self._keys = self.columns.take(which), self.x[which], self._keys[which]
+
+    def prune(self) -> None:
+        """Keep the groups that are used, and those of the least reduced cost."""
+        room = _KEEP * len(self.table)
+        if len(self) > room:
+            rest = np.where(self.x > 0.0, -np.inf, self.rest() / self._weights())
+            self._take(np.sort(np.argpartition(rest, room)[:room]))
+
+    def rest(self) -> Floats:
+        """Return the reduced costs of all groups of the master problem."""
+        rest = self.columns.cost - np.add.reduceat(self.duals[self.columns.member], self.columns.start[:-1])
+        column, cut, times = cut_entries(self.columns, len(self.table), self.cuts)
+        if len(column):
+            rest += np.bincount(column, self.cuts.price[cut] * times, minlength=len(rest))
+        return rest
+
+    def _weights(self) -> Floats:
+        weights = np.add.reduceat(self.scale[self.columns.member], self.columns.start[:-1]) / self.columns.sizes
+        return np.maximum(weights, 1e-300)
+
+    def solve(self, steps: int) -> None:
+        """Take steps towards the optimum of the master problem."""
+        n, columns, cuts = len(self.table), self.columns, self.cuts
+        # In the order of their first records, groups find the duals that they need in the cache.
+        self._take(np.argsort(columns.member[columns.start[:-1]], kind="stable"))
+        columns = self.columns
+        column, cut, times = cut_entries(columns, n, cuts)
+        entry = np.zeros(len(columns) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(column, minlength=len(columns)), out=entry[1:])
+        cut_scale = cuts.price
+        if len(cuts):
+            cut_scale = np.add.reduceat(self.scale[cuts.member], cuts.start[:-1]) / np.diff(cuts.start)
+        programme = Programme(
+            columns.start, columns.member.astype(np.int32), columns.cost, self._weights(), self.scale, entry, cut,
+            times.astype(np.float64), cuts.most.astype(np.float64), cut_scale,
+        )  # fmt: skip
+        point = start_point(programme, self.x, self.duals, cuts.price)
+        to, mean, anchor = (Point(*(np.zeros_like(part) for part in point)) for _ in range(3))
+        self.omega, self.error = solve(programme, point, to, mean, anchor, steps, self.omega, self.effort.state)
+        self.x, self.duals = point.x, point.duals
+        self.cuts = cuts.priced(np.where(point.prices > 1e-9 * cut_scale, point.prices, 0.0))
+
+    def repair(self, mix: float) -> tuple[Repaired, Cuts] | None:
+        """Prove a bound, and add the groups that were missing; return it with the cuts that it rests on.
+
+        The multipliers are mixed with those of `Table.least`, which are feasible: the smaller their share, the fewer
+        groups are violated, and the sooner all of them are listed. None if there are too many.
+        """
+        share = _OVER_CUT if len(self.cuts) else _OVER
+        duals, cuts = mix * self.duals + (1.0 - mix) * self.table.least, self.cuts.priced(mix * self.cuts.price)
+        cuts = cuts.take(np.flatnonzero(cuts.price > 0.0))
+        proven = repair(self.table, self.k, duals, cuts, share * self.scale, self.effort)
+        if proven is None:
+            return None
+        if len(proven.groups):
+            self._add(proven.groups, proven.rest < 0.0)
+        return proven, cuts
+
+    def cut(self, least: float) -> int:
+        """Add cuts that the fractional solution violates, and drop those without a price; return how many are new."""
+        n = len(self.table)
+        self.cuts = self.cuts.take(np.flatnonzero(self.cuts.price > 0.0))
+        found = violated_cuts(self.columns, self.x, n, least=least, most=n // 3, each=3, state=self.effort.state)
+        known = set(self.cuts.each())
+        fixed = self.table.fixed
+        fresh = [cut for cut in found.each() if cut not in known and not fixed[list(cut[0])].any()]
+        self.cuts = self.cuts.join(Cuts.of(fresh))
+        return len(fresh)

@@ -1,0 +1,153 @@
+r"""Pair weights of records in a kd-tree, and all records whose weight with some others is small.
+
+For groups of s records and duals π let c = s/(s−1) and, with b_ij the prices of cuts that a pair shares
+(`optimize.cuts.pair_prices`),
+
+    w_ij = D_ij − c (π_i + π_j) + s b_ij,
+
+so that the weights of the pairs of a group sum to at most s times its reduced cost (`optimize.pricing`). Nothing is
+stored for pairs: D is summed when it is needed. Let P be m records of mean y and v another:
+
+    Σ_{u∈P} w_uv ≥ m|v − y|² + Σ_u |u − y|² − c Σ_u π_u − m c π_v,
+
+with equality where no cut has a price. So the v whose weights to P sum to at most some gap are those with
+|v − y|² − cπ_v ≤ (gap − Σ|u − y|² + cΣπ_u)/m: a query of the tree, whose nodes know their box and the greatest π in
+it. The greatest π of the whole table is not used: a record far from all others, whose π is large, is
+looked at by those that reach it, and makes no other query wider.
+
+**Rounding.** Coordinates are subtracted from those of a record of P first, so all errors are relative to the distances
+within the query, even where values lie near 1e9. A query asks for κ = (d + s² + 32) 2⁻⁵⁰ more than it must, relative to
+all terms of its sum; each term comes from fewer than d + s² + 32 operations, each off by at most 2⁻⁵³.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.core.compiling import kernel
+from shoal.core.types import Floats, Ints
+from shoal.kernels.kdtree import KdTree
+
+__all__ = ["PairWeights", "make_pair_weights", "query", "weight"]
+
+
+class PairWeights(NamedTuple):
+    """What the weights for groups of one size are made from; records are places in the tree."""
+
+    rows: Floats  # (n, d)
+    boxes: Floats  # (nodes, 2, d)
+    right: Ints  # of each node, as in `KdTree`
+    leaf: int  # records of a leaf
+    duals: Floats
+    greatest: Floats  # the greatest dual in each node
+    factor: float  # c
+    kappa: float  # κ
+    first: Ints  # the pairs of record i that have a price are first[i] … first[i + 1] − 1
+    other: Ints
+    price: Floats  # s b_ij, rounded down
+
+
+def make_pair_weights(tree: KdTree, duals: Floats, size: int, pairs: tuple[Ints, Ints, Floats]) -> PairWeights:
+    """Prepare weights for groups of one size; `pairs` are rows of pair prices (first, other, price)."""
+    d, leaf = tree.rows.shape[1], tree.leaves.shape[2]
+    kappa = (d + size * size + 32) * 2.0**-50
+    first, other, price = pairs
+    return PairWeights(
+        tree.rows, tree.boxes, tree.right, leaf, duals, _greatest(tree.right, leaf, duals), size / (size - 1.0), kappa,
+        first, other, price,
+    )  # fmt: skip
+
+
+@kernel
+def _greatest(right: Ints, leaf: int, duals: Floats) -> Floats:
+    """Return the greatest dual in every node: children come after their parents."""
+    out = np.empty(len(right))
+    for node in range(len(right) - 1, -1, -1):
+        if right[node] > 0:
+            out[node] = max(out[node + 1], out[right[node]])
+            continue
+        start = (-1 - right[node]) * leaf
+        best = -np.inf
+        for v in range(start, min(start + leaf, len(duals))):
+            best = max(best, duals[v])
+        out[node] = best
+    return out
+
+
+@kernel(counted=False, inner=True)
+def weight(w: PairWeights, i: int, j: int) -> float:
+    """Return the weight of a pair."""
+    total: float = 0.0
+    for t in range(w.rows.shape[1]):
+        delta = w.rows[i, t] - w.rows[j, t]
+        total += delta * delta
+    total -= w.factor * (w.duals[i] + w.duals[j])
+    for at in range(w.first[i], w.first[i + 1]):
+        if w.other[at] == j:
+            total += w.price[at]
+            break
+    return total
+
+
+@kernel(counted=False, inner=True)
+def _limit(w: PairWeights, chosen: Ints, m: int, gap: float, shift: Floats) -> float:
+    """Write the mean of m records less the first of them, and return the limit of |v − y|² − cπ_v, rounded up."""
+    spread, duals, size = 0.0, 0.0, abs(gap)
+    for t in range(len(shift)):
+        base = w.rows[chosen[0], t]
+        shift[t] = 0.0
+        for a in range(1, m):
+            shift[t] += w.rows[chosen[a], t] - base
+        shift[t] /= m
+        for a in range(m):
+            delta = w.rows[chosen[a], t] - base - shift[t]
+            spread += delta * delta
+    for a in range(m):
+        duals += w.factor * w.duals[chosen[a]]
+        size += w.factor * abs(w.duals[chosen[a]])
+    return (gap - spread + duals + w.kappa * (size + spread)) / m + w.kappa * spread
+
+
+@kernel(counted=False, inner=True)
+def _reach(w: PairWeights, limit: float, dual: float) -> float:
+    """Return the greatest |v − y|² for a dual, rounded up."""
+    return (limit + w.factor * (dual + w.kappa * abs(dual))) * (1.0 + w.kappa)
+
+
+@kernel(counted=False, inner=True)
+def query(w: PairWeights, chosen: Ints, m: int, gap: float, out: Ints, shift: Floats, stack: Ints) -> int:
+    """Write all records whose weights to the first m chosen may sum to at most `gap`, those included.
+
+    Returns their number; if it is more than `out` has room for, the rest is missing. `shift` (d,) and `stack` (DEPTH,)
+    are arrays to work with.
+    """
+    d, base = len(shift), w.rows[chosen[0]]
+    limit = _limit(w, chosen, m, gap, shift)
+    stack[0], top, count = 0, 0, 0
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        near = 0.0
+        for t in range(d):
+            low, high = w.boxes[node, 0, t] - base[t], w.boxes[node, 1, t] - base[t]
+            delta = max(low - shift[t], shift[t] - high, 0.0)
+            near += delta * delta
+        if near > _reach(w, limit, w.greatest[node]):
+            continue
+        if w.right[node] > 0:
+            stack[top + 1], stack[top + 2] = w.right[node], node + 1
+            top += 2
+            continue
+        start = (-1 - w.right[node]) * w.leaf
+        for v in range(start, min(start + w.leaf, len(w.rows))):
+            near = 0.0
+            for t in range(d):
+                delta = w.rows[v, t] - base[t] - shift[t]
+                near += delta * delta
+            if near <= _reach(w, limit, w.duals[v]):
+                if count < len(out):
+                    out[count] = v
+                count += 1
+    return count

@@ -1,0 +1,252 @@
+"""The prover for tables of any size: multipliers by column generation, the bound that they prove, a certificate.
+
+One function for every method that wants a bound: `bound_from`. It goes from what is sure at once (half the distances to
+the nearest neighbours) to the linear relaxation and to cuts, and keeps the best bound of each round, so that it can be
+stopped at any time. Without a time limit it does a fixed number of rounds: the result is the same on every
+machine and number of threads. Memory O(n (d + k)).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shoal.algorithms.optimize.certificate import Certificate
+from shoal.algorithms.optimize.cuts import Cuts, no_cuts
+from shoal.algorithms.optimize.proof import Proven
+from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.polish import polish
+from shoal.algorithms.optimize.sparse.repair import Effort
+from shoal.algorithms.optimize.sparse.table import Table, make_table
+from shoal.core.measures import canonical_labels, sse
+from shoal.core.progress import STOP, publish, within
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["Rounds", "bound_from", "make_near"]
+
+# A bound this close to the SSE of the partition, relative to it, is taken as equal to it.
+_EQUAL = 1e-9
+# Multipliers as stored prove a little less than those that were repaired: roundings of a check, with room to spare.
+_ROUNDINGS = 4.0
+# Neighbours that groups are guessed from, for groups of up to 3, up to 7 and more records.
+_NEAR = ((3, 14), (7, 20), (np.inf, 30))
+# Guessing ends when fewer new groups than this are found for each record.
+_FEW = 0.02
+# Shares of the multipliers that are tried, the rest being sure; up to this size of groups the last one is tried first.
+_MIXES = (0.5, 0.8, 0.9, 0.95, 1.0)
+_FEW_RECORDS = 5
+# Rounds end when so many one after the other add less than this, relative to the bound.
+_LITTLE, _IDLE = 5e-5, 2
+# The share of the time after which no more cuts are added; the rest is for the partition, in so many turns at most.
+_PROOF, _TURNS = 0.6, 40
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How far the prover goes if nothing ends it before.
+
+    Parameters
+    ----------
+    guesses, exact, cuts
+        The most rounds of each kind.
+    turns
+        How often the partition is improved by a choice among the groups generated (`sparse.polish`).
+    steps, exact_steps, cut_steps
+        The steps of the first-order method in each of them.
+    """
+
+    guesses: int = 30
+    exact: int = 4
+    cuts: int = 8
+    turns: int = 2
+    steps: int = 150
+    exact_steps: int = 600
+    cut_steps: int = 400
+
+
+def bound_from(
+    X: Floats,
+    k: int,
+    labels: Ints,
+    *,
+    state: State,
+    seconds: float | None = None,
+    rounds: Rounds | None = None,
+    threads: int = 1,
+    table: Table | None = None,
+) -> Proven:
+    """Bound the SSE of every partition from below, and improve the given one by what was learnt.
+
+    Parameters
+    ----------
+    X, k
+        Records and the least size of a group.
+    labels
+        A partition. It is what the bound is compared with; the bound itself does not rely on it.
+    state
+        Shared progress: asked to stop, the best bound so far is returned. Bounds are published.
+    seconds
+        How long it may take; None goes through all rounds.
+    rounds
+        How many rounds there are.
+    threads
+        Threads for listing and guessing; the result does not depend on them.
+    table
+        The records as `make_near` puts them, if that is done.
+
+    Returns
+    -------
+    proven
+        Labels of a partition that is no worse, bound, status and certificate (`shoal.verify_bound`).
+
+    Examples
+    --------
+    >>> from shoal.core.progress import fresh_state
+    >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
+    >>> proven = bound_from(X, 2, np.array([0, 0, 1, 1]), state=fresh_state())
+    >>> round(proven.bound, 6), proven.status
+    (4.0, 'optimal')
+    """
+    upper = sse(X, labels)
+    with within(state, seconds, 0) as limited:
+        run = _Proof(X, k, canonical_labels(labels), upper, Effort(limited, threads=threads), seconds)
+        if upper > 0.0 and run.begin(table):
+            run.relax(rounds or Rounds())
+            run.cut(rounds or Rounds())
+            run.improve(rounds or Rounds())
+    bound = min(run.bound, run.upper)
+    optimal = run.upper - bound <= _EQUAL * run.upper
+    return Proven(run.labels, bound, "optimal" if optimal else "bounded", run.certificate(), run.facts())
+
+
+def make_near(X: Floats, k: int, state: State) -> Table | None:
+    """Put the records in a tree, with as many neighbours as the prover needs; None if asked to stop."""
+    count = next(count for size, count in _NEAR if k <= size)
+    return make_table(X, k, max(count, 2 * k - 1), state)
+
+
+class _Proof:
+    """The best bound so far, and what is needed to raise it."""
+
+    def __init__(self, X: Floats, k: int, labels: Ints, upper: float, effort: Effort, seconds: float | None) -> None:
+        self.X, self.k, self.labels, self.upper, self.effort = X, k, labels, upper, effort
+        self.began, self.seconds = time.monotonic(), seconds
+        self.duals, self.cuts, self.bound = np.zeros(len(X)), no_cuts(), 0.0
+        # Groups of few records are listed in no time; of many, those that a small share violates come first.
+        self.mix = len(_MIXES) - 1 if k <= _FEW_RECORDS else 0
+
+    def over(self, share: float = 1.0) -> bool:
+        """Say whether to stop: asked to, a share of the time is over, or nothing is left to prove."""
+        done = self.upper - self.bound <= _EQUAL * self.upper
+        late = self.seconds is not None and time.monotonic() >= self.began + share * self.seconds
+        return bool(self.effort.state[STOP]) or late or done
+
+    def begin(self, table: Table | None) -> bool:
+        """Put the records in a tree, and take the bound that the distances to neighbours prove; go on if it is open."""
+        table = table or make_near(self.X, self.k, self.effort.state)
+        if table is None:
+            return False
+        self.table = table
+        self._keep(table.least, no_cuts())
+        return not self.over() and len(table) > self.k
+
+    def _keep(self, duals: Floats, cuts: Cuts) -> None:
+        """Keep multipliers, which are feasible, if they prove more than those before."""
+        value = float(duals.sum() - cuts.worth.sum())
+        # What a check takes off for rounding, of terms of both signs.
+        sizes = 2 * self.k - 1 if len(cuts) else self.k
+        roundings = _ROUNDINGS * (self.X.shape[1] + sizes * sizes + 16) * 2.0**-52
+        claim = value - roundings * float(np.abs(duals).sum() + cuts.worth.sum())
+        if claim > self.bound:
+            self.bound, self.cuts = claim, cuts
+            self.duals = np.zeros(len(self.X))
+            self.duals[self.table.ids] = duals
+            publish(self.effort.state, bound=min(claim, self.upper))
+
+    def _repair(self) -> bool:
+        """Prove a bound from the latest multipliers, or from those of a smaller share that can be listed."""
+        tried = len(_MIXES)
+        while self.mix >= 0 and not self.over():
+            proven = self.generation.repair(_MIXES[self.mix])
+            if proven is None:
+                tried = self.mix
+                self.mix -= 1
+                continue
+            self._keep(proven[0].duals, proven[1])
+            if self.mix + 1 >= tried:
+                return True
+            self.mix += 1
+        return False
+
+    def relax(self, rounds: Rounds) -> None:
+        """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
+        generation = Generation(self.table, self.k, self.labels[self.table.ids], self.effort)
+        self.generation = generation
+        for _ in range(rounds.guesses):
+            generation.solve(rounds.steps)
+            if self.over() or generation.guess(generation.duals, -1e-6) < _FEW * len(self.table):
+                break
+        self._rounds(rounds.exact, lambda: generation.solve(rounds.exact_steps))
+
+    def cut(self, rounds: Rounds) -> None:
+        """Add cuts as long as they raise the bound."""
+        if not hasattr(self, "generation"):
+            return
+        generation = self.generation
+
+        def tighten() -> None:
+            generation.cut(0.02)
+            generation.solve(rounds.cut_steps)
+            if self._repair():
+                generation.solve(rounds.cut_steps)
+
+        self._rounds(rounds.cuts, tighten, _PROOF)
+
+    def improve(self, rounds: Rounds) -> None:
+        """Choose a better partition among the groups generated, as long as that gains."""
+        if not hasattr(self, "generation") or len(self.table) < len(self.X):
+            return  # not all copies are in the table: its groups are not those of the partition
+        generation, ids = self.generation, self.table.ids
+        until = None if self.seconds is None else self.began + self.seconds
+        for turn in range(rounds.turns if self.seconds is None else _TURNS):
+            if self.over() or not len(generation):
+                return
+            labels = np.empty(len(self.X), dtype=np.int64)
+            labels[ids] = polish(
+                self.table.rows, self.labels[ids], generation.columns, generation.rest(), turn=turn, until=until,
+                state=self.effort.state,
+            )  # fmt: skip
+            value = sse(self.X, labels)
+            if value >= self.upper * (1 - 1e-6):
+                return
+            self.labels, self.upper = canonical_labels(labels), value
+            publish(self.effort.state, sse=value)
+
+    def _rounds(self, count: int, work: Callable[[], None], share: float = 1.0) -> None:
+        """Work and prove by turns, until two rounds one after the other add little."""
+        idle = 0
+        for _ in range(count):
+            before = self.bound
+            if self.over(share):
+                return
+            work()
+            if self.over() or not self._repair():
+                return
+            self.generation.prune()
+            idle = idle + 1 if self.bound - before <= _LITTLE * self.bound else 0
+            if idle == _IDLE:
+                return
+
+    def certificate(self) -> Certificate:
+        """Return the best multipliers, for records as they were given."""
+        cuts = self.cuts
+        if len(cuts):
+            member = self.table.ids[cuts.member]
+            cuts = replace(cuts, member=member)
+        return Certificate(self.k, self.duals, cuts, self.bound)
+
+    def facts(self) -> dict[str, object]:
+        return {"cuts": len(self.cuts)} if len(self.cuts) else {}

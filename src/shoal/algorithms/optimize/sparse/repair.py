@@ -1,0 +1,257 @@
+r"""The repair: from any multipliers to feasible ones, and to the bound that they prove.
+
+For duals π and prices μ ≥ 0 let r(G) be the reduced cost of a group (`optimize.lower_bounds`), and
+
+    r_i = min over groups G ∋ i of r(G)/|G|.
+
+Then π + r is feasible: Σ_{i∈G} r_i ≤ Σ_{i∈G} r(G)/|G| = r(G) for every G. So any multipliers prove a bound, the sum of
+π + r less what the cuts take off, and it is local: where the multipliers were feasible nothing is lost. `prove_by`
+computes this with r_i ≤ 0, so that only groups with r(G) < 0 have to be known. It needs nothing but the multipliers.
+
+`repair` loses less. Let o_i > 0 be small, and let all groups with r(G) ≤ o(G) be listed. The listed groups, those of
+the least r(G) first, take what is missing from their records, evenly; then the duals are raised, one after the other,
+as far as the listed groups and o allow. A group that is not listed stays feasible, since no dual is raised by more
+than o_i.
+
+**Which groups.** Without cuts those of k records, with cuts those of k … 2k−1 (`optimize.lower_bounds`); of copies 2k−1
+(`sparse.table`). Copies whose dual is fixed at 0 take no part in a repair; a group of copies alone costs 0 and lacks 0.
+
+**Rounding.** The groups are listed from sums that are not too large (`sparse.pricing`). For those listed r(G) is
+computed with at most d + s² + 8 roundings of each term and one for each cut, and that much is taken off before the
+repair. The duals that are returned are checked once more in the same way. They are numbers as stored: their sum is
+correctly rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.cuts import Cuts, cut_entries, pair_prices
+from shoal.algorithms.optimize.lower_bounds import sizes_that_matter
+from shoal.algorithms.optimize.sparse.pair_weights import make_pair_weights
+from shoal.algorithms.optimize.sparse.pricing import jitter, list_negative
+from shoal.algorithms.optimize.sparse.table import Table
+from shoal.core.compiling import kernel
+from shoal.core.types import Bools, Floats, Ints, State
+from shoal.kernels.dealing import sort_by_target
+
+__all__ = ["Effort", "Repaired", "list_groups", "prove_by", "repair"]
+
+# Passes in which duals are raised, by half of what is left but for the last.
+_PASSES = 4
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work one listing may be: groups and prefixes for each record on average, and threads."""
+
+    state: State
+    room: int = 400
+    most: int = 2000
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """Feasible multipliers and what they prove.
+
+    Parameters
+    ----------
+    value
+        The bound on the SSE.
+    duals
+        One for each place of the table.
+    tolerance
+        What was taken off the duals for rounding.
+    groups
+        The groups that were listed, places of the table.
+    rest
+        Their reduced costs before the repair.
+    visited
+        How many prefixes were looked at.
+    """
+
+    value: float
+    duals: Floats
+    tolerance: float
+    groups: Columns
+    rest: Floats
+    visited: int
+
+
+def list_groups(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> tuple[Columns, int] | None:
+    """Return all groups of the sizes that matter whose reduced cost is at most 0, and the prefixes visited.
+
+    A group that pays for cuts may be listed although its reduced cost is above 0. None if there are too many.
+    """
+    parts: list[Columns] = []
+    visited = 0
+    priced = cuts.take(np.flatnonzero(cuts.price > 0.0))
+    for size in sizes_that_matter(len(table), k, priced):
+        weights = make_pair_weights(table.tree, duals, size, _by_record(priced, size, len(table)))
+        found = list_negative(
+            weights, size, room=effort.room, most=effort.most, state=effort.state, threads=effort.threads
+        )
+        visited += found.visited
+        if not found.complete:
+            return None
+        parts.append(Columns.of_rows(table.rows, found.groups))
+    every = parts[0]
+    for part in parts[1:]:
+        every = every.join(part)
+    return every, visited
+
+
+def _by_record(cuts: Cuts, size: int, n: int) -> tuple[Ints, Ints, Floats]:
+    """Return the pairs of each record that have a price (first, other) and s times the price, rounded down."""
+    from scipy.sparse import coo_array
+
+    pair, price = pair_prices(cuts, size)
+    a, b = pair[:, 0], pair[:, 1]
+    both = (np.concatenate([a, b]), np.concatenate([b, a]))
+    rows = coo_array((np.tile(price * size * (1 - 1e-12), 2), both), shape=(n, n)).tocsr()
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+
+
+def _reduced_costs(groups: Columns, duals: Floats, cuts: Cuts, d: int) -> tuple[Floats, Floats]:
+    """Return the reduced costs of groups, and the errors that these may have."""
+    if not len(groups):
+        return np.empty(0), np.empty(0)
+    at, sizes = groups.start[:-1], groups.sizes
+    rest = groups.cost - np.add.reduceat(duals[groups.member], at)
+    terms = groups.cost + np.add.reduceat(np.abs(duals)[groups.member], at)
+    roundings = d + sizes * sizes + 8
+    column, cut, times = cut_entries(groups, len(duals), cuts)
+    if len(column):
+        paid = np.bincount(column, cuts.price[cut] * times, minlength=len(groups))
+        rest, terms = rest + paid, terms + paid
+        roundings = roundings + np.bincount(column, minlength=len(groups))
+    return rest, terms * roundings * 2.0**-52
+
+
+def _lowered(groups: Columns, short: Floats, duals: Floats, fixed: Bools) -> Floats:
+    """Return the duals, lowered by the largest share of what is missing from a group, and by the rounding of that."""
+    fix, sizes = np.zeros(len(duals)), groups.sizes
+    free = ~fixed[groups.member]
+    takers = np.bincount(np.repeat(np.arange(len(groups)), sizes), free, len(groups))
+    share = np.repeat(short / np.maximum(takers, 1), sizes)
+    np.maximum.at(fix, groups.member[free], share[free])
+    lowered: Floats = np.where(fix > 0.0, duals - fix * (1 + 2.0**-50) - np.abs(duals) * 2.0**-52, duals)
+    return lowered
+
+
+def prove_by(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> Repaired | None:
+    """Return the bound that multipliers prove by themselves, or None if too many groups violate them.
+
+    Examples
+    --------
+    Three records 0, 2 and 4 as pairs with the dual 2 each: the pairs of neighbours cost 2, so each of them lacks 2.
+
+    >>> from shoal.algorithms.optimize.cuts import no_cuts
+    >>> from shoal.algorithms.optimize.sparse.table import make_table
+    >>> from shoal.core.progress import fresh_state
+    >>> table = make_table(np.array([[0.0], [2.0], [4.0]]), 2, 3, fresh_state())
+    >>> round(prove_by(table, 2, np.full(3, 2.0), no_cuts(), Effort(fresh_state())).value, 9)
+    3.0
+    """
+    listed = list_groups(table, k, jitter(duals), cuts, effort)
+    if listed is None:
+        return None
+    groups, visited = listed
+    rest, error = _reduced_costs(groups, duals, cuts, table.rows.shape[1])
+    final = _lowered(groups, np.maximum(error - rest, 0.0), duals, table.fixed)
+    without = _lowered(groups, np.maximum(-rest, 0.0), duals, table.fixed)
+    return Repaired(_value(final, cuts), final, float((without - final).sum()), groups, rest, visited)
+
+
+def _value(duals: Floats, cuts: Cuts) -> float:
+    total = fsum(np.concatenate([duals, -cuts.worth]))
+    return total - abs(total) * 2.0**-50 - float(cuts.worth.sum()) * 2.0**-50
+
+
+class _Groups(NamedTuple):
+    """Groups by their records, and records by their groups."""
+
+    start: Ints  # the records of group j are member[start[j]:start[j + 1]]
+    member: Ints
+    first: Ints  # the groups of record i are of[first[i]:first[i + 1]]
+    of: Ints
+
+
+def _both_ways(groups: Columns, n: int) -> _Groups:
+    order, first = sort_by_target(groups.member, n)
+    return _Groups(groups.start, groups.member, first, np.repeat(np.arange(len(groups)), groups.sizes)[order])
+
+
+def repair(table: Table, k: int, duals: Floats, cuts: Cuts, over: Floats, effort: Effort) -> Repaired | None:
+    """Return feasible multipliers near the given ones, or None if too many groups have to be listed.
+
+    Parameters
+    ----------
+    table, k
+        The records and the least size of a group.
+    duals, cuts
+        The multipliers; prices stay as they are.
+    over
+        By how much duals may be raised.
+    effort
+        The limits of the listing.
+    """
+    # The random part of `over` keeps degrees apart, as `jitter` does.
+    above = duals + over * np.random.default_rng(0).uniform(0.9, 1.0, len(duals))
+    listed = list_groups(table, k, above, cuts, effort)
+    if listed is None:
+        return None
+    groups, visited = listed
+    d = table.rows.shape[1]
+    rest, error = _reduced_costs(groups, duals, cuts, d)
+    order = np.argsort(rest, kind="stable")
+    linked = _both_ways(groups, len(duals))
+    change = _lower(linked, rest - error, order, table.fixed)
+    _raise(linked, rest - error, change, above - duals, table.fixed)
+    near = np.minimum(duals + change, above)
+    again, error = _reduced_costs(groups, near, cuts, d)
+    final = _lowered(groups, np.maximum(error - again, 0.0), near, table.fixed)
+    return Repaired(_value(final, cuts), final, float((near - final).sum()), groups, rest, visited)
+
+
+@kernel
+def _lower(groups: _Groups, rest: Floats, order: Ints, fixed: Bools) -> Floats:
+    """Return changes of the duals, none above 0, that let no group be violated: each takes what it lacks, in order."""
+    start, member = groups.start, groups.member
+    change = np.zeros(len(fixed))
+    for j in order:
+        lacks, free = -rest[j], 0
+        for a in range(start[j], start[j + 1]):
+            lacks += change[member[a]]
+            free += not fixed[member[a]]
+        if lacks > 0.0 and free > 0:
+            for a in range(start[j], start[j + 1]):
+                if not fixed[member[a]]:
+                    change[member[a]] -= lacks / free
+    return change
+
+
+@kernel
+def _raise(groups: _Groups, rest: Floats, change: Floats, most: Floats, fixed: Bools) -> None:
+    """Raise the changes of the duals as far as the groups allow, and no change above its most."""
+    start, member = groups.start, groups.member
+    slack = rest.copy()
+    for j in range(len(rest)):
+        for a in range(start[j], start[j + 1]):
+            slack[j] -= change[member[a]]
+    for turn in range(_PASSES):
+        for i in range(len(change)):
+            gain = 0.0 if fixed[i] else most[i] - change[i]
+            for at in range(groups.first[i], groups.first[i + 1]):
+                gain = min(gain, slack[groups.of[at]])
+            if gain > 0.0:
+                gain = gain / 2.0 if turn < _PASSES - 1 else gain
+                change[i] += gain
+                for at in range(groups.first[i], groups.first[i + 1]):
+                    slack[groups.of[at]] -= gain
