@@ -97,8 +97,9 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Not used.
         """
         records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        asked = {"method": self.method, "effort": self.effort, "options": self.options or {}}
-        request = MaskRequest(k=self.k, seed=self.random_state, **asked)
+        request = MaskRequest(
+            k=self.k, method=self.method, effort=self.effort, seed=self.random_state, options=self.options or {}
+        )
         request = request.settled(range(records.shape[1]))
         if not request.entry.whole_records:
             raise InputError(

@@ -71,7 +71,7 @@ def new_partition(X: Floats, labels: Ints, k: int) -> Partition:
     return Partition(labels.copy(), place, size, members, sums, free, left, log[0], log[1], log[2], np.empty(d))
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _put(X: Floats, partition: Partition, i: int, into: int) -> None:
     """Move a record to another row; the last of its own fills its place."""
     label, place, size, members, sums = partition[:5]
@@ -89,7 +89,7 @@ def _put(X: Floats, partition: Partition, i: int, into: int) -> None:
         sums[into, j] += X[i, j]
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _square(X: Floats, sums: Floats, row: int, size: int, i: int) -> float:
     """Return the squared distance of a record to the centroid of a row."""
     total, share = 0.0, 1.0 / size
@@ -99,7 +99,7 @@ def _square(X: Floats, sums: Floats, row: int, size: int, i: int) -> float:
     return total
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _leave(X: Floats, partition: Partition, near: Ints, i: int, closed: int, new: int) -> tuple[float, int]:
     """Return what it costs to put a record of a row that is dissolved elsewhere, and the row; −1 if there is none.
 
@@ -117,7 +117,7 @@ def _leave(X: Floats, partition: Partition, near: Ints, i: int, closed: int, new
     return least, into
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _gather(X: Floats, partition: Partition, near: Ints, k: int, i: int, spare: bool) -> tuple[float, int]:
     """Form a new group of a record and its nearest neighbours; return the change of the SSE and how many moved.
 
@@ -145,7 +145,7 @@ def _gather(X: Floats, partition: Partition, near: Ints, k: int, i: int, spare: 
     return change, done
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _dissolve(
     X: Floats, partition: Partition, near: Ints, k: int, row: int, done: int, change: float, limit: float
 ) -> tuple[float, int]:
@@ -165,7 +165,7 @@ def _dissolve(
     return (change if size[row] == 0 else np.inf), done
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _spread(X: Floats, partition: Partition, row: int) -> float:
     """Return the SSE of a row."""
     total = 0.0
@@ -174,7 +174,7 @@ def _spread(X: Floats, partition: Partition, row: int) -> float:
     return total
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _to_dissolve(partition: Partition, least: int, done: int) -> int:
     """List the rows that records were taken from and that have fewer than `least` now; return how many there are."""
     size, dissolved, rows = partition.size, partition.dissolved, 0
@@ -189,7 +189,7 @@ def _to_dissolve(partition: Partition, least: int, done: int) -> int:
     return rows
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _free_rows(partition: Partition, done: int) -> None:
     """Note the rows that are empty after so many records were moved."""
     size, origin = partition.size, partition.origin
@@ -203,7 +203,7 @@ def _free_rows(partition: Partition, done: int) -> None:
         size[origin[t]] = max(size[origin[t]], 0)
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _regroup(X: Floats, partition: Partition, near: Ints, k: int, i: int, way: int, limit: float) -> float:
     """Dissolve a group (way 0) or form one (1: of what others can spare; 2: of the nearest); return the change."""
     change, done = 0.0, 0
@@ -228,7 +228,7 @@ def _regroup(X: Floats, partition: Partition, near: Ints, k: int, i: int, way: i
     return 0.0
 
 
-@kernel(counted=False)
+@kernel(counted=False, inner=True)
 def _best_exchange(X: Floats, partition: Partition, k: int, i: int, row: int) -> tuple[float, int]:
     """Return the least change by moving a record to a row or exchanging it with a member, and which; −1 for moving."""
     size, sums, between = partition.size, partition.sums, partition.between
