@@ -52,7 +52,7 @@ _ENTRIES = (
         name=AUTO,
         summary="the default: the optimum for one column; MDAV improved by annealing for several",
         paper="shoal",
-        cost="that of mdav, and O(k² d n) for each step a record",
+        cost="O(d n²/k), as mdav, and O(k² d n) for each step a record",
         function="auto:auto",
         options=(
             Option(
