@@ -19,7 +19,8 @@ def load(name: str) -> np.ndarray:
     path = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data")) / f"{name}.csv"
     if not path.exists():
         sys.exit(f"{name}.csv is not at hand; name its folder in SHOAL_DATA")
-    frame = pl.read_csv(path).drop({"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}.get(name, []))
+    texts = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"], "california": ["ocean_proximity"]}
+    frame = pl.read_csv(path).drop(texts.get(name, [])).drop_nulls()
     return standardise(frame.to_numpy().astype(np.float64))
 
 

@@ -66,7 +66,7 @@ def census(k: int = 2) -> None:
             one, seconds_one = timed(closeness_first, Z, column.codes, k, t, state=fresh_state())
             two, seconds_two = timed(k_first, Z, k, rules, state=fresh_state())
             ours, seconds = timed(kept, Z, k, rules, base)
-            best, seconds_best = timed(kept, Z, k, rules, base, EFFORTS["best"])
+            best, seconds_best = timed(kept, Z, k, rules, base, EFFORTS["best"] / EFFORTS["good"])
             bound, seconds_bound = timed(closeness_bound, Z, rules)
             largest = float(reached_by(rules, 0, one)[1].max())
             print(

@@ -284,7 +284,7 @@ def test_large_groups_are_bounded_closely(k):
 
 def test_dual_ascent_only_improves_on_its_start():
     X = np.random.default_rng(0).normal(size=(50, 2))
-    labels = shoal.partition(X, 5)
+    labels = shoal.partition(X, 5, "mdav")
     D, none = distances(X), np.empty((0, 5), dtype=np.int64)
     start = first_duals(X, labels)
     assert start.sum() == pytest.approx(sse(X, labels))

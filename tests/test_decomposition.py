@@ -47,7 +47,7 @@ def test_every_step_is_reported_and_the_last_is_the_result(first_swap):
     assert group_sizes(outcome.labels).min() >= 3
     assert ("step 3 loss" in outcome.facts) == first_swap
     assert outcome.facts["step 7 loss"] <= outcome.facts["step 5 loss"] <= outcome.facts["step 2 loss"]
-    assert sse(X, outcome.labels) < 0.97 * sse(X, shoal.partition(X, 3))
+    assert sse(X, outcome.labels) < 0.97 * sse(X, shoal.partition(X, 3, "mdav"))
     assert outcome.facts["returned"] == "step 7"
     assert information_loss(X, outcome.labels) == pytest.approx(outcome.facts["step 7 loss"])
 
@@ -80,7 +80,7 @@ def test_a_time_limit_is_for_all_subsets_together(monkeypatch):
     def solve(X, k, state, seconds):
         allowed.append(seconds)
         clock[0] += 2.0
-        return canonical_labels(shoal.partition(X, k))
+        return canonical_labels(shoal.partition(X, k, "mdav"))
 
     X = np.random.default_rng(1).normal(size=(120, 2))
     module._compile(3)

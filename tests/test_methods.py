@@ -444,7 +444,7 @@ def test_a_function_of_a_script_is_sent_if_cloudpickle_is_there():
 def test_a_function_on_dask(own_module):
     dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
     table = firms(400).select("sales", "wages").to_pandas()
-    expected = shoal.mask(table, 5, block=100)
+    expected = shoal.mask(table, 5, method="mdav", block=100)
     release = shoal.mask(dd.from_pandas(table, npartitions=2), 5, method=own_module.another, block=100)
     assert release.data.compute().equals(expected.data)
     with pytest.raises(InputError, match=r"'users_methods.small' must return groups of at least k=5 records"):

@@ -162,7 +162,7 @@ for values, n, seed in (1, 44, 0), (2, 94, 2), (4, 80, 1):
 def test_annealing_reports_its_change_and_keeps_a_partition(temperature):
     random = np.random.default_rng(4)
     X = random.normal(size=(200, 3))
-    labels = shoal.partition(X, 4)
+    labels = shoal.partition(X, 4, "mdav")
     groups = groups_of(labels, 4)
     pool = new_column_pool(200, 7, 1024, 0)
     change = anneal(X, 4, nearest(X, 12), groups, pool, 3000, temperature, fresh_state(), seeded(0))
@@ -211,7 +211,7 @@ def test_threads_do_not_matter(monkeypatch):
     one, four = (shoal.partition(X, 3, "search", steps=6000, seed=1, threads=threads) for threads in (1, 4))
     np.testing.assert_array_equal(one, four)
     assert group_sizes(one).min() >= 3
-    assert sse(X, one) < 0.95 * sse(X, shoal.partition(X, 3))
+    assert sse(X, one) < 0.95 * sse(X, shoal.partition(X, 3, "mdav"))
 
 
 def test_a_large_table_starts_from_blocks(monkeypatch):
@@ -223,7 +223,7 @@ def test_a_large_table_starts_from_blocks(monkeypatch):
 
 def test_regions_divide_no_group_and_lose_no_record():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    labels = shoal.partition(X, 4)
+    labels = shoal.partition(X, 4, "mdav")
     parts = split_groups(X, labels, 50, np.random.default_rng(1))
     assert sorted(np.concatenate(parts).tolist()) == list(range(300))
     assert max(map(len, parts)) <= 50
@@ -240,7 +240,7 @@ def test_regions_of_many_categories_keep_neighbours_together(monkeypatch):
     X = np.hstack(columns)
     monkeypatch.setattr(search_module, "REGION", 200)
     # Split along single columns it stays at 0.75, in one region as many steps reach 0.64.
-    assert sse(X, shoal.partition(X, 4, "search", steps=20_000, seed=0)) < 0.71 * sse(X, shoal.partition(X, 4))
+    assert sse(X, shoal.partition(X, 4, "search", steps=20_000, seed=0)) < 0.71 * sse(X, shoal.partition(X, 4, "mdav"))
 
 
 @pytest.mark.parametrize("n", [3, 5, 6, 8, 9])
@@ -287,7 +287,7 @@ def test_a_stop_keeps_the_best_so_far():
     assert seen.steps > 0
     assert seen.sse == pytest.approx(sse(X, labels))
     assert seen.bound is None
-    assert sse(X, labels) < sse(X, shoal.partition(X, 3))
+    assert sse(X, labels) < sse(X, shoal.partition(X, 3, "mdav"))
 
 
 def test_a_time_limit_ends_the_search():

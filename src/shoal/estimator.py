@@ -35,6 +35,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Compare records on columns of mean 0 and variance 1.
     options
         Options of the method.
+    effort
+        How long ``"auto"`` searches: ``"fast"``, ``"good"`` (if not given) or ``"best"``.
     random_state
         Seed of a random method.
 
@@ -74,12 +76,14 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         *,
         standardize: bool = True,
         options: dict[str, Any] | None = None,
+        effort: str | None = None,
         random_state: int | None = 0,
     ) -> None:
         self.k = k
         self.method = method
         self.standardize = standardize
         self.options = options
+        self.effort = effort
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -93,7 +97,9 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Not used.
         """
         records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        request = MaskRequest(k=self.k, method=self.method, seed=self.random_state, options=self.options or {})
+        request = MaskRequest(
+            k=self.k, method=self.method, effort=self.effort, seed=self.random_state, options=self.options or {}
+        )
         request = request.settled(range(records.shape[1]))
         if not request.entry.whole_records:
             raise InputError(

@@ -20,11 +20,14 @@ from shoal.core.progress import fresh_state
 if TYPE_CHECKING:
     from shoal.core.types import Floats, Ints, State
 
-__all__ = ["REQUIRED", "SEARCH_SECONDS", "Growth", "Method", "Option", "Outcome", "SharedWork"]
+__all__ = ["EFFORTS", "REQUIRED", "SEARCH_SECONDS", "Growth", "Method", "Option", "Outcome", "SharedWork"]
 
 REQUIRED = Parameter.empty  # the default of an option that must be given
 
 SEARCH_SECONDS = 60.0  # how long an anytime method searches if nothing is said
+
+
+EFFORTS = {"fast": 5, "good": 20, "best": 100}  # how long is searched: steps a record
 
 
 class Growth(IntEnum):
@@ -194,6 +197,10 @@ class Method:
     def own(self) -> bool:
         """Whether it is a user's function."""
         return callable(self.function)
+
+    def takes(self, option: str) -> bool:
+        """Whether it has an option of that name."""
+        return any(own.name == option for own in self.options)
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms.registry import Outcome, choose
+from shoal.algorithms.registry import Outcome, choose, options_for
 from shoal.core.checks import as_records, check_k
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
@@ -41,11 +41,12 @@ def partition(
     k
         The least number of records in a group.
     method
-        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column and MDAV for several. Or a
-        function ``f(X, k)`` that returns the group of each record, an integer; it is called with the options that it
-        has as parameters, and what it returns is checked.
+        A name listed by `shoal.methods`; ``"auto"`` takes the optimum for one column, and for several MDAV and then
+        annealing, for as long as ``effort`` says: ``"fast"``, ``"good"`` or ``"best"``. Or a function ``f(X, k)`` that
+        returns the group of each record, an integer; it is called with the options that it has as parameters, and
+        what it returns is checked.
     seed
-        Decides the result of a random method.
+        Decides the result of a random method; ``"auto"`` takes 0 if it is not given.
     progress
         Show a progress bar on a terminal.
     **options
@@ -77,7 +78,7 @@ def find_groups(
     """Do what `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
     array = as_records(X)
     entry = choose(method, array.shape[1])
-    chosen = entry.read_options(options)
+    chosen = entry.read_options(options_for(entry, method, options))
     k = check_k(k, len(array))
     if entry.univariate and array.shape[1] != 1:
         raise InputError(

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from shoal.algorithms.method import SEARCH_SECONDS, Growth, Method, Option, Outcome, SharedWork
+from shoal.algorithms.method import EFFORTS, SEARCH_SECONDS, Growth, Method, Option, Outcome, SharedWork
 from shoal.core.errors import InputError, closest
 
 __all__ = [
     "AUTO",
     "CONFIDENTIAL_METHODS",
+    "EFFORTS",
     "METHODS",
     "SEARCH_SECONDS",
     "Growth",
@@ -24,13 +25,13 @@ __all__ = [
     "Option",
     "Outcome",
     "SharedWork",
-    "check_options",
     "choose",
     "find",
     "methods",
+    "options_for",
 ]
 
-AUTO = "auto"  # the method is chosen by the number of columns
+AUTO = "auto"  # the method if none is named; for one column the optimum
 
 _MST = Method(
     name="mst",
@@ -55,6 +56,25 @@ _MST = Method(
 )
 
 _ENTRIES = (
+    Method(
+        name=AUTO,
+        summary="the default: the optimum for one column; MDAV improved by annealing for several",
+        paper="shoal",
+        cost="O(d n²/k), as mdav, and O(k² d n) for each step a record",
+        function="auto:auto",
+        options=(
+            Option(
+                "effort",
+                str,
+                None,
+                "how long is searched: 5, 20 or 100 annealing steps a record, and set partitioning with best; good if "
+                "not given",
+                choices=tuple(EFFORTS),
+            ),
+            Option("threads", int, None, "threads for tables beyond 10000 records; all cores if not given", minimum=1),
+        ),
+        random=True,
+    ),
     Method(
         name="univariate",
         summary="the optimum for one column: shortest path over the sorted values",
@@ -219,6 +239,7 @@ _ENTRIES = (
         options=(
             Option("time_limit", float, None, "seconds to search; 60 if no steps are given either", minimum=0.0),
             Option("steps", int, None, "steps to search: with a seed, always the same result", minimum=0),
+            Option("start", object, None, "the group of each record to start from; MDAV's groups if not given"),
             Option("bound", bool, False, "prove how far from the optimum the result can be"),
             Option("threads", int, None, "threads for tables beyond 5000 records; all cores if not given", minimum=1),
         ),
@@ -272,34 +293,37 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
     known = METHODS | CONFIDENTIAL_METHODS
     if not isinstance(method, str) or method not in known:
         raise InputError(
-            f"Parameter 'method' must be a function or one of {', '.join([AUTO, *known])}, got {method!r}."
+            f"Parameter 'method' must be a function or one of {', '.join(known)}, got {method!r}."
             f"{closest(method, known)}"
         )
     return known[method]
 
 
 def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
-    """Return the method that masks so many columns; if none was named, the optimum for one, MDAV for several.
+    """Return the method that masks so many columns: if none was named, for one the optimum.
 
     Examples
     --------
     >>> choose("auto", 1).name, choose("auto", 2).name, choose("mst", 1).name
-    ('univariate', 'mdav', 'mst')
+    ('univariate', 'auto', 'mst')
     """
-    if method == AUTO:
-        method = "univariate" if columns == 1 else "mdav"
-    return find(method)
+    return find("univariate" if method == AUTO and columns == 1 else method)
 
 
-def check_options(method: str | Callable[..., Any] | Method, options: Mapping[str, object]) -> None:
-    """Refuse options that a method does not have; ``"auto"`` has those of all methods it may choose."""
-    if method != AUTO:
-        find(method).read_options(options)
-        return
-    known = {option.name for columns in (1, 2) for option in choose(AUTO, columns).options}
-    for option in options:
-        if option not in known:
-            raise InputError(f"Method {AUTO!r} has no option {option!r}; name the method that has it.")
+def options_for(
+    entry: Method, method: str | Callable[..., Any] | Method, options: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Return the options of the method that was chosen: where `AUTO` takes the optimum, there is nothing to decide.
+
+    Examples
+    --------
+    >>> options_for(choose("auto", 1), "auto", {"effort": "best"})
+    {}
+    """
+    if entry.name == AUTO or method != AUTO:
+        return options
+    find(AUTO).read_options(options)
+    return {}
 
 
 def methods() -> Listing:
@@ -308,7 +332,7 @@ def methods() -> Listing:
     Examples
     --------
     >>> methods().names[:3]
-    ['univariate', 'fixed', 'individual-ranking']
+    ['auto', 'univariate', 'fixed']
     """
     return Listing((*METHODS.values(), *CONFIDENTIAL_METHODS.values()))
 

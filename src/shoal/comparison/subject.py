@@ -19,7 +19,7 @@ from shoal.engines.memory import MemoryRecords
 from shoal.kernels.words import Words
 from shoal.masking.confidential import Promise, number_values, read_values, worst
 from shoal.masking.gathering import Gathered, cells_of
-from shoal.masking.grouping import finish_groups
+from shoal.masking.grouping import finish_groups, start_method
 from shoal.masking.numbers import Numbers
 from shoal.masking.reading import unit_words
 from shoal.masking.request import MaskRequest, write_model
@@ -63,7 +63,7 @@ class Subject:
         """Return the groups that a settled request asks for; `shared` is work of each cell that serves many runs."""
         outcome = Outcome(np.zeros(len(self.cell), dtype=np.int64))
         if not request.entry.confidential:
-            method = request.entry, request.k, request.options
+            method = start_method(request, promised=bool(request.models()) or self.units is not None)
             outcome = group_cells(self.compared, self.cells, *method, request.seed, state, shared)
         gathered = Gathered(self.numbers.X, self.compared, self.numbers.scale, self.cell, self.codes, self.units)
         promise = self.promise._replace(models=tuple(request.models()))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from shoal.algorithms.registry import AUTO
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
 from shoal.core.threads import spread
@@ -214,7 +215,8 @@ def keep_promise(
             if lacks[0] > 0:
                 raise _impossible(promise.columns[place].name, model, len(rows), float(found[0]), len(cells), block)
     if not request.entry.confidential:
-        search = Search(request.seed, request.steps, state)
+        effort = (request.effort or "good") if request.entry.name == AUTO else None
+        search = Search(request.seed, request.steps, state, effort)
         return keep_rules(Z, labels, cells, request.k, rules, search, threads=threads)
 
     def published(cell: tuple[Ints, Ints]) -> Ints:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import Outcome
+from shoal.algorithms.registry import AUTO, Method, Outcome, find
 from shoal.core.measures import canonical_labels
 from shoal.core.types import Ints, State
 from shoal.masking.coding import Embedding
@@ -14,7 +16,14 @@ from shoal.masking.confidential import Promise, keep_promise
 from shoal.masking.gathering import Gathered, cells_of
 from shoal.masking.request import MaskRequest
 
-__all__ = ["finish_groups", "with_bound"]
+__all__ = ["finish_groups", "start_method", "with_bound"]
+
+
+def start_method(request: MaskRequest, *, promised: bool) -> tuple[Method, int, Mapping[str, Any]]:
+    """Return the method to begin with, k and its options: where promises are searched for, `auto` leaves it to them."""
+    if promised and request.entry.name == AUTO:
+        return find("mdav"), request.k, find("mdav").read_options({})
+    return request.entry, request.k, request.options
 
 
 def finish_groups(

@@ -14,7 +14,16 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, check_options, choose, find
+from shoal.algorithms.registry import (
+    AUTO,
+    CONFIDENTIAL_METHODS,
+    EFFORTS,
+    METHODS,
+    Method,
+    choose,
+    find,
+    options_for,
+)
 from shoal.core.checks import as_names, check_choice, check_size
 from shoal.core.errors import InputError, closest
 from shoal.core.memory import read_memory
@@ -49,7 +58,6 @@ AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate")
 ENGINES = ("memory", "local", "dask")
 PROMISES = ("diversity", "closeness")  # of confidential columns
-EFFORTS = {"fast": 0.25, "good": 1.0, "best": 5.0}  # how long is searched, relative to what is usual
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
@@ -86,9 +94,9 @@ class MaskRequest:
     )
     method: str | Callable[..., Any] | Method = _ask(
         AUTO,
-        f"""``{AUTO}`` takes the optimum for one column and MDAV for several. The others, told by `shoal.methods`:
-        {", ".join([*METHODS, *CONFIDENTIAL_METHODS])}. In Python also a function ``f(X, k)`` that returns the group of
-        each record.""",
+        f"""``{AUTO}`` takes the optimum for one column, and for several MDAV, which it improves as long as `effort`
+        says. All of them, told by `shoal.methods`: {", ".join([*METHODS, *CONFIDENTIAL_METHODS])}.
+        In Python also a function ``f(X, k)`` that returns the group of each record.""",
         "-m",
         "--method",
         stored=(str,),
@@ -269,8 +277,8 @@ class MaskRequest:
     )
     effort: str | None = _ask(
         None,
-        """How long groups are searched for that keep `diversity`, `closeness` or k units: ``fast``, ``good`` (if not
-        given) or ``best``, which takes five times as long.""",
+        f"""How long groups are searched for by method ``{AUTO}``, and by any method to keep `diversity`, `closeness` or
+        k units: ``fast``, ``good`` (if not given) or ``best``, which takes at least five times as long.""",
         "--effort",
         choices=tuple(EFFORTS),
     )
@@ -309,7 +317,7 @@ class MaskRequest:
             from shoal.tables.codes import read_codes
 
             object.__setattr__(self, "missing_codes", read_codes(self.missing_codes))
-        check_options(self.method, self.options)
+        find(self.method).read_options(self.options)
         for item in parameters():
             value = getattr(self, item.name)
             if item.metadata["choices"] and not (value is None and item.default is None):
@@ -406,11 +414,16 @@ class MaskRequest:
             raise InputError(f"Parameter 'refine' goes with aggregate='mean' only, got {self.aggregate!r}.")
 
     def _check_effort(self) -> None:
-        if self.effort is not None and self.unit is None and all(getattr(self, name) is None for name in PROMISES):
+        if self.effort is not None and not self.searches(find(self.method)):
             raise InputError(
-                f"Parameter 'effort' goes with 'diversity', 'closeness' or 'unit', got effort={self.effort!r} without "
-                "any of them. Leave it out."
+                f"Parameter 'effort' goes with method {AUTO!r}, or with 'diversity', 'closeness' or 'unit', got "
+                f"effort={self.effort!r} with method {self.title!r} and none of them. Leave it out."
             )
+
+    def searches(self, entry: Method) -> bool:
+        """Whether it takes an effort to find what is asked for: by the method, or after it to keep a promise."""
+        promised = self.unit is not None or any(getattr(self, name) is not None for name in PROMISES)
+        return promised or entry.takes("effort")
 
     def _misplaced(self, name: str, got: str) -> InputError:
         return InputError(
@@ -500,7 +513,11 @@ class MaskRequest:
                 f"Method {entry.name!r} sorts the values of a column, but those of {nominal[0]!r} have no order. Take "
                 "a method that groups whole records, such as 'mdav'."
             )
-        return replace(self, method=entry, options=entry.read_options(self.options))
+        options = options_for(entry, self.method, self.options)
+        if entry.takes("effort") and self.effort is not None:
+            options = {**options, "effort": self.effort}
+        effort = self.effort if self.searches(entry) else None  # the optimum takes none
+        return replace(self, method=entry, options=entry.read_options(options), effort=effort)
 
     @cached_property
     def entry(self) -> Method:
@@ -510,12 +527,12 @@ class MaskRequest:
     @property
     def title(self) -> str:
         """The name of the method."""
-        return AUTO if self.method == AUTO else find(self.method).name
+        return find(self.method).name
 
     @property
     def own(self) -> bool:
         """Whether the method is a user's function."""
-        return self.method != AUTO and find(self.method).own
+        return find(self.method).own
 
     def notes(self) -> list[str]:
         """Return what a reader of the release must know about the request."""
@@ -541,8 +558,8 @@ class MaskRequest:
 
     @property
     def steps(self) -> float:
-        """How many steps a search for groups takes, relative to what is usual."""
-        return EFFORTS[self.effort or "good"]
+        """How many steps a search for groups that keep promises takes, relative to what is usual."""
+        return EFFORTS[self.effort or "good"] / EFFORTS["good"]
 
     @property
     def whole(self) -> bool:

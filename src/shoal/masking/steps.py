@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.algorithms.registry import Outcome
+from shoal.algorithms.auto import facts_of
+from shoal.algorithms.registry import AUTO, Outcome
 from shoal.blocks.running import group_blocks, group_cells
 from shoal.core.measures import Scaling, canonical_labels, centroids, group_sizes, scaling, squared_errors
 from shoal.core.progress import STOP
@@ -23,7 +24,7 @@ from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.confidential import Promise, least_error
 from shoal.masking.gathering import Gathered, cells_of
-from shoal.masking.grouping import finish_groups, with_bound
+from shoal.masking.grouping import finish_groups, start_method, with_bound
 from shoal.masking.parts import Bucket, Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.request import MaskRequest
@@ -143,7 +144,7 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
     weights = arrays["weights"].reshape(-1)[order] if "weights" in arrays else None
     scale = scaling(X) if scale is None else scale
     Z = embedding.apply(X, scale)
-    method = request.entry, request.k, request.options
+    method = start_method(request, promised=bool(promise.models) or "unit" in arrays)
     compared = embedding.compared(Z)
     if request.entry.confidential:
         outcome = Outcome(np.zeros(len(X), dtype=np.int64))
@@ -154,7 +155,8 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
             compared, block[order], *method, records=records, seed=request.seed, state=state, workers=threads,
             parallel=parallel,
         )  # fmt: skip
-        outcome = Outcome(labels, facts={"stopped": "by hand"} if state[STOP] else {})
+        told = facts_of(request.options["effort"]) if request.entry.name == AUTO else {}
+        outcome = Outcome(labels, facts={**told, **({"stopped": "by hand"} if state[STOP] else {})})
     units = arrays["unit"].reshape(-1)[order] if "unit" in arrays else None
     codes = arrays["confidential"].reshape(len(X), -1)[order] if promise.columns else np.empty((len(X), 0), np.int64)
     gathered = Gathered(X, compared, scale, block[order], codes, units)

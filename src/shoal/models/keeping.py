@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.algorithms.auto import auto
 from shoal.algorithms.mdav import mdav
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.random import seeded
@@ -58,6 +59,7 @@ class Search(NamedTuple):
     seed: int | None
     steps: float  # how many are taken, relative to what is usual
     state: State  # see `shoal.core.progress`
+    effort: str | None = None  # of method `auto`, if it may improve the groups where they keep the rules
 
 
 def least_size(n: int, k: int, t: float) -> int:
@@ -141,7 +143,11 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, t
     """Return the best answer for the records of a cell."""
     n, all_rows, state = len(records), np.arange(len(records)), search.state
     if not broken(rules, all_rows, labels).any():
-        return labels
+        if search.effort is None or records.shape[1] == 0:
+            return labels
+        labels = canonical_labels(auto(records, k, state=state, seed=search.seed, effort=search.effort).labels)
+        if not broken(rules, all_rows, labels).any():
+            return labels
     repaired = repair(records, labels, rules)
     if records.shape[1] == 0 or n < 2 * k or state[STOP]:
         return repaired

@@ -20,7 +20,7 @@ from functools import cache
 
 import numpy as np
 
-from shoal.algorithms.mdav import mdav
+from shoal.algorithms.auto import exchanged
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.column_generation import SMALL
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
@@ -28,8 +28,10 @@ from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
+from shoal.algorithms.optimize.set_partitioning import recombine_groups
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from, make_near
 from shoal.algorithms.optimize.sparse.table import Table
+from shoal.algorithms.optimize.starting import given_start, mdav_start
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
 from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import DONE, STOP, fresh_state, publish, within
@@ -38,8 +40,8 @@ from shoal.core.types import Floats, Ints, State
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-# MDAV groups a region of this number of records in a moment or two: larger tables start from regions.
-START_REGION = 100_000
+RECOMBINED = 120  # records of a region whose groups are recombined without a clock
+STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
 # Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time
 # (eia, 4092 records: 0.5 % to go after a minute, not 5 %).
 PAIRED = 2000
@@ -83,6 +85,7 @@ def search(
     steps: int | None,
     bound: bool,
     threads: int | None,
+    start: object = None,
 ) -> Outcome:
     """Group the records as well as the time allows; see the options in the registry."""
     n = len(X)
@@ -92,7 +95,10 @@ def search(
     _compile(bound=bound, large=n > PAIRED)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
-        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1)
+        given = None if start is None else given_start(X, k, start, "search")
+        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, given)
+        if steps != 0:
+            run.improve_start()
         return run.with_bound(time_limit, steps) if bound else run.without_bound(time_limit, steps)
 
 
@@ -113,13 +119,14 @@ def _compile(*, bound: bool, large: bool) -> None:
 class _Search:
     """One search: the partition it is at, the best one so far, and what it has seen."""
 
-    def __init__(self, X: Floats, k: int, state: State, seed: int, threads: int) -> None:
+    def __init__(self, X: Floats, k: int, state: State, seed: int, threads: int, start: Ints | None = None) -> None:
         self.X, self.k, self.state, self.seed, self.threads = X, k, state, seed, threads
         self.n = len(X)
         self.began = time.monotonic()
         self.steps = 0
         self.round = 0
-        self.best = self._start()
+        # The start is quick and must be complete: a stop takes effect after it.
+        self.best = mdav_start(X, k, seed, fresh_state()) if start is None else start
         self.upper = sse(X, self.best)
         self.scale = self.upper / self.n
         self.alone = self.n <= REGION
@@ -132,39 +139,60 @@ class _Search:
         self.column_pool: ColumnPool = new_column_pool(self.n if self.alone else 1, 2 * k - 1, places, seed)
         publish(state, steps=0, sse=self.upper)
 
-    def _start(self) -> Ints:
-        labels = np.zeros(self.n, dtype=np.int64)
-        ones = np.arange(self.n)
-        regions = split_groups(self.X, ones, START_REGION, np.random.default_rng(self.seed))
-        count = 0
-        for region in regions:
-            # The start is quick and must be complete: a stop takes effect after it.
-            part = canonical_labels(mdav(np.ascontiguousarray(self.X[region]), self.k, state=fresh_state()))
-            labels[region] = part + count
-            count += int(part.max()) + 1
-        return labels
+    def improve_start(self) -> None:
+        """Take a light step a record, which even the shortest time limit leaves time for unless the table is large."""
+        if self.n >= 2 * self.k:
+            state = fresh_state() if self.alone else self.state
+            self._take(exchanged(self.X - self.X.mean(axis=0), self.k, self.best, 1, self.seed, state, self.threads))
 
     def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal; recombine the groups seen; anneal again from there, cooler."""
         if self.n < 2 * self.k:
             return Outcome(self.best, status="optimal", bound=self.upper * (1 - 1e-12), facts=self._facts())
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
-        recombining = self.alone and self._recombinable(left)
+        recombining = self.alone and self._recombinable(left, steps)
         share = 0.5 if recombining else 1.0
         self.anneal(self._part(left, steps, share), 1.5, 0.0, share)
         if recombining and self.steps and not self.state[STOP]:
-            until = None if time_limit is None else self.began + 0.95 * time_limit
-            self._take(recombine(self._incumbent(), columns_in(self.column_pool), until))
+            if time_limit is None:
+                self._recombine_regions()
+            else:
+                until = self.began + 0.95 * time_limit
+                self._take(recombine(self._incumbent(), columns_in(self.column_pool), until))
             # Once more from there, cooler: for what is left of the time, or the other half of the steps.
             left = None if time_limit is None else max(0.0, self.began + time_limit - time.monotonic())
             self.anneal(Budget(left, None if steps is None else max(0, steps - self.steps)), 0.1, 0.95, 1.0)
         return Outcome(self.best, facts=self._facts())
 
-    def _recombinable(self, seconds: float | None) -> bool:
+    def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
         """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
-        if self.k <= SMALL:
-            return True
-        return self.n <= 2000 and (seconds is None or seconds >= 30)
+        if seconds is None:
+            return (steps or 0) >= STEPS_TO_RECOMBINE * self.n
+        return self.k <= SMALL or (self.n <= 2000 and seconds >= 30)
+
+    def _recombine_regions(self) -> None:
+        """Choose among the groups seen within regions so small that every integer programme ends in a moment.
+
+        There is no clock: what is done depends on the groups alone.
+        """
+        seen = columns_in(self.column_pool)
+        for turn in range(2):
+            regions = split_groups(self.X, self.best, RECOMBINED, np.random.default_rng((self.seed, turn)))
+            region, place = np.empty(self.n, dtype=np.int64), np.empty(self.n, dtype=np.int64)
+            for number, rows in enumerate(regions):
+                region[rows], place[rows] = number, np.arange(len(rows))
+            within_one: list[list[Ints]] = [[] for _ in regions]
+            for group in seen:
+                if (region[group] == region[group[0]]).all():
+                    within_one[region[group[0]]].append(place[group])
+            for rows, groups in zip(regions, within_one, strict=True):
+                if self.state[STOP]:
+                    return
+                chosen = recombine_groups(self.X[rows], canonical_labels(self.best[rows]), groups, self.state)
+                if chosen is not None:
+                    labels = self.best.copy()
+                    labels[rows] = chosen + self.n
+                    self._take(labels)
 
     def with_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal for a part of the time, then prove, improving on the way."""

@@ -1,0 +1,115 @@
+"""Auto: the optimum for one column; for several MDAV, then a fixed number of annealing steps a record.
+
+The steps (`optimize.exchange`) are those of `effort`: 5 a record if it is ``fast``, 20 if ``good``; ``best`` goes on
+with 100 steps of `search` a record and set partitioning. There is no clock: the seed alone decides the result, whatever
+the machine and the number of threads. What is returned never loses more than MDAV does.
+
+A step a record is a number of moves that grows with k, as there is more to choose from in larger groups: it costs
+O(k² d) time. Memory is O(n (d + k)). Tables beyond `REGION` records are searched in regions, on all cores, whose
+borders change from round to round.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from shoal.algorithms.method import EFFORTS, Outcome
+from shoal.algorithms.optimize.exchange import exchange, new_partition
+from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.optimize.regions import split_groups
+from shoal.algorithms.optimize.starting import mdav_start, split_large
+from shoal.core.measures import canonical_labels, number_through, sse
+from shoal.core.progress import DONE, STOP, fresh_state, within
+from shoal.core.threads import spread
+from shoal.core.types import Floats, Ints, State
+from shoal.kernels.nearby import leaves_of, nearby
+
+__all__ = ["auto", "exchanged", "facts_of"]
+
+REGION = 10_000
+ROUNDS = 10  # of a table in regions
+MOVES = 3.5  # times k: the moves of one step
+NEIGHBOURS = 12  # at least; 2k for larger groups
+
+
+def auto(
+    X: Floats, k: int, *, state: State, seed: int | None = 0, effort: str | None = None, threads: int | None = None
+) -> Outcome:
+    """Group the records; see the options in the registry."""
+    n, d = X.shape
+    effort, seed, threads = effort or "good", seed or 0, threads or os.cpu_count() or 1
+    if d == 1:
+        from shoal.algorithms.univariate import univariate
+
+        return Outcome(univariate(X, k, state=state), facts=facts_of(effort))
+    if n < 2 * k:
+        state[DONE] += n
+        return Outcome(np.zeros(n, dtype=np.int64), facts=facts_of(effort))
+    # A common offset would cost the sums of groups their digits.
+    X = np.ascontiguousarray(X - X.mean(axis=0))
+    if n <= REGION:
+        start = mdav_start(X, k, seed, fresh_state())
+    else:
+        with within(state, None, n // 4) as part:
+            start = mdav_start(X, k, seed, part)
+    steps = EFFORTS[effort] if effort != "best" else EFFORTS["good"]
+    labels = exchanged(X, k, start, steps, seed, state, threads)
+    if effort == "best" and not state[STOP]:
+        from shoal.algorithms.optimize.search import search
+
+        steps = EFFORTS[effort] * n
+        found = search(
+            X, k, state=state, seed=seed, time_limit=None, steps=steps, bound=False, threads=threads, start=labels
+        )
+        labels = found.labels
+    return Outcome(labels, facts=facts_of(effort))
+
+
+def facts_of(effort: str | None) -> dict[str, object]:
+    """Return what a reader of the summary wants to know.
+
+    Examples
+    --------
+    >>> facts_of(None)
+    {'start': 'mdav', 'effort': 'good', 'steps a record': 20}
+    """
+    effort = effort or "good"
+    return {"start": "mdav", "effort": effort, "steps a record": EFFORTS[effort]}
+
+
+def exchanged(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: State, threads: int) -> Ints:
+    """Return groups 0, 1, … of k to 2k−1 records after annealing, or the given ones if they lose less."""
+    n = len(X)
+    order, given = leaves_of(X)[0], labels
+    X, labels = X[order], labels[order]
+    near, squares = nearby(X, min(n - 1, max(NEIGHBOURS, 2 * k)), state=state, threads=threads)
+    # A record that joins its neighbours costs about half their squared distance.
+    scale = np.ascontiguousarray(squares[:, : k - 1].mean(axis=1) / 2)
+    found = canonical_labels(labels)
+    rounds = 1 if n <= REGION else ROUNDS
+    for turn in range(rounds):
+        regions = split_groups(X, found, REGION, np.random.default_rng((seed, turn)))
+
+        def run(number: int, turn: int = turn, regions: list[Ints] = regions, found: Ints = found) -> Ints:
+            rows = regions[number]
+            own, lists, heat = X, near, scale
+            if len(rows) < n:
+                place = np.full(n, -1, dtype=np.int64)
+                place[rows] = np.arange(len(rows))
+                own, lists, heat = np.ascontiguousarray(X[rows]), place[near[rows]], scale[rows]
+            partition = new_partition(own, canonical_labels(found[rows]), k)
+            moves = int(MOVES * k * steps * len(rows) / rounds)
+            word = seeded(seed, turn, number)
+            exchange(own, k, lists, heat, partition, moves, (turn / rounds, (turn + 1) / rounds), state, word)
+            return canonical_labels(partition.label)
+
+        found = canonical_labels(number_through(n, regions, list(spread(run, range(len(regions)), threads))))
+        state[DONE] += (n if n <= REGION else 3 * n // 4) // rounds
+    found = split_large(X, found, k)
+    if sse(X, found) >= sse(X, labels):
+        return given
+    back = np.empty(n, dtype=np.int64)
+    back[order] = found
+    return canonical_labels(back)

@@ -1,0 +1,58 @@
+"""Where a search starts: MDAV's groups, in regions of a large table, or labels that were given, large groups split.
+
+A group of 2k records or more is split by MDAV, which never adds to the SSE (Domingo-Ferrer and Mateo-Sanz 2002).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.algorithms.mdav import mdav
+from shoal.algorithms.optimize.regions import split_groups
+from shoal.algorithms.starting import given_labels
+from shoal.core.measures import canonical_labels, group_sizes, number_through
+from shoal.core.progress import fresh_state
+from shoal.core.types import Floats, Ints, State
+
+__all__ = ["given_start", "mdav_start", "split_large"]
+
+# MDAV groups a region of this number of records in a moment or two: larger tables start from regions.
+START_REGION = 100_000
+
+
+def mdav_start(X: Floats, k: int, seed: int, state: State) -> Ints:
+    """Return MDAV's groups, numbered 0, 1, …; those of regions if the table is large."""
+    regions = split_groups(X, np.arange(len(X)), START_REGION, np.random.default_rng(seed))
+    found = [mdav(np.ascontiguousarray(X[region]), k, state=state) for region in regions]
+    return canonical_labels(number_through(len(X), regions, found))
+
+
+def split_large(X: Floats, labels: Ints, k: int) -> Ints:
+    """Return the groups, numbered 0, 1, …, after those of 2k records and more were split.
+
+    Examples
+    --------
+    >>> split_large(np.array([[0.0], [9.0], [1.0], [8.0]]), np.array([5, 5, 5, 5]), 2).tolist()
+    [0, 1, 0, 1]
+    """
+    found = canonical_labels(labels)
+    sizes = group_sizes(found)
+    order = np.argsort(found, kind="stable")
+    ends, count = np.cumsum(sizes), len(sizes)
+    for group in np.flatnonzero(sizes >= 2 * k):
+        members = order[ends[group] - sizes[group] : ends[group]]
+        parts = mdav(np.ascontiguousarray(X[members]), k, state=fresh_state())
+        found[members] = count + parts
+        count += int(parts.max()) + 1
+    return canonical_labels(found)
+
+
+def given_start(X: Floats, k: int, labels: object, method: str) -> Ints:
+    """Return labels that were given as a start, checked, with groups of 2k and more split.
+
+    Examples
+    --------
+    >>> given_start(np.array([[0.0], [9.0], [1.0], [8.0]]), 2, [5, 5, 5, 5], "search").tolist()
+    [0, 1, 0, 1]
+    """
+    return split_large(X, given_labels(labels, len(X), k, method), k)

@@ -1,0 +1,116 @@
+"""The default method: never worse than MDAV, the same result everywhere, and what its parts promise."""
+
+import numpy as np
+import pytest
+
+import shoal
+from shoal.algorithms import auto as module
+from shoal.algorithms.optimize.exchange import exchange, new_partition
+from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.optimize.starting import split_large
+from shoal.algorithms.partition import find_groups
+from shoal.core.errors import InputError
+from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.progress import fresh_state
+from shoal.kernels.nearby import nearby
+
+
+@pytest.mark.parametrize(("name", "k", "share"), [("census", 3, 0.87), ("tarragona", 5, 0.93), ("eia", 5, 0.46)])
+def test_losses_of_the_reference_tables(reference, name, k, share):
+    X = reference(name)
+    assert sse(X, shoal.partition(X, k)) < share * sse(X, shoal.partition(X, k, "mdav"))
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((40, 3)),
+        np.random.default_rng(0).integers(0, 2, (60, 2)).astype(float),
+        np.random.default_rng(0).normal(size=(15, 2)),
+        np.random.default_rng(0).normal(size=(60, 2)) + 1e9,
+        np.column_stack([np.random.default_rng(0).normal(size=50), np.ones(50)]),
+        np.exp(8 * np.random.default_rng(0).normal(size=(80, 2))),
+    ],
+    ids=["equal", "few values", "few records", "offset", "constant column", "outliers"],
+)
+def test_never_worse_than_mdav_and_sizes_hold(X, k):
+    labels = shoal.partition(X, k)
+    assert group_sizes(labels).min() >= k
+    assert group_sizes(labels).max() < 2 * k or len(X) < 2 * k
+    assert sse(X, labels) <= sse(X, shoal.partition(X, k, "mdav"))
+
+
+def test_threads_regions_and_the_seed(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    np.testing.assert_array_equal(shoal.partition(X, 3), shoal.partition(X, 3, seed=0))
+    assert (shoal.partition(X, 3) != shoal.partition(X, 3, seed=1)).any()
+    monkeypatch.setattr(module, "REGION", 200)
+    one, four = (shoal.partition(X, 3, threads=threads) for threads in (1, 4))
+    np.testing.assert_array_equal(one, four)
+    assert sse(X, one) < 0.9 * sse(X, shoal.partition(X, 3, "mdav"))
+
+
+def test_effort():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    losses = [sse(X, shoal.partition(X, 3, effort=effort)) for effort in ("fast", "good", "best")]
+    assert losses[2] < losses[1] < losses[0] < sse(X, shoal.partition(X, 3, "mdav"))
+    release = shoal.mask(X, 3, effort="fast")
+    assert "start=mdav, effort=fast, steps a record=5" in str(release)
+    assert "effort=fast" in str(shoal.mask(X, 3, effort="fast", block=100))
+    with pytest.raises(InputError, match="'effort' goes with method 'auto'"):
+        shoal.mask(X, 3, method="mdav", effort="fast")
+    assert shoal.mask(X[:, :1], 3, effort="best").parameters["method"] == "univariate"
+
+
+def test_one_column_of_a_cell_is_grouped_optimally():
+    X = np.random.default_rng(0).normal(size=(50, 1))
+    labels = module.auto(X, 3, state=fresh_state()).labels
+    assert sse(X, labels) == sse(X, shoal.partition(X, 3, "univariate"))
+
+
+def test_exchange_counts_its_changes():
+    X = np.random.default_rng(1).normal(size=(200, 3))
+    k, labels = 4, shoal.partition(X, 4, "mdav")
+    near, squares = nearby(X, 12, state=fresh_state())
+    partition = new_partition(X, labels, k)
+    change = exchange(X, k, near, squares[:, 2].copy(), partition, 20_000, (0.0, 0.5), fresh_state(), seeded(0))
+    found = canonical_labels(partition.label)
+    assert sse(X, found) == pytest.approx(sse(X, labels) + change)
+    used = np.flatnonzero(partition.size)
+    assert group_sizes(found).min() >= k
+    assert group_sizes(found).max() < 3 * k
+    for row in used:
+        members = partition.members[row, : partition.size[row]]
+        assert set(members) == set(np.flatnonzero(partition.label == row))
+        np.testing.assert_allclose(partition.sums[row], X[members].sum(axis=0), atol=1e-9)
+    assert sorted(partition.free[: partition.left[0]]) == sorted(set(range(len(partition.size))) - set(used))
+
+
+def test_nearby_against_all_distances():
+    random = np.random.default_rng(0)
+    for n, d, values in ((5, 2, 3), (300, 3, 4), (400, 2, 10**6)):
+        X = random.integers(0, values, (n, d)).astype(float)
+        squares = ((X[:, None] - X) ** 2).sum(axis=2)
+        np.fill_diagonal(squares, np.inf)
+        near, found = nearby(X, 4, state=fresh_state(), threads=2)
+        expected = np.argsort(squares, axis=1, kind="stable")[:, :4]
+        np.testing.assert_array_equal(near, expected)
+        np.testing.assert_array_equal(found, np.take_along_axis(squares, expected, axis=1))
+
+
+def test_search_starts_from_labels():
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    start = shoal.partition(X, 3, effort="best")
+    np.testing.assert_array_equal(find_groups(X, 3, "search", start=start, steps=0).labels, start)
+    one = np.zeros(120, dtype=int)
+    assert sse(X, find_groups(X, 3, "search", start=one, steps=0).labels) == sse(X, split_large(X, one, 3))
+    for wrong in (start[:-1], start.astype(float), np.arange(120)):
+        with pytest.raises(InputError, match="Option 'start' of method 'search' must"):
+            shoal.partition(X, 3, "search", start=wrong, steps=0)
+
+
+def test_the_shortest_search_improves_on_mdav():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    labels = shoal.partition(X, 3, "search", time_limit=0.001, seed=0)
+    assert sse(X, labels) < 0.97 * sse(X, shoal.partition(X, 3, "mdav"))
