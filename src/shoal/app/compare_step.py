@@ -154,6 +154,9 @@ def _distribution(tab: Tab, chosen: list[Try], name: Any) -> None:
     view = tab.work.inspection.view if tab.work.inspection is not None else None
     if view is None:
         return
+    if not tab.work.values:
+        hint("Values are hidden: the step Table says so.")
+        return
     afters = []
     for one in chosen:
         release: Any = one.release

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -52,19 +53,21 @@ def _size(tab: Tab) -> None:
     with card(LABELS["k"]):
         shown = ui.refreshable(_previewed)
 
-        async def set_k(value: Any) -> None:
+        async def measure() -> None:
+            asked = settings.copy()
+            shown.refresh("Measuring a sample …")
+            found = await in_background(preview, tab.work, asked)
+            if asked.asked["k"] == settings.asked["k"]:
+                shown.refresh(_told(found), asked.asked["k"])
+
+        async def set_k(value: Any, other: Callable[[], ui.element]) -> None:
             try:
                 settings.asked["k"] = int(value)
             except (TypeError, ValueError):
                 tab.refuse(f"Group size k must be a whole number of at least 2, got “{value}”.")
                 return
-            for made in (number, slider):
-                ui.run_javascript(f"getHtmlElement({made.id}).value = {settings.asked['k']}")
-            shown.refresh("Measuring a sample …")
-            asked = settings.copy()
-            found = await in_background(preview, tab.work, asked)
-            if asked.asked["k"] == settings.asked["k"]:
-                shown.refresh(_told(found), asked.asked["k"])
+            ui.run_javascript(f"getHtmlElement({other().id}).value = {settings.asked['k']}")
+            await measure()
 
         with ui.element("div").style("display: flex; gap: 16px; align-items: center"):
             slider = ui.element("input").style("flex: 1; accent-color: var(--mark)")
@@ -72,12 +75,14 @@ def _size(tab: Tab) -> None:
             slider.props["max"] = str(MOST_K)
             slider.props["defaultValue"] = str(settings.asked["k"])
             slider.props["aria-label"] = "Group size k, by moving"
-            slider.on("change", lambda e: set_k(e.args), js_handler="(e) => emit(e.target.value)")
-            number = Entry(str(settings.asked["k"]), set_k, label=LABELS["k"], kind="number").style("width: 84px")
+            slider.on("change", lambda e: set_k(e.args, lambda: number), js_handler="(e) => emit(e.target.value)")
+            number = Entry(
+                str(settings.asked["k"]), lambda value: set_k(value, lambda: slider), label=LABELS["k"], kind="number"
+            ).style("width: 84px")
             number.props("min=2")
         hint(help_of("k"))
         shown("Measuring a sample …")
-        ui.timer(0.1, lambda: set_k(settings.asked["k"]), once=True)
+        ui.timer(0.1, measure, once=True)
 
 
 def _told(found: tuple[float, int] | None) -> str:
@@ -145,7 +150,7 @@ def _words(tab: Tab, name: str) -> None:
     """Show a choice among words."""
     usual = default_of(name)
     options = {} if usual in choices_of(name) else {"": "as usual"}
-    options |= {word: word for word in choices_of(name)}
+    options |= choices_of(name)
     Select(options, tab.work.settings.asked.get(name, usual) or "", lambda value: _put(tab, name, value))
 
 

@@ -83,7 +83,7 @@ def _sentence(note: str) -> str:
     return f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}"
 
 
-def _protected(tab: Tab, one: Try, release: shoal.Release, ticked: Callable[[], None]) -> None:
+def _protected(tab: Tab, one: Try, release: shoal.Release, ticked: Callable[[], object]) -> None:
     read = tab.work.ticked.setdefault(one.number, set())
 
     def set_tick(warning: str, on: bool) -> None:
@@ -101,7 +101,7 @@ def _protected(tab: Tab, one: Try, release: shoal.Release, ticked: Callable[[], 
             hint("There is nothing to warn of.")
 
 
-def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], None]:
+def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], object]:
     """Show where files go; return what shows anew whether they may be written."""
     source: Any = tab.work.source
     wanted = {name: name != "labels" and not (name == "manifest" and source.dragged) for name in FILES}

@@ -33,6 +33,12 @@ LABELS = {
     "closeness": "Closeness (t)",
     "method": "Method",
 }
+# What the words of choices say; the help of a parameter explains them.
+CHOICES = {
+    "missing": {"error": "refuse them", "group": "mask them among their like", "drop": "leave them out"},
+    "small": {"error": "refuse them", "suppress": "leave their records out", "merge": "join them to others"},
+    "integers": {"float": "may get decimals", "round": "stay whole", "totals": "stay whole, totals are kept"},
+}
 
 
 def for_people(text: str) -> str:
@@ -57,9 +63,10 @@ def help_of(parameter: str) -> str:
     return for_people(_ITEMS[parameter].metadata["help"])
 
 
-def choices_of(parameter: str) -> list[str]:
-    """Return the words that a parameter may be."""
-    return list(_ITEMS[parameter].metadata["choices"])
+def choices_of(parameter: str) -> dict[str, str]:
+    """Return the words that a parameter may be, and how they read."""
+    said = CHOICES.get(parameter, {})
+    return {word: f"{word}: {said[word]}" if word in said else word for word in _ITEMS[parameter].metadata["choices"]}
 
 
 def default_of(parameter: str) -> Any:
