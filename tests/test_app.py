@@ -316,7 +316,9 @@ def test_every_step_is_accessible_light_and_dark(page):
                 for node in rule["nodes"]
             ]
             assert not serious, step
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            for size in ({"width": 640, "height": 360}, {"width": 1280, "height": 720}):  # at 200 % zoom, and without
+                page.set_viewport_size(size)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), step
         page.get_by_role("button", name="Light or dark").click()
 
 

@@ -46,7 +46,7 @@ def _frame(dark: bool, x: str, y: str, **more: Any) -> dict[str, Any]:
         "animation": False,
         "aria": {"enabled": True},
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": c["ink"]},
-        "grid": {"left": 64, "right": 24, "top": 36, "bottom": 52},
+        "grid": {"left": 64, "right": 24, "top": 36 if "legend" in more else 12, "bottom": 52},
         "tooltip": {"trigger": "item"},
         "xAxis": {"type": "value", "name": x, "nameGap": 30, **axis, **more.pop("xAxis", {})},
         "yAxis": {"type": "value", "name": y, "nameGap": 44, **axis, **more.pop("yAxis", {})},

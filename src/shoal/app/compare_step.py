@@ -32,7 +32,7 @@ def show(tab: Tab) -> None:
         return
     with card("Risk and utility"):
         chart = ui.echart(risk_utility_map(work.tries, work.chosen, dark=bool(work.dark)), renderer="svg")
-        chart.style("height: 300px; width: 100%")
+        chart.style("height: 236px; width: 100%")
         chart.props["role"] = "img"
         chart.props["aria-label"] = "Map of tries by information loss and linked records; the cards below say the same"
         chart.on_point_click(lambda event: _choose(tab, int(event.value[2])))

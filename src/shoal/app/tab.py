@@ -65,8 +65,9 @@ class Tab:
                     self.work.error = "Stopped. This method has no result before its end, so nothing was kept."
             except shoal.ShoalError as error:
                 self.work.error = for_people(str(error))
-            except (OSError, MemoryError) as error:
-                self.work.error = f"That did not work: {error}."
+            except Exception as error:
+                self.work.error = f"That did not work, and should not have happened: {type(error).__name__}: {error}"
+                raise
             finally:
                 self.work.job = None
                 self.changed()

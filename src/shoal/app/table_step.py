@@ -67,6 +67,9 @@ def _forget(tab: Tab) -> None:
 def _by_dragging(tab: Tab) -> None:
     async def take(event: Any) -> None:
         name = Path(event.file.name).name
+        if event.file.size() > MOST_UPLOADED:
+            too_large()
+            return
         place = tab.folder.fresh(name)
         await event.file.save(place)
         tab.open(place, name)
