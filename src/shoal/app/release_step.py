@@ -217,7 +217,7 @@ def _repeat(tab: Tab, one: Try, release: shoal.Release) -> None:
     source: Any = tab.work.source
     name = source.title if source.dragged else str(source.path)
     folder = Path() if source.dragged else source.path.parent
-    target = folder / f"{Path(source.title).stem}-masked{one.file(source).suffix}"
+    target = Path((one.figures.get("written") or [folder / one.file(source).name])[0])
     hierarchies = {column: str(path) for column, path in _hierarchies(target, release).items()}
     with card("Do it again without the page"):
         hint(
