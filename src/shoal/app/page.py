@@ -23,13 +23,20 @@ STEPS: dict[str, tuple[str, Callable[[Tab], None]]] = {
 }
 # The server ends when its last page is closed; a reload is told apart by the page that follows.
 CLOSED = 'addEventListener("pagehide", () => navigator.sendBeacon("/closed"))'
-# What had the focus has it again when the step is shown anew, for those who use the keyboard.
+# What had the focus has it again when the step is shown anew, and what was typed into it is not lost.
 KEEP_FOCUS = """(() => {
     const name = (e) => e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText;
-    const before = name(document.activeElement);
+    const before = document.activeElement, called = name(before);
+    const typed = before.matches("input[type=text], input[type=number]");
     setTimeout(() => {
         if (document.activeElement !== document.body) return;
-        [...document.querySelectorAll("main :is(button, select, input)")].find((e) => name(e) === before)?.focus();
+        const found = [...document.querySelectorAll("main :is(button, select, input)")];
+        const now = found.find((e) => name(e) === called);
+        now?.focus();
+        if (now && typed && now.value !== before.value) {
+            now.value = before.value;
+            now.dispatchEvent(new Event("change"));
+        }
     }, 200);
 })()"""
 
