@@ -27,12 +27,6 @@ ROLES: dict[str, tuple[str, str]] = {
     "other": ("Left as it is", ""),
 }
 LISTS = {"key": "columns", "stratum": "by", "confidential": "confidential", "identifier": "identifiers"}
-# What is decided by the roles of columns, by the file, or by the page itself.
-ELSEWHERE = (
-    "columns", "by", "confidential", "identifiers", "unit", "weights", "kinds", "importance", "missing_codes", "keep",
-    "distance", "output", "labels", "progress", "delimiter", "encoding", "decimal", "thousands",
-    "engine", "memory", "processes", "scheduler", "block", "split",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
