@@ -1,5 +1,7 @@
 """What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +12,7 @@ from shoal.app.opening import open_source
 from shoal.app.trying import preview, run_try
 from shoal.app.words import help_of, methods, options_of
 from shoal.app.work import Settings, Source, Work
+from shoal.core.progress import STOP, watch
 from shoal.demo import firms
 
 
@@ -39,9 +42,15 @@ def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
 
 
 def test_who_watches_can_interrupt_what_has_no_result_before_its_end():
-    X = np.random.default_rng(0).normal(size=(20_000, 3))
+    def work(state):
+        while not state[STOP]:
+            time.sleep(0.01)
+        return "a part"
+
     with shoal.watching(lambda _: True), pytest.raises(KeyboardInterrupt):
-        shoal.mask(X, 3, method="mdav", block=0)
+        watch(work, 10)
+    with shoal.watching(lambda _: True):
+        assert watch(work, 10, keep=True) == "a part"
 
 
 def test_the_time_left_follows_from_what_is_done():
