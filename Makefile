@@ -3,10 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fuzz bench clean
+.PHONY: help demo app test lint fuzz bench clean
 
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
+	@echo "make app    set up, and open the page in the browser on the demo table"
 	@echo "make test   set up and run the whole test suite"
 	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
 	@echo "make fuzz   set up and mask N random tables (make fuzz N=100000), each recounted by other means"
@@ -23,6 +24,10 @@ help:
 
 demo: .venv/ready
 	$(BIN)/shoal demo --out demo
+
+app: .venv/ready
+	$(BIN)/shoal demo --out demo
+	$(BIN)/shoal app demo/firms.csv
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n auto

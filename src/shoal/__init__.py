@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         UnprotectedColumnWarning,
         VerificationError,
     )
+    from shoal.core.progress import Progress, watching
     from shoal.estimator import Microaggregator
-    from shoal.inspection import inspect
+    from shoal.inspection import Inspection, inspect
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
+    from shoal.masking.request import MaskRequest
     from shoal.models.model import Closeness, Diversity
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
@@ -47,11 +49,14 @@ __all__ = [
     "Hierarchy",
     "IdentifierWarning",
     "InputError",
+    "Inspection",
+    "MaskRequest",
     "Microaggregator",
     "Nominal",
     "NotKAnonymousWarning",
     "Ordinal",
     "PrivacyWarning",
+    "Progress",
     "Publication",
     "Release",
     "SeededNoiseWarning",
@@ -68,6 +73,7 @@ __all__ = [
     "publish",
     "spanning_tree",
     "verify_bound",
+    "watching",
 ]
 
 _HOMES = {
@@ -77,7 +83,10 @@ _HOMES = {
     "Hierarchy": "shoal.tables.kinds",
     "Nominal": "shoal.tables.kinds",
     "Ordinal": "shoal.tables.kinds",
+    "Inspection": "shoal.inspection",
+    "MaskRequest": "shoal.masking.request",
     "Microaggregator": "shoal.estimator",
+    "Progress": "shoal.core.progress",
     "Publication": "shoal.privacy.publication",
     "Release": "shoal.masking.release",
     "assess": "shoal.assessment.assess",
@@ -90,6 +99,7 @@ _HOMES = {
     "spanning_tree": "shoal.algorithms.spanning_tree",
     "publish": "shoal.privacy.publishing",
     "verify_bound": "shoal.algorithms.optimize.certificate",
+    "watching": "shoal.core.progress",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,8 @@ from shoal.tables.looks import (
     repeats_like_unit,
 )
 from shoal.tables.series import mostly_numbers
-from shoal.tables.table import Table
 from shoal.tables.times import find_format, fits, word_of
+from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
 
@@ -93,6 +93,11 @@ class Inspection:
     command
         The ``shoal mask`` that follows, as a command for a file and as a call for a table; empty if there is nothing
         to mask.
+    asked
+        The same as parameters of `shoal.mask`.
+    view
+        The table as it was looked at: its first rows, and how many records are alike in columns of your choice
+        (``view.alike(["age", "sex"])``).
     """
 
     columns: tuple[InspectedColumn, ...]
@@ -100,6 +105,8 @@ class Inspection:
     uniques: int
     uniques_in_strata: int
     command: str
+    asked: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    view: View | None = field(default=None, repr=False, compare=False)
 
     @property
     def roles(self) -> dict[Name, str]:
@@ -144,6 +151,7 @@ def inspect(
     data: Any,
     k: int = 5,
     *,
+    most: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
@@ -157,6 +165,9 @@ def inspect(
         A table, an array or the path of a file, as `shoal.mask` takes it.
     k
         The least number of records in a group, and in a stratum that is proposed.
+    most
+        Judge a table with more records by this many of them, spread over all of it; different values, missing cells and
+        unique records are counted in all the same.
     delimiter, encoding, decimal, thousands
         How a CSV file is written; found out if not given.
 
@@ -173,52 +184,50 @@ def inspect(
     """
     request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     request.check_data(data, dask=False)
-    table = open_data(data, numbers=(), **request.csv)
+    whole = open_data(data, numbers=(), **request.csv)
+    table = whole if most is None or whole.rows <= most else whole.take(spread(whole.rows, most))
     if thousands is None and isinstance(table, CsvTable) and (sign := find_thousands(table, decimal)):
-        return inspect(data, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
+        return inspect(data, k, most=most, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
     words = {
-        name: missing_codes(Cells.of(column)) for name, column in _series(table).items() if column.dtype == pl.String
+        name: missing_codes(Cells.of(column))
+        for name, column in View(table).columns().items()
+        if column.dtype == pl.String
     }
     # Without words for missing, text may hold numbers.
-    coded = table.coded({name: list(found) for name, found in words.items()})
-    series = _series(coded)
-    if isinstance(coded, CsvTable):  # whose missing cells may be spelled in words
-        series |= {n: coded.categories(n, given=True) for n, column in series.items() if column.dtype == pl.String}
+    listed = {name: list(found) for name, found in words.items()}
+    series = View(table.coded(listed)).columns()
     cells = {name: Cells.of(column) for name, column in series.items()}
     codes = {name: words.get(name, {}) | missing_codes(found) for name, found in cells.items()}
     bodies = any(map(is_of_body, series))
     looked = [_look(name, cells[name], codes[name], table.scale(name), bodies=bodies) for name in series]
     dates = _dates(looked, series)
     looked = [_with_format(column, series[column.name], dates.get(column.name)) for column in looked]
-    found = Inspection(tuple(_with_strata(looked, series, k)), table.rows, 0, 0, "")
-    keys, strata = ([series[name] for name in found.named(role)] for role in ("key", "stratum"))
+    found = Inspection(tuple(_with_strata(looked, series, k)), whole.rows, 0, 0, "")
     asked = _asked(found, series, cells, codes, dates, request)
     return replace(
-        found,
-        uniques=int((_sizes(keys) == 1).sum()),
-        uniques_in_strata=int((_sizes([*keys, *strata]) == 1).sum()),
+        _counted(found, View(whole.coded(listed)), sampled=table is not whole),
         command=_command(asked, data) if asked["columns"] else "",
+        asked=asked,
     )
 
 
-def _series(table: Table) -> dict[Name, pl.Series]:
-    return {name: _plain(column) for name, column in zip(table.names, table.keys(table.names), strict=True)}
-
-
-def _plain(series: pl.Series) -> pl.Series:
-    """Return a column whose cells can be counted: NaN is a missing cell, lists and the like are text."""
-    kind = series.dtype
-    if kind.is_nested() or kind in (pl.Object, pl.Binary):
-        return pl.Series([None if cell is None else repr(cell) for cell in series.to_list()], dtype=pl.String)
-    return series.fill_nan(None) if kind.is_float() else series
-
-
-def _sizes(columns: Sequence[pl.Series]) -> pl.Series:
-    """Return how many records share each combination of values."""
-    if not columns:
-        return pl.Series([], dtype=pl.UInt32)
-    frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
-    return frame.group_by(frame.columns).len("records of the group")["records of the group"]
+def _counted(found: Inspection, view: View, *, sampled: bool) -> Inspection:
+    """Add what is counted in all records."""
+    columns = found.columns
+    if sampled:
+        cells = view.columns()
+        columns = tuple(
+            replace(c, distinct=cells[c.name].drop_nulls().n_unique(), missing=cells[c.name].null_count())
+            for c in columns
+        )
+    keys, strata = found.named("key"), found.named("stratum")
+    return replace(
+        found,
+        columns=columns,
+        uniques=view.alike(keys).get(1, 0),
+        uniques_in_strata=view.alike([*keys, *strata]).get(1, 0),
+        view=view,
+    )
 
 
 def _fewest(columns: Sequence[pl.Series], unit: pl.Series | None) -> int:
@@ -226,7 +235,7 @@ def _fewest(columns: Sequence[pl.Series], unit: pl.Series | None) -> int:
     if unit is not None:
         frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate([*columns, unit])]).unique()
         columns = frame.get_columns()[:-1]
-    return int(_sizes(columns).min())  # type: ignore[arg-type]
+    return int(sizes_of(columns).min())  # type: ignore[arg-type]
 
 
 def _look(

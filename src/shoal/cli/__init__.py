@@ -20,6 +20,7 @@ from shoal.cli.demo import demo
 from shoal.cli.inspect import inspect
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
+from shoal.cli.page import page
 from shoal.cli.publish import publish
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError
@@ -63,6 +64,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 for _command in (inspect, mask, publish, assess, compare, methods, demo):
     app.command()(_guarded(_command))
+app.command("app")(_guarded(page))
 
 
 @app.callback(invoke_without_command=True)

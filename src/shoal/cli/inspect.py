@@ -28,5 +28,5 @@ def inspect(
     """
     from shoal.inspection import inspect as inspect_table
 
-    csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
-    typer.echo(str(inspect_table(source, k, **csv)))
+    found = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
+    typer.echo(str(found))

@@ -23,6 +23,7 @@ __all__ = [
     "SIGNALS",
     "STOP",
     "Observation",
+    "Progress",
     "Title",
     "check_interrupt",
     "fresh_state",
@@ -30,6 +31,7 @@ __all__ = [
     "observe",
     "publish",
     "watch",
+    "watching",
     "within",
 ]
 
@@ -40,6 +42,63 @@ T = TypeVar("T")
 Title = str | Callable[["State"], str]  # what stands before a progress bar: a text, or what makes it from the state
 
 _interrupted = threading.Event()
+
+
+class Progress(NamedTuple):
+    """How far long work is.
+
+    Parameters
+    ----------
+    title
+        What is done; of a search also what it has reached.
+    done, total
+        How much is done of how much; `total` is None for work that does not count.
+    seconds
+        How long this step has taken so far.
+    """
+
+    title: str
+    done: int
+    total: int | None
+    seconds: float
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left if the rest is as fast; None if that is not known yet."""
+        if not self.total or not self.done:
+            return None
+        return self.seconds * max(0, self.total - self.done) / self.done
+
+
+Watcher = Callable[[Progress], object]
+_watcher: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("who watches long work", default=None)
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Let a function watch what is done within the block, and stop it.
+
+    Parameters
+    ----------
+    watcher
+        It gets a `Progress` several times a second, from the thread that does the work. If it returns True, the work
+        is interrupted as by Ctrl-C: a search ends with the best so far, anything else raises ``KeyboardInterrupt``.
+
+    Examples
+    --------
+    >>> import shoal
+    >>> import numpy as np
+    >>> told = []
+    >>> with watching(told.append):
+    ...     release = shoal.mask(np.arange(12.0), k=3)
+    >>> all(progress.done <= progress.total for progress in told if progress.total)
+    True
+    """
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 def interrupt(*_: object) -> None:
@@ -141,8 +200,11 @@ def watch(
     # In the caller's context, so that outputs wait for each other there.
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="shoal", daemon=True).start()
+    watcher = _watcher.get()
     try:
-        if not ended.wait(0.5):
+        if watcher is not None:
+            _tell(watcher, ended, state, total, title)
+        elif not ended.wait(0.5):
             _follow(ended, state, total, title) if show else _wait(ended)
     except KeyboardInterrupt:
         _interrupted.clear()
@@ -200,6 +262,16 @@ def _wait(ended: threading.Event) -> None:
     # Waiting without a limit cannot be interrupted on every platform.
     while not ended.wait(0.2):
         check_interrupt()
+
+
+def _tell(watcher: Watcher, ended: threading.Event, state: State, total: int | None, title: Title) -> None:
+    """Tell a watcher how far the work is until it ends; raise an interrupt if it asks for one."""
+    began = time.monotonic()
+    while not ended.wait(0.1):
+        check_interrupt()
+        told = title if isinstance(title, str) else title(state)
+        if watcher(Progress(told, int(state[DONE]), total, time.monotonic() - began)) is True:
+            raise KeyboardInterrupt
 
 
 def _follow(ended: threading.Event, state: State, total: int | None, title: Title) -> None:

@@ -14,8 +14,10 @@ __all__ = ["as_call", "as_command", "can_be_written"]
 PAIRS = {"importance": "--importance", "missing_codes": "--missing-code"}  # what is given by column
 
 
-def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
+def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: Mapping[Any, str] | None = None) -> str:
     """Return the command line that asks for a masking; `asked` as `MaskRequest.recorded` tells it.
+
+    `hierarchies` names the files of columns whose values are in a tree: no command can hold the tree itself.
 
     Examples
     --------
@@ -30,7 +32,7 @@ def as_command(asked: Mapping[str, Any], source: str, output: str) -> str:
                 words += ["-O", f"{name}={part}"] if part is not None and can_be_written(part) else []
         elif item.name == "kinds":
             for name, kind in (value or {}).items():
-                words += _kind(name, kind)
+                words += _kind(name, kind, (hierarchies or {}).get(name))
         elif item.metadata["stored"] and value != item.default:
             if value is True:
                 words.append(item.metadata["flags"][0])
@@ -55,15 +57,17 @@ def _listed(part: Any) -> str:
     return ",".join(map(str, part)) if isinstance(part, (list, tuple)) else str(part)
 
 
-def _kind(name: object, kind: Any) -> list[str]:
-    """Return the option of a column that holds no numbers; a hierarchy is a file that no command can hold."""
+def _kind(name: object, kind: Any, file: str | None) -> list[str]:
+    """Return the option of a column that holds no numbers; none for a hierarchy without a file."""
     if isinstance(kind, str):
         word, blank, format_ = kind.partition(" ")
         return [f"--{word}", f"{name}={format_}" if blank else str(name)]
-    return ["--ordinal", f"{name}={_listed(kind)}"] if isinstance(kind, list) else []
+    if isinstance(kind, list):
+        return ["--ordinal", f"{name}={_listed(kind)}"]
+    return [] if file is None else ["--hierarchy", f"{name}={file}"]
 
 
-def as_call(asked: Mapping[str, Any], source: str | None) -> str:
+def as_call(asked: Mapping[str, Any], source: str | None, output: str | None = None) -> str:
     """Return the call of `shoal.mask` that asks for a masking; of a table that has a path, or of `data`.
 
     Examples
@@ -78,6 +82,7 @@ def as_call(asked: Mapping[str, Any], source: str | None) -> str:
     )
     """
     given = {item.name: asked.get(item.name) for item in parameters() if item.name != "options"} | asked["options"]
+    given["output"] = output
     told = {name: value for name, value in given.items() if value not in (None, []) and can_be_written(value)}
     arguments = ",\n    ".join(f"{name}={value!r}" for name, value in told.items())
     return f"import shoal\n\nshoal.mask(\n    {'data' if source is None else repr(source)},\n    {arguments},\n)"

@@ -214,6 +214,49 @@ class Release:
         """
         return write_report("pages:release_page", path, self, original=original, output=output, comparison=comparison)
 
+    def manifest(
+        self, path: str | os.PathLike[str], *, source: str | os.PathLike[str], output: str | os.PathLike[str]
+    ) -> Path:
+        """Write the record of the run: enough to repeat it to the byte (``shoal mask --from-manifest``).
+
+        Parameters
+        ----------
+        path
+            The JSON file.
+        source, output
+            The file that was masked and the masked file.
+
+        Returns
+        -------
+        Path
+            Where the manifest is.
+        """
+        from shoal.masking.manifest import write_manifest
+
+        write_manifest(self, Path(path), source=source, output=output)
+        return Path(path)
+
+    def command(self, source: str, output: str, hierarchies: Mapping[Name, str] | None = None) -> str:
+        """Return the command that does the same; `hierarchies` names the files of columns that have one."""
+        from shoal.masking.commands import as_command
+
+        return as_command(self.parameters, source, output, hierarchies)
+
+    def call(self, source: str, output: str) -> str:
+        """Return the Python code that does the same."""
+        from shoal.masking.commands import as_call
+
+        return as_call(self.parameters, source, output)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the command and the call give the same bytes: not with a time limit, or in random order."""
+        from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+
+        entry = (METHODS | CONFIDENTIAL_METHODS).get(self.parameters["method"])
+        timed = entry is None or not entry.repeatable(self.parameters["options"])
+        return not timed and self.parameters["shuffle"] is not True
+
     def __str__(self) -> str:
         return "\n".join(f"{name:<17} {value}" for name, value in self.rows())
 

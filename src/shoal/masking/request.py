@@ -82,7 +82,13 @@ def _ask(default: Any, text: str, *flags: str, stored: tuple[type, ...] = TEXT, 
 
 @dataclass(frozen=True)
 class MaskRequest:
-    """What is asked of a masking; refused when it is made if a parameter breaks its rule."""
+    """What is asked of a masking; refused when it is made if a parameter breaks its rule.
+
+    Examples
+    --------
+    >>> MaskRequest(k=5, columns=["sales"], by="region").k
+    5
+    """
 
     k: int = _ask(None, "The least number of records in a group, at least 2.", "-k", stored=(int,))
     columns: Sequence[Name] | Name | None = _ask(

@@ -1,0 +1,90 @@
+"""Work in the background: it is watched, can be stopped, and never blocks the page."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import shoal
+
+__all__ = ["Job", "in_background"]
+
+
+@dataclass
+class Job:
+    """A piece of work that runs, or has run.
+
+    Parameters
+    ----------
+    title
+        What is done, in words.
+    """
+
+    title: str
+    progress: shoal.Progress | None = None
+    stopped: bool = False
+    running: bool = True
+    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    def stop(self) -> None:
+        """Ask for an end: a search keeps the best so far, anything else leaves nothing."""
+        self.stopped = True
+        self._stop.set()
+
+    def _watch(self, progress: shoal.Progress) -> bool:
+        self.progress = progress
+        if self._stop.is_set():
+            self._stop.clear()  # once, as Ctrl-C: what was found is still to be verified
+            return True
+        return False
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Run the work in a thread; return what it returns, or None if it was stopped and has nothing."""
+
+        def watched() -> Any:
+            with shoal.watching(self._watch):
+                try:
+                    return work()
+                except KeyboardInterrupt:
+                    return None
+
+        try:
+            return await in_background(watched)
+        finally:
+            self.running = False
+
+    @property
+    def share(self) -> float | None:
+        """The share that is done; None if that is not known."""
+        told = self.progress
+        return min(1.0, told.done / told.total) if told is not None and told.total else None
+
+
+async def in_background(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a function in a thread that does not hold up the end of the program."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(set_: Callable[[Any], None], value: Any) -> None:
+        if not future.done():
+            set_(value)
+
+    def run() -> None:
+        try:
+            result = work(*arguments)
+        except BaseException as error:  # noqa: BLE001  (handed to who waits for it)
+            told: Any = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            _call(loop, settle, future.set_exception, told)
+        else:
+            _call(loop, settle, future.set_result, result)
+
+    threading.Thread(target=run, name="shoal-page", daemon=True).start()
+    return await future
+
+
+def _call(loop: asyncio.AbstractEventLoop, *arguments: Any) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(*arguments)

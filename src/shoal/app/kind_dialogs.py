@@ -1,0 +1,148 @@
+"""Kinds of columns that need more than a word: the order of levels, a hierarchy, how dates are written."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+
+import shoal
+from shoal.app.parts import Entry, button, dialog_over, field, hint, text
+from shoal.app.tab import Tab
+
+__all__ = ["current_kind", "edit_kind", "kinds_for", "values_of"]
+
+MOST_LEVELS = 100
+WORDS = {"number": "number", "nominal": "category", "ordinal": "ordered category", "hierarchy": "hierarchy"}
+
+
+def kinds_for(column: Any) -> dict[str, str]:
+    """Return the kinds that a column may have, and how they read."""
+    if column.kind in ("float", "integer"):
+        return {name: WORDS[name] for name in ("number", "nominal", "ordinal", "hierarchy")}
+    if column.kind in ("nominal", "ordinal", "boolean"):
+        return {name: WORDS[name] for name in ("nominal", "ordinal", "hierarchy")} | {"date": "date or time"}
+    return {"given": column.kind, "nominal": WORDS["nominal"], "date": "date or time"}
+
+
+def current_kind(tab: Tab, column: Any) -> str:
+    """Return the kind that a column has now."""
+    kind = tab.work.settings.kinds.get(column.name)
+    if kind is None:
+        plain = {"float": "number", "integer": "number", "boolean": "nominal"}.get(column.kind, column.kind)
+        return plain if plain in kinds_for(column) else "given"
+    if isinstance(kind, str):
+        return "date" if kind.startswith("date") else "nominal"
+    return "ordinal" if isinstance(kind, list) else "hierarchy"
+
+
+def values_of(tab: Tab, name: Any) -> list[Any]:
+    """Return the values of a column in order; those of a CSV file as they are written."""
+    view = tab.work.inspection.view if tab.work.inspection is not None else None
+    if view is None:
+        return []
+    values = view.column(name).drop_nulls().unique().sort().to_list()
+    return [str(value) for value in values] if view.format else values
+
+
+def edit_kind(tab: Tab, column: Any, kind: str) -> None:
+    """Open the dialog of a kind; the column keeps its kind if it is left."""
+    values = values_of(tab, column.name)
+    if kind != "date" and len(values) > MOST_LEVELS and kind == "ordinal":
+        tab.refuse(f"Column “{column.name}” has {len(values):,} values: too many to put in order by hand.")
+        return
+    with dialog_over(tab) as dialog:
+        {"ordinal": _levels, "hierarchy": _hierarchy, "date": _date}[kind](tab, column.name, values, dialog)
+
+
+def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
+    """Take a kind, or say what is wrong with it."""
+    try:
+        shoal.MaskRequest(k=2, kinds={name: kind})
+    except shoal.ShoalError as error:
+        tab.refuse(error)
+    else:
+        tab.work.settings.kinds[name] = kind
+    dialog.close()
+
+
+def _levels(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
+    given = tab.work.settings.kinds.get(name)
+    levels = list(given) if isinstance(given, list) else list(values)
+    text("h2", f"Order of {name}").style("font-size: 18px; margin: 0")
+    hint("From the lowest to the highest. Drag a level, or move it with the arrows.")
+
+    @ui.refreshable
+    def listing() -> None:
+        with ui.element("div").style("max-height: 50vh; overflow: auto; width: 100%"):
+            with ui.column().classes("s-list").style("gap: 4px; width: 100%") as column:
+                for place, level in enumerate(levels):
+                    with ui.row().style(
+                        "width: 100%; border: 1px solid var(--line); border-radius: 6px; padding: 3px 8px"
+                    ):
+                        text("span", str(level)).style("flex: 1; cursor: grab")
+                        button("↑", partial(move, place, place - 1), kind="small", label=f"Move {level} up the list")
+                        button("↓", partial(move, place, place + 1), kind="small", label=f"Move {level} down the list")
+            column.make_sortable(on_end=lambda event: move(event.old_index, event.new_index))
+
+    def move(old: int, new: int) -> None:
+        if 0 <= new < len(levels):
+            levels.insert(new, levels.pop(old))
+            listing.refresh()
+
+    listing()
+    with ui.element("div").classes("s-row"):
+        button("Take this order", lambda: _set(tab, name, list(levels), dialog), kind="main")
+        button("Cancel", dialog.close)
+
+
+def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
+    given = tab.work.settings.kinds.get(name)
+    ways = given["ways"] if isinstance(given, dict) else {}
+    text("h2", f"Hierarchy of {name}").style("font-size: 18px; margin: 0")
+    with field("A CSV file with a line a value, from the value to the root"):
+        path = Entry("", lambda _: None).style("width: 100%")
+
+    def read() -> None:
+        try:
+            found = shoal.Hierarchy(Path(path.value).expanduser())
+        except shoal.ShoalError as error:
+            tab.refuse(error)
+            dialog.close()
+            return
+        listed: Any = found.ways
+        _set(tab, name, {"ways": {v: list(a) for v, a in listed.items()}, "release": "ancestor"}, dialog)
+
+    button("Take this file", read, kind="main")
+    if len(values) <= MOST_LEVELS:
+        text("h3", "Or join values").style("margin-top: 8px")
+        hint(
+            "Name the group that each value belongs to. Values with the same name are joined; all groups meet at “all”."
+        )
+        entries = {}
+        with ui.element("div").style("max-height: 36vh; overflow: auto; width: 100%"):
+            for value in values:
+                with ui.element("div").style("display: flex; gap: 8px; margin-bottom: 4px; align-items: center"):
+                    text("span", str(value)).style("flex: 1")
+                    above = (ways.get(value) or [""])[0]
+                    entries[value] = Entry(above, lambda _: None, label=f"Group of {value}")
+
+        def join() -> None:
+            made = {value: [entry.value.strip() or str(value), "all"] for value, entry in entries.items()}
+            _set(tab, name, {"ways": made, "release": "ancestor"}, dialog)
+
+        button("Take these groups", join, kind="main")
+    button("Cancel", dialog.close)
+
+
+def _date(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
+    given = tab.work.settings.kinds.get(name)
+    format_ = given.partition(" ")[2] if isinstance(given, str) and given.startswith("date") else ""
+    text("h2", f"Dates of {name}").style("font-size: 18px; margin: 0")
+    with field("How they are written", "Such as %d.%m.%Y for 31.12.2024; empty for 2024-12-31."):
+        entry = Entry(format_, lambda _: None)
+    with ui.element("div").classes("s-row"):
+        button("Take it", lambda: _set(tab, name, f"date {entry.value}".strip(), dialog), kind="main")
+        button("Cancel", dialog.close)

@@ -1,0 +1,151 @@
+"""The page: five steps, each open at any time, and what runs in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from nicegui import ui
+
+from shoal.app import compare_step, protect_step, release_step, roles_step, table_step
+from shoal.app.parts import button, text
+from shoal.app.tab import Tab
+from shoal.app.words import long
+
+__all__ = ["STEPS", "build"]
+
+STEPS: dict[str, tuple[str, Callable[[Tab], None]]] = {
+    "table": ("Table", table_step.show),
+    "roles": ("Roles", roles_step.show),
+    "protect": ("Protect", protect_step.show),
+    "compare": ("Compare", compare_step.show),
+    "release": ("Release", release_step.show),
+}
+# The server ends when its last page is closed; a reload is told apart by the page that follows.
+CLOSED = 'addEventListener("pagehide", () => navigator.sendBeacon("/closed"))'
+# What had the focus has it again when the step is shown anew, and what was typed into it is not lost.
+KEEP_FOCUS = """(() => {
+    const name = (e) => e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText;
+    const before = document.activeElement, called = name(before);
+    const typed = before.matches("input[type=text], input[type=number]");
+    setTimeout(() => {
+        if (document.activeElement !== document.body) return;
+        const found = [...document.querySelectorAll("main :is(button, select, input)")];
+        const now = found.find((e) => name(e) === called);
+        now?.focus();
+        if (now && typed && now.value !== before.value) {
+            now.value = before.value;
+            now.dispatchEvent(new Event("change"));
+        }
+    }, 200);
+})()"""
+
+
+def build(tab: Tab) -> None:
+    """Build the page of a tab."""
+    work = tab.work
+    ui.add_css(Path(__file__).with_name("style.css"))
+    ui.run_javascript(CLOSED)
+    mode = ui.dark_mode(work.dark)
+
+    def switch() -> None:
+        mode.value = work.dark = not work.dark
+        tab.changed()
+
+    content = ui.refreshable(lambda: _content(tab))
+    with ui.element("header").classes("s-top"), ui.element("div").classes("s-top-in"):
+        text("span", "shoal", "s-brand")
+        with ui.element("nav").classes("s-steps").props('aria-label="Steps"'):
+            steps = {name: _step(tab, name, place) for place, name in enumerate(STEPS, start=1)}
+        button("Light or dark", switch, kind="small")
+    with ui.element("main").classes("s-main") as main:
+        content()
+    tab.layer = ui.element("div")
+    ui.skip_link("Skip to the step", target=main)
+    shown = {"version": tab.version}
+    _mark(steps, work.step)
+
+    def follow() -> None:
+        if shown["version"] != tab.version:
+            shown["version"] = tab.version
+            _mark(steps, work.step)
+            ui.run_javascript(KEEP_FOCUS)
+            content.refresh()
+
+    ui.timer(0.1, follow)
+
+
+def _step(tab: Tab, name: str, place: int) -> ui.element:
+    made = text("button", f"{place} {STEPS[name][0]}", "s-step").props("type=button")
+    made.on("click", lambda: tab.go(name), args=[])
+    return made
+
+
+def _mark(steps: dict[str, ui.element], current: str) -> None:
+    for name, made in steps.items():
+        if name == current:
+            made.props("aria-current=step")
+        else:
+            made.props(remove="aria-current")
+
+
+def _content(tab: Tab) -> None:
+    work = tab.work
+    _state(tab)
+    if work.error:
+        with ui.element("div").classes("s-alert").props("role=alert"):
+            text("div", work.error).style("flex: 1; overflow-wrap: anywhere")
+            button("Close", lambda: _forgive(tab), kind="small", label="Close this message")
+    if work.busy:
+        _job(tab)
+    if work.inspection is None and work.step != "table":
+        text("h1", STEPS[work.step][0])
+        text("p", "Choose a table first: everything else follows from it.", "s-lead")
+        button("Choose a table", lambda: tab.go("table"), kind="main")
+        return
+    STEPS[work.step][1](tab)
+
+
+def _forgive(tab: Tab) -> None:
+    tab.work.error = ""
+    tab.changed()
+
+
+def _state(tab: Tab) -> None:
+    """Say which table is open, and which try is chosen."""
+    work = tab.work
+    if work.source is None or work.inspection is None:
+        return
+    told = f"{work.source.title}: {work.inspection.records:,} records, {len(work.inspection.columns)} columns"
+    if work.source.part:
+        told += " in the part that is shown"
+    if work.current is not None:
+        told += f" · {work.current.title}, information loss {work.current.figures['loss']:.2f} %"
+    text("p", told, "s-hint").style("margin: 8px 0 0").props("data-test=state")
+
+
+def _job(tab: Tab) -> None:
+    """Show what runs, how long it takes, and a way to stop it."""
+    job = tab.work.job
+    if job is None:
+        return
+    with ui.element("div").classes("s-job").props("role=status data-test=job"):
+        told = text("span", f"{job.title} …")
+        bar = ui.element("progress").props('aria-label="How much is done"')
+        stop = button("Stop", job.stop, label="Stop; a search keeps the best so far")
+
+    def follow() -> None:
+        progress = job.progress
+        if job.stopped:
+            stop.props("disabled")
+            told.text = "Stopping …"
+        if progress is None or job.stopped or not job.running:
+            return
+        words = [f"{job.title}: {progress.title}" if progress.title else job.title]
+        if progress.left is not None:
+            words.append(f"about {long(progress.left)} left")
+        told.text = ", ".join(words)
+        if job.share is not None:
+            bar.props(f"max=100 value={100 * job.share:.0f}")
+
+    ui.timer(0.3, follow)

@@ -1,0 +1,235 @@
+"""Step 3, Protect: how many records share their values, by which method, with which promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+import shoal
+from shoal.app.jobs import in_background
+from shoal.app.parts import Entry, Select, button, card, field, heading, hint, text, tick
+from shoal.app.tab import Tab
+from shoal.app.trying import preview
+from shoal.app.words import LABELS, choices_of, default_of, for_people, help_of, method_help, methods, options_of
+
+__all__ = ["show"]
+
+MOST_K = 50
+CASES = ("missing", "small", "integers", "aggregate")  # choices among words
+NUMBERS = ("refine", "seed")
+
+
+def show(tab: Tab) -> None:
+    """Show the step."""
+    heading(
+        "Protect",
+        "Every record is hidden in a group of at least k similar ones, and the group's values replace its own. "
+        "A larger k protects more and costs more.",
+    )
+    with ui.element("div").classes("s-two"):
+        with ui.element("div"):
+            _size(tab)
+            _method(tab)
+            _start(tab)
+        with ui.element("div"):
+            _promises(tab)
+            _cases(tab)
+
+
+def _put(tab: Tab, name: str, value: Any) -> None:
+    """Ask for something, or for nothing if it is what is usual."""
+    asked = tab.work.settings.asked
+    if value in ("", None) or value == default_of(name):
+        asked.pop(name, None)
+    else:
+        asked[name] = value
+
+
+def _size(tab: Tab) -> None:
+    settings = tab.work.settings
+    with card(LABELS["k"]):
+        shown = ui.refreshable(_previewed)
+
+        async def measure() -> None:
+            asked = settings.copy()
+            shown.refresh("Measuring a sample …")
+            found = await in_background(preview, tab.work, asked)
+            if asked.asked["k"] == settings.asked["k"]:
+                shown.refresh(_told(found), asked.asked["k"])
+
+        async def set_k(value: Any, other: Callable[[], ui.element]) -> None:
+            try:
+                settings.asked["k"] = int(value)
+            except (TypeError, ValueError):
+                tab.refuse(f"Group size k must be a whole number of at least 2, got “{value}”.")
+                return
+            ui.run_javascript(f"getHtmlElement({other().id}).value = {settings.asked['k']}")
+            await measure()
+
+        with ui.element("div").style("display: flex; gap: 16px; align-items: center"):
+            slider = ui.element("input").style("flex: 1; accent-color: var(--mark)")
+            slider.props("type=range min=2")
+            slider.props["max"] = str(MOST_K)
+            slider.props["defaultValue"] = str(settings.asked["k"])
+            slider.props["aria-label"] = "Group size k, by moving"
+            slider.on("change", lambda e: set_k(e.args, lambda: number), js_handler="(e) => emit(e.target.value)")
+            number = Entry(
+                str(settings.asked["k"]), lambda value: set_k(value, lambda: slider), label=LABELS["k"], kind="number"
+            ).style("width: 84px")
+            number.props("min=2")
+        hint(help_of("k"))
+        shown("Measuring a sample …")
+        ui.timer(0.1, measure, once=True)
+
+
+def _told(found: tuple[float, int] | None) -> str:
+    if found is None:
+        return "A sample cannot say what this costs. Try it."
+    loss, records = found
+    return (
+        f"On a sample of {records:,} records, by MDAV: information loss {loss:.2f} %. All records together lose less."
+    )
+
+
+def _previewed(words: str, k: int | None = None) -> None:
+    text("p", words, "s-hint").props(f"role=status data-test=preview data-k={k}")
+
+
+def _method(tab: Tab) -> None:
+    settings = tab.work.settings
+    chosen = settings.asked.get("method", default_of("method"))
+
+    def set_method(name: str) -> None:
+        settings.asked.pop("options", None)
+        _put(tab, "method", name)
+        tab.changed()
+
+    with card(LABELS["method"]):
+        with field(LABELS["method"], method_help(chosen)):
+            Select({name: name for name in methods()}, chosen, set_method)
+        for option in options_of(chosen):
+            _option(tab, option)
+        with field(LABELS["effort"], help_of("effort")):
+            _words(tab, "effort")
+
+
+def _option(tab: Tab, option: Any) -> None:
+    """Show an option of a method, as the registry tells it."""
+    options = tab.work.settings.asked.setdefault("options", {})
+    value = options.get(option.name, option.default)
+
+    def put(given: Any) -> None:
+        if given in ("", None) or given == option.default:
+            options.pop(option.name, None)
+        else:
+            options[option.name] = given if isinstance(given, bool) else _number(given, option.type)
+
+    title = option.name.replace("_", " ")
+    title = title[0].upper() + title[1:]
+    if option.type is bool:
+        tick(f"{title}: {option.help}", bool(value), put)
+        return
+    with field(title, option.help):
+        if option.choices:
+            Select({str(c): str(c) for c in option.choices}, str(value), put)
+        else:
+            Entry("" if value is None or not isinstance(value, (int, float, str)) else str(value), put)
+
+
+def _number(given: Any, kind: type) -> Any:
+    try:
+        return kind(given)
+    except (TypeError, ValueError):
+        return given  # refused by name when it is asked for
+
+
+def _words(tab: Tab, name: str) -> None:
+    """Show a choice among words."""
+    usual = default_of(name)
+    options = {} if usual in choices_of(name) else {"": "as usual"}
+    options |= choices_of(name)
+    Select(options, tab.work.settings.asked.get(name, usual) or "", lambda value: _put(tab, name, value))
+
+
+def _promises(tab: Tab) -> None:
+    settings = tab.work.settings
+    with card("Promises about confidential columns"):
+        named = settings.named("confidential")
+        if not named:
+            hint("No column is confidential. Give the role to a column in the step Roles to promise something of it.")
+            return
+        text("p", f"About {', '.join(map(str, named))}: what nobody should learn of anybody.")
+        for name in ("diversity", "closeness"):
+            with field(LABELS[name], help_of(name)):
+                Entry(str(settings.asked.get(name, "")), partial(_put, tab, name))
+
+
+def _cases(tab: Tab) -> None:
+    settings = tab.work.settings
+    with card("Special cases"):
+        for name in CASES:
+            with field(LABELS[name], help_of(name)):
+                _words(tab, name)
+        with ui.element("details").classes("s-more"):
+            text("summary", "More: zeros, sums, last pass, order, chance")
+            _zeros(tab)
+            with field(LABELS["sums"], help_of("sums") + " One on each line."):
+                area = ui.element("textarea").classes("s-in").props("rows=2")
+                area.props["defaultValue"] = "\n".join(settings.asked.get("sums", []))
+                area.on("change", lambda e: _put_sums(tab, e.args), js_handler="(e) => emit(e.target.value)")
+            for name in NUMBERS:
+                with field(LABELS[name], help_of(name)):
+                    Entry(
+                        str(settings.asked.get(name, default_of(name))),
+                        partial(_put_number, tab, name),
+                        kind="number",
+                    )
+            shuffled = bool(settings.asked.get("shuffle", False))
+            tick(f"{LABELS['shuffle']}: {help_of('shuffle')}", shuffled, lambda on: _put(tab, "shuffle", on))
+
+
+def _put_number(tab: Tab, name: str, written: str) -> None:
+    _put(tab, name, _number(written, int) if written else None)
+
+
+def _put_sums(tab: Tab, written: str) -> None:
+    _put(tab, "sums", [line.strip() for line in written.splitlines() if line.strip()] or None)
+
+
+def _zeros(tab: Tab) -> None:
+    settings, found = tab.work.settings, tab.work.inspection
+    if found is None:
+        return
+    numbers = [c.name for c in found.columns if c.kind in ("float", "integer") and settings.roles[c.name] == "key"]
+    text("p", LABELS["zeros"], "s-label").style("margin: 8px 0 0")
+    hint(help_of("zeros"))
+
+    def put(name: Any, kept: bool) -> None:
+        zeros = [other for other in settings.asked.get("zeros") or [] if other != name]
+        _put(tab, "zeros", ([*zeros, name] if kept else zeros) or None)
+
+    for name in numbers:
+        kept = name in (settings.asked.get("zeros") or [])
+        tick(str(name), kept, partial(put, name), label=f"Keep zeros of {name}")
+
+
+def _start(tab: Tab) -> None:
+    with card("Try it"):
+        try:
+            tab.work.settings.request()
+        except shoal.ShoalError as error:
+            text("p", for_people(str(error)), "s-note")
+        button("Try", lambda: _try(tab), kind="main")
+        hint(
+            "The whole table is masked, verified and measured in the background. Every try is kept in the step Compare."
+        )
+
+
+def _try(tab: Tab) -> None:
+    before = tab.work.error = ""
+    tab.start_try()
+    if tab.work.error == before:
+        tab.go("compare")

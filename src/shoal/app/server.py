@@ -1,0 +1,179 @@
+"""The server of the page: on this machine only, from the first page to the last one closed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import tempfile
+import time
+import warnings
+import webbrowser
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import shoal
+from shoal.app.folder import Folder, state_folder
+from shoal.app.guard import Guard
+
+if TYPE_CHECKING:
+    from shoal.app.tab import Tab
+
+__all__ = ["serve"]
+
+CLOSED_SECONDS = 4.0  # after the last page was closed; a reload takes less
+LOST_SECONDS = 1800.0  # after the last page was lost without having been closed, as a browser that sleeps
+
+
+def serve(table: Path | None, *, browser: bool = True, tell: Callable[[str], object] = print) -> None:
+    """Serve the page until it is closed, or Ctrl-C.
+
+    Parameters
+    ----------
+    table
+        The table to open at first.
+    browser
+        Open the browser; else the address is told only.
+    tell
+        What prints a line.
+    """
+    folder = Folder(state_folder())
+    # Nothing is written elsewhere: neither dragged-in files while they arrive nor what the framework stores.
+    tempfile.tempdir = str(folder.path)
+    os.environ["NICEGUI_STORAGE_PATH"] = str(folder.path)
+    warnings.simplefilter("ignore", shoal.PrivacyWarning)  # the page shows them: they are notes of releases
+    try:
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            guard = Guard(None, listening.getsockname()[1])
+            _run(guard, folder, table, listening, lambda: _announce(guard.address, browser=browser, tell=tell))
+    finally:
+        tempfile.tempdir = None
+        folder.remove()
+
+
+def _announce(address: str, *, browser: bool, tell: Callable[[str], object]) -> None:
+    tell(f"shoal is at {address}\nThe address works once, on this machine. Ctrl-C or closing the page ends it.")
+    if browser:
+        webbrowser.open(address)
+
+
+def _run(
+    guard: Guard, folder: Folder, table: Path | None, listening: socket.socket, announce: Callable[[], None]
+) -> None:
+    import uvicorn
+    from fastapi import FastAPI
+    from nicegui import app, ui
+
+    site = _Site(folder, table)
+    ui.page("/", title="shoal")(site.page)
+    app.get("/report/{tab_id}/{number}", response_model=None)(site.report)
+    app.post("/closed")(site.close)
+    app.on_connect(site.presence.came)
+    app.on_disconnect(site.presence.went)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        announce()
+        watch = asyncio.create_task(site.presence.end(server))
+        yield
+        watch.cancel()
+        site.stop()
+
+    outer = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    looks = {"title": "shoal", "favicon": "🐟", "tailwind": False, "language": "en-US", "show_welcome_message": False}
+    ui.run_with(outer, reconnect_timeout=10.0, binding_refresh_interval=None, **looks)  # type: ignore[arg-type]
+    app.config.quasar_config["loadingBar"]["skipHijack"] = True  # a bar without a name that flickers at every request
+    guard.app = outer
+    config = uvicorn.Config(guard, log_level="error", lifespan="on", timeout_graceful_shutdown=1, ws_max_size=1 << 24)
+    server = uvicorn.Server(config)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        asyncio.run(server.serve(sockets=[listening]))
+    except KeyboardInterrupt:
+        pass  # the end that was asked for
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Site:
+    """What the server answers: a page for each tab, with its own work, and reports.
+
+    Parameters
+    ----------
+    folder
+        Where files of the session are.
+    table
+        The table that a new tab opens.
+    """
+
+    def __init__(self, folder: Folder, table: Path | None) -> None:
+        self._folder, self._table = folder, table
+        self._tabs: dict[str, Tab] = {}
+        self.presence = _Presence()
+
+    async def page(self) -> None:
+        """Build the page of a tab; one that was there before finds its work again."""
+        from nicegui import ui
+
+        from shoal.app.page import build
+        from shoal.app.tab import Tab
+
+        client = ui.context.client
+        await client.connected()
+        tab = self._tabs.get(str(client.tab_id))
+        if tab is None:
+            tab = self._tabs[str(client.tab_id)] = Tab(self._folder)
+            if self._table is not None:
+                tab.open(self._table)
+        if tab.work.dark is None:
+            dark = await ui.run_javascript("matchMedia('(prefers-color-scheme: dark)').matches", timeout=10.0)
+            tab.work.dark = bool(dark)
+        build(tab)
+
+    def report(self, tab_id: str, number: int) -> Any:
+        """Return the report of a try."""
+        from shoal.app.release_step import report_of
+
+        return report_of(self._tabs.get(tab_id), number)
+
+    def close(self) -> None:
+        """Note that a page was closed, or is about to be loaded again."""
+        self.presence.closed = True
+
+    def stop(self) -> None:
+        """Stop what runs."""
+        for tab in self._tabs.values():
+            if tab.work.job is not None:
+                tab.work.job.stop()
+
+
+class _Presence:
+    """How many pages are open, and since when there has been none."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.closed = False
+        self._empty_since: float | None = None  # no page has been open yet
+
+    def came(self) -> None:
+        self.pages += 1
+        self.closed, self._empty_since = False, None
+
+    def went(self) -> None:
+        self.pages -= 1
+        if self.pages <= 0:
+            self._empty_since = time.monotonic()
+
+    async def end(self, server: Any) -> None:
+        """End the server some time after the last page was closed."""
+        while not server.should_exit:
+            await asyncio.sleep(0.2)
+            if self._empty_since is None:
+                continue
+            if time.monotonic() - self._empty_since > (CLOSED_SECONDS if self.closed else LOST_SECONDS):
+                server.should_exit = True

@@ -1,0 +1,116 @@
+"""A tab of the browser: its work, what runs for it in the background, and how its page is shown anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nicegui import background_tasks
+
+import shoal
+from shoal.app.folder import Folder
+from shoal.app.jobs import Job
+from shoal.app.opening import open_source
+from shoal.app.trying import run_try
+from shoal.app.words import for_people
+from shoal.app.work import Settings, Source, Try, Work
+
+__all__ = ["Tab"]
+
+
+class Tab:
+    """What a tab knows and does. It outlives its page, which a reload builds anew.
+
+    Parameters
+    ----------
+    folder
+        Where files of the session are.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.work = Work()
+        self.version = 0  # the page is shown anew when it grows
+        self.layer: Any = None  # where the page, if there is one, has its dialogs
+
+    def changed(self) -> None:
+        """Have the page shown anew."""
+        self.version += 1
+
+    def go(self, step: str) -> None:
+        """Open a step."""
+        self.work.step = step
+        self.changed()
+
+    def refuse(self, error: object) -> None:
+        """Say what went wrong, in the words of the page."""
+        self.work.error = for_people(str(error))
+        self.changed()
+
+    def run(self, title: str, function: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Run a function in the background, one at a time; `done` gets what it returns, unless it was stopped."""
+        if self.work.busy:
+            self.refuse("Something is running already. Wait for its end, or stop it.")
+            return
+        job = self.work.job = Job(title)
+        self.work.error = ""
+
+        async def go() -> None:
+            try:
+                result = await job.run(function)
+                if result is not None:
+                    done(result)
+                elif job.stopped:
+                    self.work.error = "Stopped. This method has no result before its end, so nothing was kept."
+            except shoal.ShoalError as error:
+                self.work.error = for_people(str(error))
+            except Exception as error:
+                self.work.error = f"That did not work, and should not have happened: {type(error).__name__}: {error}"
+                raise
+            finally:
+                self.work.job = None
+                self.changed()
+
+        background_tasks.create(go(), name=title)
+        self.changed()
+
+    def open(
+        self,
+        path: Path,
+        name: str | None = None,
+        *,
+        csv: Mapping[str, str] | None = None,
+        then: Callable[[], None] | None = None,
+    ) -> None:
+        """Open a table; `name` if it was dragged in, `csv` if the user said how it is written."""
+        path = path.expanduser().absolute()
+        source = Source(path, name or str(path), csv=csv or {})
+
+        def opened(found: tuple[Source, shoal.Inspection]) -> None:
+            self.work.start(*found)
+            if name is None:
+                self.folder.remember(path)
+            if then is not None:
+                then()
+
+        self.run(f"Opening {source.title}", lambda: open_source(source, self.folder.fresh("part.csv")), opened)
+
+    def start_try(self, settings: Settings | None = None, replaced: Try | None = None) -> None:
+        """Mask the table as it is asked now, or run a try anew whose result is not there."""
+        work, asked = self.work, (settings or self.work.settings).copy()
+        number = replaced.number if replaced is not None else 1 + max((one.number for one in work.tries), default=0)
+        place = self.folder.fresh("x").parent
+
+        def done(one: Try) -> None:
+            one.stopped = work.job is not None and work.job.stopped
+            work.tries = sorted([*(old for old in work.tries if old.number != number), one], key=lambda o: o.number)
+            work.beside = work.chosen if work.chosen != number else work.beside
+            work.chosen = number
+
+        try:
+            asked.request()
+        except shoal.ShoalError as error:
+            self.refuse(error)
+            return
+        self.run(f"Try {number}", lambda: run_try(work, number, asked, place), done)

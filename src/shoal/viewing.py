@@ -1,0 +1,113 @@
+"""A table as it is looked at before it is masked: first rows, cells of columns, how many records are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.types import Ints
+from shoal.tables.columns import Name
+from shoal.tables.csv_files import CsvTable
+from shoal.tables.table import Table
+
+__all__ = ["View"]
+
+
+@dataclass(frozen=True)
+class View:
+    """What can be seen of a table. It holds the table, and a column as it is counted once that was asked for.
+
+    Parameters
+    ----------
+    table
+        The table, with its codes for missing.
+    """
+
+    table: Table
+    _columns: dict[Name, pl.Series] = field(default_factory=dict, init=False)
+
+    @property
+    def names(self) -> list[Name]:
+        """The columns."""
+        return list(self.table.names)
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.table.rows
+
+    @property
+    def format(self) -> Mapping[str, str | None]:
+        """How a CSV file is written, as `shoal.mask` takes it; empty for other tables."""
+        if not isinstance(self.table, CsvTable):
+            return {}
+        told = self.table.dialect
+        return {name: getattr(told, name) for name in ("delimiter", "encoding", "decimal", "thousands")}
+
+    @property
+    def frame(self) -> Any:
+        """The table itself, as `shoal.mask` takes it."""
+        return self.table.native
+
+    def sample(self, records: int) -> Any:
+        """Return a table of so many records, spread evenly over all."""
+        if self.records <= records:
+            return self.frame
+        return self.table.take(spread(self.records, records)).native
+
+    def head(self, records: int = 20) -> list[list[str]]:
+        """Return the cells of the first records as text, as they are written."""
+        first = self.table.take(np.arange(min(records, self.records)))
+        cells = first.cells(self.names)
+        return [["" if cell is None else str(cell) for cell in row] for row in cells.rows()]
+
+    def column(self, name: Name) -> pl.Series:
+        """Return the cells of a column as they are counted: codes for missing and NaN are null."""
+        if name not in self._columns:
+            cells = _plain(self.table.keys([name])["0"])
+            if isinstance(self.table, CsvTable) and cells.dtype == pl.String:  # missing may be spelled in words
+                cells = self.table.categories(name, given=True)
+            self._columns[name] = cells
+        return self._columns[name]
+
+    def columns(self) -> dict[Name, pl.Series]:
+        """Return all columns."""
+        return {name: self.column(name) for name in self.names}
+
+    def alike(self, names: Sequence[Name]) -> dict[int, int]:
+        """Return how many combinations of values there are of each number of records that share them.
+
+        Examples
+        --------
+        >>> from shoal.tables.frames import open_table
+        >>> people = open_table(pl.DataFrame({"age": [30, 30, 30, 41], "sex": ["f", "f", "m", "m"]}))
+        >>> View(people).alike(["age", "sex"])
+        {1: 2, 2: 1}
+        """
+        found = sizes_of([self.column(name) for name in names]).value_counts(name="times").sort(by="size")
+        return dict(found.rows())
+
+
+def spread(rows: int, most: int) -> Ints:
+    """Return the numbers of so many records, spread evenly over a table."""
+    return np.linspace(0, rows - 1, most).astype(np.int64)
+
+
+def sizes_of(columns: Sequence[pl.Series]) -> pl.Series:
+    """Return how many records share each combination of values."""
+    if not columns:
+        return pl.Series("size", [], dtype=pl.UInt32)
+    frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
+    return frame.group_by(frame.columns).len("size")["size"]
+
+
+def _plain(series: pl.Series) -> pl.Series:
+    """Return a column whose cells can be counted: NaN is a missing cell, lists and the like are text."""
+    kind = series.dtype
+    if kind.is_nested() or kind in (pl.Object, pl.Binary):
+        return pl.Series([None if cell is None else repr(cell) for cell in series.to_list()], dtype=pl.String)
+    return series.fill_nan(None) if kind.is_float() else series

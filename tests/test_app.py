@@ -1,0 +1,370 @@
+"""The page in a real browser: the whole way with clicks and keys, Stop, reload, tabs, refusals, accessibility."""
+
+import http.client
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from conftest import ROOT
+
+import shoal
+from shoal.demo import firms
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("no chromium here: the page is not tested in a browser", allow_module_level=True)
+playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("nicegui")
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+LONG = 60_000
+playwright.expect.set_options(timeout=LONG)
+
+
+class Server:
+    """A server of the page, as a process."""
+
+    def __init__(self, home, *arguments):
+        self.state = home / "state"
+        command = [sys.executable, "-m", "shoal", "app", "--no-browser", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=home,
+            env={**os.environ, "XDG_STATE_HOME": str(self.state), "HOME": str(home)},
+        )
+        self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
+
+    def sessions(self):
+        return list((self.state / "shoal").glob("session-*"))
+
+    def end(self, sign=None):
+        if sign is not None:
+            self.process.send_signal(sign)
+        code = self.process.wait(30)
+        self.process.stdout.close()
+        return code
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    home = tmp_path_factory.mktemp("page")
+    firms().write_csv(home / "firms.csv")
+    (home / "broken.csv").write_text("a,b\n1,2\n3,4,5\n")
+    return home
+
+
+@pytest.fixture(scope="module")
+def server(home):
+    server = Server(home, home / "firms.csv")
+    yield server
+    assert server.end(signal.SIGINT) == 0
+    assert not server.sessions()
+
+
+@pytest.fixture(scope="module")
+def context(server):
+    """A browser that has used the token; one page stays open, for the server ends with its last page."""
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        context = browser.new_context(viewport={"width": 1280, "height": 720})
+        context.set_default_timeout(LONG)
+        context.new_page().goto(server.address)
+        yield context
+        browser.close()
+
+
+@pytest.fixture
+def page(context, server):
+    """A new tab; it must not complain, nor ask anybody else for anything."""
+    page, told, asked = context.new_page(), [], set()
+    page.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("request", lambda request: asked.add(urlsplit(request.url).hostname))
+    page.goto(root(server))
+    page.get_by_text("First records").wait_for()
+    yield page
+    page.close()
+    assert not told
+    assert asked <= {"127.0.0.1", None, ""}
+
+
+def root(server):
+    return server.address.partition("?")[0]
+
+
+def go(page, step):
+    page.get_by_role("navigation").get_by_role("button", name=step).click()
+    page.get_by_role("heading", name=step, level=1).wait_for()
+
+
+def start(page, **choices):
+    """Mask with some choices of the step Protect, without waiting."""
+    if not page.get_by_role("heading", name="Protect", level=1).is_visible():
+        go(page, "Protect")
+    if "method" in choices:
+        page.get_by_label("Method", exact=True).select_option(choices["method"])
+        page.get_by_text(re.compile("Time limit")).wait_for() if choices["method"] == "search" else None
+    if "k" in choices:
+        page.get_by_label("Group size k", exact=True).fill(str(choices["k"]))
+        page.get_by_label("Group size k", exact=True).press("Tab")
+        page.locator(f"[data-test=preview][data-k='{choices['k']}']", has_text="sample of").wait_for()
+    page.get_by_role("button", name="Try", exact=True).click()
+
+
+def tick_all(page):
+    """Read all warnings: each is its own box."""
+    boxes = page.locator("section", has_text="What you should know").get_by_role("checkbox")
+    boxes.first.wait_for()
+    for place in range(boxes.count()):
+        boxes.nth(place).click()
+        playwright.expect(boxes.nth(place)).to_be_checked()
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, check=True, **more)
+
+
+def test_the_whole_way_on_the_demo_table(page, home):
+    go(page, "Roles")
+    counts = page.locator("[data-test=counts]")
+    before = counts.inner_text()
+    page.get_by_label("Role of sector").select_option("other")
+    for name in ("sales", "wages", "assets", "profit", "research"):
+        page.get_by_label(f"Role of {name}").select_option("other")
+    playwright.expect(counts).not_to_have_text(before, use_inner_text=True)
+    unique = firms().group_by("region", "employees").len()["len"].eq(1).sum()
+    playwright.expect(counts).to_contain_text(f"{unique:,}")
+    start(page, k=4)
+    page.locator("[data-test=try-1]").wait_for()
+    start(page, k=8)
+    page.locator("[data-test=try-2]").wait_for()
+    page.get_by_role("button", name="Choose try 1").click()
+    page.get_by_role("button", name="Release try 1").click()
+    playwright.expect(page.locator("[data-test=verified]")).to_contain_text("shared by at least 4 records")
+    write = page.get_by_role("button", name="Write the files")
+    playwright.expect(write).to_be_disabled()
+    tick_all(page)
+    page.get_by_label("Name of the masked file").fill("given.csv")
+    page.get_by_label("Name of the masked file").press("Tab")
+    write.click()
+    playwright.expect(page.locator("[data-test=written]")).to_contain_text("given-manifest.json")
+    given = (home / "given.csv").read_bytes()
+    for kind in ("command", "python"):
+        (home / "given.csv").unlink()
+        told = page.locator(f"[data-test={kind}]").inner_text()
+        run([sys.executable, *(["-m", *shlex.split(told)] if kind == "command" else ["-c", told])])
+        assert (home / "given.csv").read_bytes() == given
+    manifest = [sys.executable, "-m", "shoal", "mask", "--from-manifest", "given-manifest.json"]
+    assert "same bytes" in run(manifest, cwd=home).stdout
+    assert "Masking report" in (home / "given-report.html").read_text()
+    assert "Masking report" in page.frame_locator("iframe").locator("body").inner_text()
+
+
+def test_the_whole_way_on_adult_from_its_path(page, home):
+    source = next((p for p in (ROOT.parent / "shared" / "data", *_named_data()) if (p / "adult.csv").exists()), None)
+    if source is None:
+        pytest.skip("adult.csv is not here")
+    shutil.copy(source / "adult.csv", home / "adult.csv")
+    page.get_by_label("Path of the file").fill(str(home / "adult.csv"))
+    page.get_by_label("Path of the file").press("Enter")
+    page.locator("[data-test=state]", has_text="30,162 records").wait_for()
+    go(page, "Roles")
+    for row in page.get_by_label(re.compile("^Role of ")).all():
+        name = row.get_attribute("aria-label").removeprefix("Role of ")
+        row.select_option("key" if name in ("age", "sex") else "confidential" if name == "Salary" else "identifier")
+    playwright.expect(page.locator("[data-test=counts]")).to_contain_text("over 2 keys")
+    start(page, k=7)
+    page.locator("[data-test=try-1]").wait_for()
+    playwright.expect(page.locator("[data-test=try-1]")).to_contain_text("Values in every group")
+    go(page, "Release")
+    tick_all(page)
+    page.get_by_role("button", name="Write the files").click()
+    page.locator("[data-test=written]").wait_for()
+    given = (home / "adult-masked.csv").read_bytes()
+    (home / "adult-masked.csv").unlink()
+    run([sys.executable, "-m", *shlex.split(page.locator("[data-test=command]").inner_text())])
+    assert (home / "adult-masked.csv").read_bytes() == given
+
+
+def _named_data():
+    return [Path(os.environ["SHOAL_DATA"])] if "SHOAL_DATA" in os.environ else []
+
+
+def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(page, context, server):
+    start(page, method="search")
+    page.locator("[data-test=job]", has_text="left").wait_for()
+    page.reload()
+    page.locator("[data-test=job]", has_text="left").wait_for()
+    other = context.new_page()  # which knows nothing of this
+    other.goto(root(server))
+    other.get_by_text("First records").wait_for()
+    playwright.expect(other.locator("[data-test=job]")).to_have_count(0)
+    other.close()
+    page.get_by_role("button", name="Stop").click()
+    card = page.locator("[data-test=try-1]")
+    playwright.expect(card).to_contain_text("stopped early")
+    page.get_by_role("button", name="Release try 1").click()
+    playwright.expect(page.get_by_text("A second run may give other values")).to_be_visible()
+
+
+def test_keys_alone_reach_and_do_everything(page):
+    def tab_to(name):
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            told = "document.activeElement.getAttribute('aria-label') || document.activeElement.innerText"
+            if page.evaluate(told) == name:
+                return
+        pytest.fail(f"Tab does not reach {name}")
+
+    tab_to("2 Roles")
+    page.keyboard.press("Enter")
+    page.locator("[data-test=counts]").wait_for()
+    tab_to("Role of sector")
+    page.keyboard.type("Left")
+    page.keyboard.press("Tab")
+    playwright.expect(page.locator("[data-test=counts]")).to_contain_text("over 7 keys and strata")
+    page.keyboard.press("Home")
+    tab_to("3 Protect")
+    page.keyboard.press("Space")
+    page.get_by_role("heading", name="Protect", level=1).wait_for()
+    tab_to("Try")
+    page.keyboard.press("Enter")
+    page.locator("[data-test=try-1]").wait_for()
+
+
+def test_a_broken_file_is_refused_in_the_words_of_the_command_line(page, home):
+    with pytest.raises(shoal.ShoalError) as refusal:
+        shoal.inspect(home / "broken.csv")
+    page.get_by_label("Path of the file").fill(str(home / "broken.csv"))
+    page.get_by_role("button", name="Open", exact=True).first.click()
+    alert = page.get_by_role("alert")
+    playwright.expect(alert).to_contain_text(str(refusal.value)[:60])
+    page.get_by_role("button", name="Close this message").click()
+    playwright.expect(alert).to_have_count(0)
+    page.locator("input[type=file]").set_input_files(home / "broken.csv")
+    playwright.expect(alert).to_contain_text("broken.csv")
+    page.locator("input[type=file]").set_input_files(home / "firms.csv")
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("3,000 records")
+
+
+def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home):
+    go(page, "Roles")
+    page.get_by_label("Role of region").select_option("key")
+    page.get_by_label("Kind of region", exact=True).select_option("ordinal")
+    page.get_by_role("button", name="Move West up the list").click()
+    page.get_by_role("button", name="Take this order").click()
+    page.get_by_role("button", name="Edit the kind of region").wait_for()
+    page.get_by_label("Kind of sector", exact=True).select_option("hierarchy")
+    for sector, group in (("Food", "goods"), ("Textiles", "goods")):
+        page.get_by_label(f"Group of {sector}").fill(group)
+        page.get_by_label(f"Group of {sector}").press("Tab")
+    page.get_by_role("button", name="Take these groups").click()
+    page.get_by_role("button", name="Edit the kind of sector").wait_for()
+    page.get_by_label("Role of sector").select_option("key")
+    start(page, k=6)
+    page.locator("[data-test=try-1]").wait_for()
+    page.get_by_label("File", exact=True).fill(str(home / "saved.shoal"))
+    page.get_by_role("button", name="Save", exact=True).click()
+    while not (home / "saved.shoal").exists():
+        time.sleep(0.05)
+    saved = (home / "saved.shoal").read_text()
+    assert not re.search("West|Islands|Chemistry|Textiles", saved)
+    assert json.loads(saved)["settings"]["kinds"]["region"][:2] == [{"place": 0}, {"place": 1}]
+    go(page, "Release")
+    tick_all(page)
+    page.get_by_role("button", name="Write the files").click()
+    page.locator("[data-test=written]").wait_for()
+    given = (home / "firms-masked.csv").read_bytes()
+    (home / "firms-masked.csv").unlink()
+    command = page.locator("[data-test=command]").inner_text()
+    assert "--hierarchy sector=" in command
+    run([sys.executable, "-m", *shlex.split(command)])
+    assert (home / "firms-masked.csv").read_bytes() == given
+    page.reload()
+    go(page, "Table")
+    page.get_by_role("button", name="Open saved work").click()
+    page.get_by_role("button", name="Open saved.shoal").click()
+    go(page, "Compare")
+    page.get_by_role("button", name="Run try 1 again").click()
+    page.get_by_role("button", name="Release try 1").wait_for()
+    go(page, "Roles")
+    page.get_by_role("button", name="Edit the kind of region").click()
+    playwright.expect(page.get_by_role("dialog")).to_contain_text(re.compile("North.*West.*South", re.DOTALL))
+    page.get_by_role("button", name="Cancel").click()
+
+
+def test_every_step_is_accessible_light_and_dark(page):
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe = Axe()
+    start(page, k=5)
+    page.locator("[data-test=try-1]").wait_for()
+    for _ in range(2):
+        for step in ("Table", "Roles", "Protect", "Compare", "Release"):
+            go(page, step)
+            time.sleep(0.3)
+            found = axe.run(page).response["violations"]
+            serious = [
+                (rule["id"], node["html"][:160])
+                for rule in found
+                if rule["impact"] in ("serious", "critical")
+                for node in rule["nodes"]
+            ]
+            assert not serious, step
+            for size in ({"width": 640, "height": 360}, {"width": 1280, "height": 720}):  # at 200 % zoom, and without
+                page.set_viewport_size(size)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), step
+        page.get_by_role("button", name="Light or dark").click()
+
+
+def test_only_the_browser_with_the_token_from_the_page_itself_is_answered(server, context):
+    where = urlsplit(server.address)
+
+    def ask(path="/", method="GET", **headers):
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        connection.close()
+        return answer.status
+
+    cookie = "; ".join(f"{c['name']}={c['value']}" for c in context.cookies())
+    here = f"http://{where.hostname}:{where.port}"
+    socket = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": "13"}
+    socket["Sec_WebSocket_Key"] = "AAAAAAAAAAAAAAAAAAAAAA=="
+    wire = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+    assert ask(cookie=cookie) == 200
+    assert ask() == 403
+    assert ask("/?token=wrong") == 403
+    assert ask(f"/?{where.query}") == 403  # the token works once
+    assert ask(cookie=cookie, host=f"localhost:{where.port}") == 403
+    assert ask(cookie=cookie, host="evil.example") == 403
+    assert ask(cookie=cookie, origin="http://evil.example") == 403
+    assert ask("/closed", "POST", cookie=cookie, origin="http://evil.example") == 403
+    assert ask(wire, cookie=cookie, origin=here, **socket) == 101
+    assert ask(wire, cookie=cookie, origin="http://evil.example", **socket) == 403
+    assert ask(wire, origin=here, **socket) == 403
+    assert ask("/report/nobody/1", cookie=cookie) == 404
+    assert {oct(path.stat().st_mode & 0o777) for path in (server.state / "shoal", *server.sessions())} == {"0o700"}
+
+
+def test_closing_the_page_ends_the_server(context, tmp_path):
+    server = Server(tmp_path)
+    page = context.new_page()
+    page.goto(server.address)
+    page.get_by_role("heading", name="Table", level=1).wait_for()
+    page.goto("about:blank")
+    assert server.end() == 0
+    assert not server.sessions()
+    page.close()

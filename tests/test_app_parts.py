@@ -1,0 +1,144 @@
+"""What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
+
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shoal
+from shoal.app.folder import Folder, state_folder
+from shoal.app.opening import open_source
+from shoal.app.trying import preview, run_try
+from shoal.app.words import help_of, methods, options_of
+from shoal.app.work import Settings, Source, Work
+from shoal.core.progress import STOP, watch
+from shoal.demo import firms
+
+
+@pytest.fixture
+def work(tmp_path):
+    firms(400).write_csv(tmp_path / "firms.csv")
+    source = Source(tmp_path / "firms.csv", str(tmp_path / "firms.csv"))
+    work = Work()
+    work.start(*open_source(source, tmp_path / "part.csv"))
+    return work
+
+
+def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    told = []
+
+    def watcher(progress):
+        told.append(progress)
+        return len(told) == 3
+
+    with shoal.watching(watcher):
+        release = shoal.mask(X, 3, method="search", time_limit=60)
+    assert told
+    assert "search" in told[-1].title
+    assert release.timings["partition"] < 50
+    assert not release.repeatable
+
+
+def test_who_watches_can_interrupt_what_has_no_result_before_its_end():
+    def work(state):
+        while not state[STOP]:
+            time.sleep(0.01)
+        return "a part"
+
+    with shoal.watching(lambda _: True), pytest.raises(KeyboardInterrupt):
+        watch(work, 10)
+    with shoal.watching(lambda _: True):
+        assert watch(work, 10, keep=True) == "a part"
+
+
+def test_the_time_left_follows_from_what_is_done():
+    assert shoal.Progress("", 25, 100, 2.0).left == 6.0
+    assert shoal.Progress("", 0, 100, 2.0).left is None
+    assert shoal.Progress("", 3, None, 2.0).left is None
+
+
+def test_a_table_judged_by_a_part_is_counted_as_a_whole():
+    table = pl.concat([firms(600), firms(600)])
+    whole, part = shoal.inspect(table), shoal.inspect(table, most=300)
+    assert [(c.name, c.distinct, c.missing) for c in part.columns] == [
+        (c.name, c.distinct, c.missing) for c in whole.columns
+    ]
+    assert (part.records, part.uniques) == (1200, 0)
+    assert part.view.alike(["region"]) == dict.fromkeys(sorted(table["region"].value_counts()["count"]), 1)
+
+
+def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
+    monkeypatch.setattr("shoal.app.opening.MOST_BYTES", 1000)
+    monkeypatch.setattr("shoal.app.opening.HEAD", 50)
+    firms(400).write_csv(tmp_path / "firms.csv")
+    firms(400).write_parquet(tmp_path / "firms.parquet")
+    for name in ("firms.csv", "firms.parquet"):
+        source, found = open_source(Source(tmp_path / name, name), tmp_path / "part.csv")
+        assert source.part
+        assert found.records == 50
+    assert not (tmp_path / "part.csv").exists()
+
+
+def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(work, tmp_path):
+    one = run_try(work, 1, work.settings, tmp_path)
+    assert one.release.parameters["columns"] == work.settings.named("key")
+    assert one.figures["linked"] > 0
+    call = one.release.call(str(work.source.path), str(tmp_path / "again.csv"))
+    exec(call, {})
+    assert (tmp_path / "again.csv").read_bytes() == one.file(work.source).read_bytes()
+    loss, records = preview(work, work.settings)
+    assert 0 < loss < 100
+    assert records <= 400
+
+
+def test_settings_that_do_not_go_together_are_refused_in_words(work):
+    settings = work.settings.copy()
+    for name in settings.roles:
+        settings.roles[name] = "other"
+    with pytest.raises(shoal.InputError, match="nothing to mask"):
+        settings.request()
+    settings = work.settings.copy()
+    settings.roles |= {"sales": "weight", "weight": "weight"}
+    with pytest.raises(shoal.InputError, match="one column, got weight, sales"):
+        settings.request()
+
+
+def test_a_unit_that_names_somebody_is_left_out_but_counted():
+    table = pl.DataFrame({"person_id": np.repeat(np.arange(40), 2), "age": np.arange(80) % 30})
+    settings = Settings.proposed(shoal.inspect(table))
+    settings.roles["person_id"] = "unit left out"
+    asked = settings.parameters()
+    assert (asked["unit"], asked["identifiers"]) == ("person_id", ["person_id"])
+    assert "person_id" not in shoal.mask(table, **asked).data.columns
+
+
+def test_help_and_choices_come_from_the_request_and_the_registry():
+    assert help_of("k") == "The least number of records in a group, at least 2."
+    assert set(shoal.methods().names) < set(methods())
+    assert {option.name for option in options_of("search")} >= {"time_limit", "bound"}
+
+
+def test_the_state_folder_is_private_and_remembers_paths_only(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = Folder(state_folder())
+    for n in range(12):
+        (tmp_path / f"{n}.csv").touch()
+        folder.remember(tmp_path / f"{n}.csv")
+    assert folder.recent()[0] == tmp_path / "11.csv"
+    assert len(folder.recent()) == 8
+    assert (tmp_path / "shoal").stat().st_mode & 0o777 == 0o700
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert folder.fresh("a.csv") != folder.fresh("a.csv")
+    folder.remove()
+    folder.forget()
+    assert not list((tmp_path / "shoal").iterdir())
+
+
+def test_a_command_names_the_file_of_a_hierarchy():
+    table = pl.DataFrame({"town": ["Bath", "York"] * 4})
+    towns = shoal.Hierarchy({"Bath": ["South", "all"], "York": ["North", "all"]})
+    release = shoal.mask(table, 4, columns=["town"], kinds={"town": towns}, method="mdav")
+    assert "--hierarchy town=towns.csv" in release.command("in.csv", "out.csv", {"town": "towns.csv"})
+    assert release.repeatable
