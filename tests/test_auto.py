@@ -1,6 +1,7 @@
 """The default method: never worse than MDAV, the same result everywhere, and what its parts promise."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 import shoal
@@ -10,7 +11,7 @@ from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.starting import split_large
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
-from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.measures import canonical_labels, group_sizes, sse, standardise
 from shoal.core.progress import fresh_state
 from shoal.kernels.nearby import nearby
 
@@ -106,7 +107,7 @@ def test_search_starts_from_labels():
     one = np.zeros(120, dtype=int)
     assert sse(X, find_groups(X, 3, "search", start=one, steps=0).labels) == sse(X, split_large(X, one, 3))
     for wrong in (start[:-1], start.astype(float), np.arange(120)):
-        with pytest.raises(InputError, match="Option 'start' of method 'search' must"):
+        with pytest.raises(InputError, match=r"Option 'start' of method 'search'.* must"):
             shoal.partition(X, 3, "search", start=wrong, steps=0)
 
 
@@ -114,3 +115,20 @@ def test_the_shortest_search_improves_on_mdav():
     X = np.random.default_rng(0).normal(size=(500, 3))
     labels = shoal.partition(X, 3, "search", time_limit=0.001, seed=0)
     assert sse(X, labels) < 0.97 * sse(X, shoal.partition(X, 3, "mdav"))
+
+
+def test_a_bound_is_proven_beside_the_same_groups():
+    X = np.random.default_rng(0).normal(size=(150, 2)) + 1e3
+    alone, proven = shoal.mask(X, 3), shoal.mask(X, 3, bound=True)
+    np.testing.assert_array_equal(alone.labels, proven.labels)
+    assert alone.bound is None
+    assert 0.8 * proven.loss < proven.bound <= proven.loss
+    check = shoal.verify_bound(standardise(X), 3, proven.certificate)
+    assert check.valid
+    assert 100 * check.bound / X.size == pytest.approx(proven.bound, rel=1e-6)
+    assert shoal.mask(X[:5], 3, bound=True).status == "optimal"
+    strata = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "by": [i % 2 for i in range(150)]})
+    parts = shoal.mask(strata, 3, columns=["a", "b"], by="by", bound=True)
+    assert proven.bound < parts.bound <= parts.loss
+    with pytest.raises(InputError, match="Option 'bound' of method 'auto' is for several columns"):
+        shoal.mask(X[:, 0], 3, bound=True)

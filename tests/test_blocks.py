@@ -216,14 +216,14 @@ def test_any_method_in_a_block(method):
 
 def test_the_loss_in_blocks_is_close_to_the_loss_without():
     X = uniform(20_000, 2)
-    whole, blocks = shoal.mask(X, 3, block=0), shoal.mask(X, 3, block=2000)
+    whole, blocks = (shoal.mask(X, 3, method="mdav", block=block) for block in (0, 2000))
     assert whole.facts == {}
     assert whole.loss < blocks.loss < 1.2 * whole.loss
 
 
 def test_large_tables_are_masked_in_blocks_by_themselves():
     X = uniform(100_001, 2)
-    assert shoal.mask(X, 50).facts["block"] == 10_000
+    assert shoal.mask(X, 50, method="mdav").facts["block"] == shoal.mask(X, 3, effort="fast").facts["block"] == 10_000
     assert "block" not in shoal.mask(X[:, :1], 50, method="univariate").facts
 
 

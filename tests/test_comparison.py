@@ -88,7 +88,7 @@ def test_strata_and_missing_cells():
         table, 3, methods=["mdav", "individual-ranking"], columns=["sales", "research"], by="region", missing="group"
     )
     assert len(found.trials) == 2
-    release = shoal.mask(table, 3, columns=["sales", "research"], by="region", missing="group")
+    release = shoal.mask(table, 3, method="mdav", columns=["sales", "research"], by="region", missing="group")
     assert found.trials[1].loss == pytest.approx(release.loss)
 
 
@@ -331,11 +331,11 @@ def promised():
 
 def test_every_promise_is_tried_beside_none(promised):
     expected = {"", "diversity 2", "diversity entropy:2", "closeness 0.3", "closeness 0.5"}
-    assert {(t.k, t.promise) for t in promised.trials if t.method == "mdav"} == {
+    assert {(t.k, t.promise) for t in promised.trials if t.method == "auto"} == {
         (k, promise) for k in (3, 5) for promise in expected
     }
     # What is made for closeness is tried with it, and with nothing else.
-    others = {(t.method, t.promise) for t in promised.trials if t.method != "mdav"}
+    others = {(t.method, t.promise) for t in promised.trials if t.method != "auto"}
     assert others == {(m, f"closeness {t}") for m in ("closeness-first", "k-first") for t in (0.3, 0.5)}
     assert promised.left_out == {}
 
@@ -349,17 +349,17 @@ def test_promises_cost_what_masking_with_them_loses(promised):
 
 
 def test_prices_are_read_off_the_trials(promised):
-    losses = {(t.k, t.promise): t.loss for t in promised.trials if t.method == "mdav"}
+    losses = {(t.k, t.promise): t.loss for t in promised.trials if t.method == "auto"}
     found = {(price.parameter, price.name, price.k): price for price in promised.prices}
     assert set(found) == {
-        *(("diversity", name, k) for name in ("mdav", "mdav, entropy") for k in (3, 5)),
-        *(("closeness", name, k) for name in ("mdav", "closeness-first", "k-first") for k in (3, 5)),
+        *(("diversity", name, k) for name in ("auto", "auto, entropy") for k in (3, 5)),
+        *(("closeness", name, k) for name in ("auto", "closeness-first", "k-first") for k in (3, 5)),
     }
     for k in (3, 5):
-        price = found["closeness", "mdav", k]
+        price = found["closeness", "auto", k]
         assert price.without == losses[k, ""]
         assert price.losses == ((0.3, losses[k, "closeness 0.3"]), (0.5, losses[k, "closeness 0.5"]))
-        assert found["diversity", "mdav, entropy", k].losses == ((2.0, losses[k, "diversity entropy:2"]),)
+        assert found["diversity", "auto, entropy", k].losses == ((2.0, losses[k, "diversity entropy:2"]),)
         assert found["closeness", "k-first", k].without is None
 
 
@@ -377,18 +377,18 @@ def test_only_runs_that_promise_the_same_beat_each_other():
 
 def test_promises_that_cannot_be_kept_are_left_out_aloud():
     table = patients().with_columns(region=pl.when(pl.col("days") > 6).then(pl.lit("old")).otherwise(pl.lit("young")))
-    found = shoal.compare(table, 3, **KEYS, by="region", closeness=[0.01, 0.6], methods="mdav")
+    found = shoal.compare(table, 3, **KEYS, by="region", closeness=[0.01, 0.6], methods="auto")
     assert {t.promise for t in found.trials} == {"", "closeness 0.6"}
     ((what, why),) = found.left_out.items()
-    assert what == "mdav, k = 3, closeness 0.01"
+    assert what == "auto, k = 3, closeness 0.01"
     assert "not all groups of them can keep it" in why
 
 
 def test_units_are_counted_in_trials():
     asked = {"columns": ["age", "pay"], "unit": "person"}
-    found = shoal.compare(patients(), [3, 90], methods=["mdav", "individual-ranking"], **asked)
+    found = shoal.compare(patients(), [3, 90], methods=["auto", "individual-ranking"], **asked)
     (trial,) = found.trials
-    assert trial.loss == pytest.approx(shoal.mask(patients(), 3, method="mdav", **asked).loss)
+    assert trial.loss == pytest.approx(shoal.mask(patients(), 3, method="auto", **asked).loss)
     assert found.left_out["k = 90"].endswith("has 80 different person only")
     assert "counts no units" in found.left_out["individual-ranking"]
 
@@ -440,7 +440,7 @@ def test_pages_draw_what_promises_cost(promised, tmp_path):
         tmp_path / "release.html", original=patients(), comparison=compare_around(release, patients())
     ).read_text(encoding="utf-8")
     assert "What promises cost" in page
-    assert "The ring marks mdav, closeness 0.4 at k = 3." in page
+    assert "The ring marks auto, closeness 0.4 at k = 3." in page
     plain = shoal.mask(patients(), 3, columns=["age", "pay"])
     page = plain.report(tmp_path / "plain.html", original=patients(), comparison=compare_around(plain, patients()))
     assert "What promises cost" not in page.read_text(encoding="utf-8")

@@ -451,7 +451,7 @@ def test_the_memory_limit_is_kept_by_all_processes_together(tmp_path):
             writer.write_table(pa.table([rng.normal(size=m), rng.normal(size=m), *texts], schema=schema))
     code = (
         "import shoal, json\n"
-        f"r = shoal.mask('in.parquet', 50, columns=['a', 'b'], output='out.parquet', memory={limit})\n"
+        f"r = shoal.mask('in.parquet', 50, columns=['a', 'b'], method='mdav', output='out.parquet', memory={limit})\n"
         "print(json.dumps(r.facts))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)

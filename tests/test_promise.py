@@ -192,7 +192,7 @@ def test_one_column_takes_the_optimum(tmp_path):
     release = shoal.mask(pl.DataFrame({"x": x}), 5)
     assert release.parameters["method"] == "univariate"
     assert release.loss == shoal.mask(pl.DataFrame({"x": x}), 5, method="univariate").loss
-    assert shoal.mask(pl.DataFrame({"x": x, "y": x[::-1]}), 5).parameters["method"] == "mdav"
+    assert shoal.mask(pl.DataFrame({"x": x, "y": x[::-1]}), 5).parameters["method"] == "auto"
     assert np.array_equal(shoal.partition(x, 5), shoal.partition(x, 5, method="univariate"))
     pl.DataFrame({"x": x}).write_csv(tmp_path / "in.csv")
     done = command("mask", "in.csv", "-k", "5", "-o", "out.csv", cwd=tmp_path)

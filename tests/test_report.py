@@ -80,7 +80,7 @@ def test_page_is_whole_and_says_it_all(demo):
         "Risk and utility",
         "Records that moved farthest",
         "how to repeat it",
-        '"method": "mdav"',
+        '"method": "auto"',
         '"numpy"',
         "by=['region']",
     ):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.optimize import search as search_module
+from shoal.algorithms.optimize import starting
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.column_pool import add_column, columns_in, new_column_pool
 from shoal.algorithms.optimize.neighbours import nearest
@@ -215,7 +216,7 @@ def test_threads_do_not_matter(monkeypatch):
 
 
 def test_a_large_table_starts_from_blocks(monkeypatch):
-    monkeypatch.setattr(search_module, "START_REGION", 100)
+    monkeypatch.setattr(starting, "START_REGION", 100)
     X = np.random.default_rng(0).normal(size=(350, 2))
     labels = shoal.partition(X, 4, "search", steps=0, seed=0)
     assert group_sizes(labels).min() >= 4

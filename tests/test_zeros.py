@@ -38,7 +38,7 @@ def test_who_is_zero_stays_zero_and_stands_among_zeros():
     assert release.data["sales"].to_list() == [2.0, 3.0, 2.0, 3.0, 6.0, 7.0, 6.0, 7.0]
     assert release.data["profit"].to_list() == [0.0, 6.0, 0.0, 6.0, 0.0, 7.0, 0.0, 7.0]
     assert "zeros were kept (profit): a record that is zero stayed zero" in release.notes
-    without = shoal.mask(FIRMS, k=4, columns=["sales", "profit"])
+    without = shoal.mask(FIRMS, k=4, method="mdav", columns=["sales", "profit"])
     assert (without.data["profit"] != 0).all()
 
 

@@ -190,7 +190,7 @@ def inspect(
         return inspect(data, k, most=most, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
     words = {
         name: missing_codes(Cells.of(column))
-        for name, column in View(table).columns().items()
+        for name, column in zip(table.names, table.keys(table.names), strict=True)  # as they are spelled
         if column.dtype == pl.String
     }
     # Without words for missing, text may hold numbers.

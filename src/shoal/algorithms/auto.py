@@ -4,14 +4,15 @@ The steps (`optimize.exchange`) are those of `effort`: 5 a record if it is ``fas
 with 100 steps of `search` a record and set partitioning. There is no clock: the seed alone decides the result, whatever
 the machine and the number of threads. What is returned never loses more than MDAV does.
 
-A step a record is a number of moves that grows with k, as there is more to choose from in larger groups: it costs
-O(k² d) time. Memory is O(n (d + k)). Tables beyond `REGION` records are searched in regions, on all cores, whose
-borders change from round to round.
+A step a record is a number of moves that grows with k up to 10, as there is more to choose from in larger groups, and
+falls beyond: it costs O(d min(k, 10)²) time. Memory is O(n (d + k)). Tables beyond `REGION` records are searched in
+regions, on all cores, whose borders change from round to round.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,11 +32,19 @@ __all__ = ["auto", "exchanged", "facts_of"]
 REGION = 10_000
 ROUNDS = 10  # of a table in regions
 MOVES = 3.5  # times k: the moves of one step
+WIDE = 10  # groups of more records take longer a move, and get the fewer
 NEIGHBOURS = 12  # at least; 2k for larger groups
 
 
 def auto(
-    X: Floats, k: int, *, state: State, seed: int | None = 0, effort: str | None = None, threads: int | None = None
+    X: Floats,
+    k: int,
+    *,
+    state: State,
+    seed: int | None = 0,
+    effort: str | None = None,
+    bound: bool = False,
+    threads: int | None = None,
 ) -> Outcome:
     """Group the records; see the options in the registry."""
     n, d = X.shape
@@ -46,7 +55,9 @@ def auto(
         return Outcome(univariate(X, k, state=state), facts=facts_of(effort))
     if n < 2 * k:
         state[DONE] += n
-        return Outcome(np.zeros(n, dtype=np.int64), facts=facts_of(effort))
+        one = Outcome(np.zeros(n, dtype=np.int64), facts=facts_of(effort))
+        # There cannot be two groups: one is the optimum.
+        return replace(one, bound=sse(X, one.labels) * (1 - 1e-12), status="optimal") if bound else one
     # A common offset would cost the sums of groups their digits.
     X = np.ascontiguousarray(X - X.mean(axis=0))
     if n <= REGION:
@@ -64,7 +75,18 @@ def auto(
             X, k, state=state, seed=seed, time_limit=None, steps=steps, bound=False, threads=threads, start=labels
         )
         labels = found.labels
+    if bound:
+        return _with_bound(X, k, labels, effort, state, threads)
     return Outcome(labels, facts=facts_of(effort))
+
+
+def _with_bound(X: Floats, k: int, labels: Ints, effort: str, state: State, threads: int) -> Outcome:
+    """Prove a bound, by a fixed number of rounds; what is learnt on the way does not change the groups."""
+    from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
+
+    proven = bound_from(X, k, labels, state=state, rounds=Rounds(turns=0), threads=threads)
+    facts = {**facts_of(effort), **proven.facts}
+    return Outcome(labels, bound=proven.bound, status=proven.status, facts=facts, certificate=proven.certificate)
 
 
 def facts_of(effort: str | None) -> dict[str, object]:
@@ -100,7 +122,7 @@ def exchanged(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: S
                 place[rows] = np.arange(len(rows))
                 own, lists, heat = np.ascontiguousarray(X[rows]), place[near[rows]], scale[rows]
             partition = new_partition(own, canonical_labels(found[rows]), k)
-            moves = int(MOVES * k * steps * len(rows) / rounds)
+            moves = int(MOVES * k * min(1.0, (WIDE / k) ** 2) * steps * len(rows) / rounds)
             word = seeded(seed, turn, number)
             exchange(own, k, lists, heat, partition, moves, (turn / rounds, (turn + 1) / rounds), state, word)
             return canonical_labels(partition.label)

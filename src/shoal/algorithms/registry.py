@@ -60,7 +60,7 @@ _ENTRIES = (
         name=AUTO,
         summary="the default: the optimum for one column; MDAV improved by annealing for several",
         paper="shoal",
-        cost="O(d n²/k), as mdav, and O(k² d n) for each step a record",
+        cost="O(d n²/k), as mdav, and O(d n min(k, 10)²) for each step a record",
         function="auto:auto",
         options=(
             Option(
@@ -71,6 +71,7 @@ _ENTRIES = (
                 "not given",
                 choices=tuple(EFFORTS),
             ),
+            Option("bound", bool, False, "prove how far from the optimum the result can be"),
             Option("threads", int, None, "threads for tables beyond 10000 records; all cores if not given", minimum=1),
         ),
         random=True,
@@ -322,7 +323,11 @@ def options_for(
     """
     if entry.name == AUTO or method != AUTO:
         return options
-    find(AUTO).read_options(options)
+    if find(AUTO).read_options(options).get("bound"):
+        raise InputError(
+            "Option 'bound' of method 'auto' is for several columns: the groups of one column are the optimum. "
+            "Leave it out."
+        )
     return {}
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -136,7 +137,7 @@ def find_tree(
         a, b, lengths = boruvka(D, threads or os.cpu_count() or 1, state)
     if state[STOP]:
         # The edges found are no tree yet: return a plain chain, which is one.
-        a, b, lengths = np.arange(len(D) - 1), np.arange(1, len(D)), np.zeros(len(D) - 1)
+        a, b, lengths = np.arange(len(D) - 1), np.arange(1, len(D)), _chain_lengths(D, metric)
     elif metric == "euclidean":
         lengths = np.sqrt(lengths)
     alike = np.argsort(first, kind="stable") if len(kept) < n else kept
@@ -149,6 +150,15 @@ def find_tree(
     if (np.diff(lengths[order]) == 0).any():
         order = np.lexsort((high, low, -lengths))
     return SpanningTree(np.column_stack([low, high])[order], np.ldexp(lengths[order], exponent), metric)
+
+
+def _chain_lengths(D: Floats, metric: Metric) -> Floats:
+    """Return how far every record is from the one before."""
+    if callable(metric):
+        return np.array([metric(a, b) for a, b in pairwise(D)], dtype=np.float64)
+    steps = np.diff(D, axis=0)
+    lengths: Floats = np.linalg.norm(steps, 1 if metric == "manhattan" else 2, axis=1)
+    return lengths
 
 
 def _prim_by_function(X: Floats, metric: Callable[[Floats, Floats], float], state: State) -> tuple[Ints, Ints, Floats]:

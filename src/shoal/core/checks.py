@@ -55,12 +55,6 @@ def as_records(X: ArrayLike) -> Floats:
             f"Parameter 'X' must be finite, got {array[row, column]} in record {row}, column {column}. "
             "Leave such records out, or use shoal.mask(..., missing=...)."
         )
-    if max(array.max(initial=0.0), -array.min(initial=0.0)) > FARTHEST:
-        row, column = np.argwhere(np.abs(array) > FARTHEST)[0]
-        raise InputError(
-            f"Parameter 'X' must lie within ±{FARTHEST:g}, got {array[row, column]} in record {row}, column {column}. "
-            "Count it in a larger unit."
-        )
     return array
 
 

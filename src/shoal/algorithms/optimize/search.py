@@ -45,6 +45,8 @@ STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
 # Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time
 # (eia, 4092 records: 0.5 % to go after a minute, not 5 %).
 PAIRED = 2000
+# Without a clock, linear programmes over all pairs end in seconds up to so many; beyond, rounds of near records do.
+PAIRED_BY_STEPS = 400
 
 
 @dataclass
@@ -92,7 +94,7 @@ def search(
     if time_limit is None and steps is None:
         time_limit = SEARCH_SECONDS
     chosen_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    _compile(bound=bound, large=n > PAIRED)
+    _compile(bound=bound, large=n > (PAIRED_BY_STEPS if time_limit is None else PAIRED))
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
         given = None if start is None else given_start(X, k, start, "search")
@@ -199,14 +201,15 @@ class _Search:
         if self.n < 2 * self.k:
             return self.without_bound(time_limit, steps)
         # What is known of near records at once proves a first bound.
-        table = None if self.n <= PAIRED else make_near(self.X, self.k, self.state)
+        paired = self.n <= (PAIRED_BY_STEPS if time_limit is None else PAIRED)
+        table = None if paired else make_near(self.X, self.k, self.state)
         if table is not None:
             publish(self.state, bound=float(table.least.sum()) * (1 - 1e-12))
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         share = 0.25
         self.anneal(self._part(left, steps, 1.0 if left is None else share), 1.5, 0.0, share)
         until = None if time_limit is None else self.began + time_limit
-        result = self._prove(table, until)
+        result = self._prove(table, until, paired=paired)
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
             # A proof that gave up early leaves time to go on from what it found.
@@ -220,9 +223,9 @@ class _Search:
             certificate=result.certificate,
         )
 
-    def _prove(self, table: Table | None, until: float | None) -> Proven:
-        """Prove a bound: on all pairs of records if they fit in memory, else on near ones."""
-        if self.n <= PAIRED:
+    def _prove(self, table: Table | None, until: float | None, *, paired: bool) -> Proven:
+        """Prove a bound: on all pairs of records if that is quick and fits in memory, else on near ones."""
+        if paired:
             return prove(self._incumbent(), columns_in(self.column_pool), until)
         left = None if until is None else max(0.0, until - time.monotonic())
         return bound_from(self.X, self.k, self.best, state=self.state, seconds=left, threads=self.threads, table=table)
