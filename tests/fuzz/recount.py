@@ -65,7 +65,7 @@ def _value(value):
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
-def check_release(case, given, release, data):
+def check_release(case, release, data):
     """Raise `BrokenError` if the released table does not keep k, its records or what was not to be masked."""
     names, cells = read_cells(data, case.dialect if case.form == ".csv" else {})
     columns = dict(zip(names, cells, strict=True))

@@ -24,7 +24,6 @@ __all__ = ["LateError", "run_case", "run_cases"]
 
 SECONDS = 300  # for a case, kernels to compile included
 BATCH = 250
-OPENINGS = ("Parameter", "Option", "Column", "Method", "File", "Output", "Input", "Table", "Stratum", "Record", "k ")
 
 
 class LateError(Exception):
@@ -51,7 +50,7 @@ def _mask(case, given, folder):
     before = sorted(path.name for path in folder.iterdir())
     try:
         release = shoal.mask(given, **asked)
-        check_release(case, given, release, asked.get("output", release.data))
+        check_release(case, release, asked.get("output", release.data))
         str(release)
     except (LateError, VerificationError, BrokenError) as error:
         kind = {LateError: "late", VerificationError: "not verified", BrokenError: "broken"}[type(error)]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, starmap
 from pathlib import Path
-from statistics import fmean
 from typing import Any, BinaryIO
 
 import polars as pl
@@ -118,14 +117,22 @@ def record_bytes(path: Path) -> list[float]:
         size = path.stat().st_size
         with path.open("rb") as file:
             return [_line_bytes(file, start) for start in range(0, max(1, size), -(-max(1, size) // PLACES))]
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import read_metadata
 
     read_schema(path)
+    metadata = read_metadata(path)
+    stated = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    return [*(float(group.total_byte_size / max(1, group.num_rows)) for group in stated), *_read_bytes(path, PLACES)]
+
+
+def _read_bytes(path: Path, places: int) -> list[float]:
+    """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
+    from pyarrow.parquet import ParquetFile
+
+    found = []
     with ParquetFile(path) as file:
         groups = range(file.metadata.num_row_groups)
-        stated = [file.metadata.row_group(group) for group in groups]
-        found = [float(group.total_byte_size / max(1, group.num_rows)) for group in stated]
-        for group in groups[:: -(-max(1, len(groups)) // PLACES)]:
+        for group in groups[:: -(-max(1, len(groups)) // places)]:
             batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
             found += [] if batch is None else [float(batch.nbytes / max(1, len(batch)))]
     return found or [0.0]
@@ -144,7 +151,9 @@ def stored_bytes(paths: Sequence[Path]) -> int:
         return 4 * sum(path.stat().st_size for path in paths)
     from pyarrow.parquet import read_metadata
 
-    return int(sum(2 * fmean(record_bytes(path)) * read_metadata(path).num_rows for path in paths))
+    for path in paths:
+        read_schema(path)
+    return int(sum(2 * _read_bytes(path, 1)[0] * read_metadata(path).num_rows for path in paths))
 
 
 def open_source(
