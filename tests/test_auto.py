@@ -88,6 +88,12 @@ def test_exchange_counts_its_changes():
     assert sorted(partition.free[: partition.left[0]]) == sorted(set(range(len(partition.size))) - set(used))
 
 
+def test_what_is_compiled_ahead_is_what_is_run():
+    module.compile_annealing()
+    shoal.partition(np.random.default_rng(0).normal(size=(40, 2)), 3)
+    assert len(exchange.signatures) == 1
+
+
 def test_nearby_against_all_distances():
     random = np.random.default_rng(0)
     for n, d, values in ((5, 2, 3), (300, 3, 4), (400, 2, 10**6)):

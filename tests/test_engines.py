@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 from contextlib import nullcontext
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,9 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 import shoal
+from shoal.algorithms.auto import compile_annealing
 from shoal.cli import app
+from shoal.core import caching
 from shoal.core.errors import FileError, InputError, VerificationError
 from shoal.core.measures import canonical_labels
 from shoal.core.memory import read_memory
@@ -203,6 +207,43 @@ def test_workers_that_keep_dying_are_an_error():
 
 
 @pytest.mark.usefixtures("kind")
+def test_what_works_aside_ends_with_the_block(tmp_path, monkeypatch):
+    started, spawned = [], workers.Spawned
+    monkeypatch.setattr(workers, "Spawned", lambda: started.append(spawned()) or started[-1])
+    found = tmp_path / "found"
+    with workers.working_aside(lambda: partial(os.mkfifo, found)):
+        while not found.exists():
+            time.sleep(0.01)
+    with workers.working_aside(lambda: partial(time.sleep, 600)):
+        pass
+    for process in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process.pid, 0)
+    assert len(started) == 2
+
+
+def test_what_cannot_be_started_aside_is_not_missed(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with workers.working_aside(lambda: partial(time.sleep, 600)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("method", "compiled", "expected"), [("auto", False, 1), ("auto", True, 0), ("mdav", False, 0)]
+)
+def test_a_first_run_compiles_in_two_processes(tmp_path, monkeypatch, method, compiled, expected):
+    asked = []
+    monkeypatch.setattr(caching, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(
+        import_module("shoal.masking.mask"), "working_aside", lambda find: asked.append(find) or nullcontext()
+    )
+    if compiled:
+        (tmp_path / "kernel.nbi").touch()
+    shoal.mask(np.arange(12.0).reshape(6, 2), 3, method=method)
+    assert [find() for find in asked] == [compile_annealing] * expected
+
+
 def test_errors_of_a_worker_arrive():
     with Workers(1, fresh_state()) as pool:
         with pytest.raises(InputError, match="'memory' must be a size"):

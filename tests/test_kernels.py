@@ -77,7 +77,7 @@ def test_an_upgrade_runs_the_new_kernels(tmp_path):
 
 
 def test_kernels_are_taken_from_the_cache(package):
-    count = "; from shoal.core.measures import squared_errors as used; print(*used.stats.cache_hits.values())"
+    count = "; from shoal.core.measures import add_squared_errors as used; print(*used.stats.cache_hits.values())"
     assert run(USE_A_KERNEL + count, package) == ""
     assert run(USE_A_KERNEL + count, package) == "1"
     assert [path.name for path in (package / "__pycache__").glob("kernels-*")] == [caching.name_folder(package)]
@@ -169,11 +169,11 @@ def test_options_reach_numba():
 
 def test_kernels_of_others_are_none_of_ours():
     """Their sources do not count here, so they have no cache of ours; and numba's settings are as they were."""
-    from shoal.core.measures import squared_errors
+    from shoal.core.measures import add_squared_errors
 
     before = config.CACHE_DIR
     assert kernel(lambda x: x).stats.cache_path is None
-    assert squared_errors.stats.cache_path is not None
+    assert add_squared_errors.stats.cache_path is not None
     assert before == config.CACHE_DIR == os.environ.get("NUMBA_CACHE_DIR", "")
 
 

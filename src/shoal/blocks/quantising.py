@@ -38,19 +38,26 @@ class Frame(NamedTuple):
     reach: Floats
 
 
-@kernel
 def bounds(X: Floats) -> Floats:
-    """Return the least and the greatest value of each column, in two rows; missing values (NaN) do not count."""
-    n, d = X.shape
-    found = np.empty((2, d))
-    for j in range(d):
-        found[0, j], found[1, j] = np.inf, -np.inf
-    for i in range(n):
-        for j in range(d):
+    """Return the least and the greatest value of each column, in two rows; missing values (NaN) do not count.
+
+    Examples
+    --------
+    >>> bounds(np.array([[1.0], [np.nan], [3.0]])).tolist()
+    [[1.0], [3.0]]
+    """
+    found = np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
+    _widen(X, found)
+    return found
+
+
+@kernel(counted=False)
+def _widen(X: Floats, found: Floats) -> None:
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
             x = X[i, j]
             if not np.isnan(x):
                 found[0, j], found[1, j] = min(found[0, j], x), max(found[1, j], x)
-    return found
 
 
 def frame_of(found: Floats) -> Frame:

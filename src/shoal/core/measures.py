@@ -49,7 +49,7 @@ def canonical_labels(labels: ArrayLike) -> Ints:
     return rank[inverse]
 
 
-@kernel
+@kernel(counted=False)
 def _renumber(labels: Ints, number: Ints, numbered: Ints) -> None:
     """Number labels by first appearance; `number` has a place for each, all −1."""
     count = 0
@@ -101,24 +101,25 @@ def centroids(X: Floats, labels: Ints, weights: Floats | None = None) -> Floats:
     [[2.0], [8.0]]
     """
     X = _plain(X)
-    pivot, means = _deviations(X, labels, _count(labels), np.ones(len(X)) if weights is None else _plain(weights))
+    pivot, means = _deviations(X, labels, np.ones(len(X)) if weights is None else _plain(weights))
     centres: Floats = np.take(X, pivot, axis=0) + means
     return centres
 
 
-def _count(labels: Ints) -> int:
-    return int(labels.max()) + 1 if len(labels) else 0
-
-
-@kernel
-def _deviations(X: Floats, labels: Ints, groups: int, weights: Floats) -> tuple[Ints, Floats]:
-    """Return the first record of each of the groups and the (weighted) mean deviation from it.
+def _deviations(X: Floats, labels: Ints, weights: Floats) -> tuple[Ints, Floats]:
+    """Return the first record of each group and the (weighted) mean deviation from it.
 
     Such deviations cost no digits under a large offset, and are 0 where values are equal.
     """
+    groups = int(labels.max()) + 1 if len(labels) else 0
+    pivot, means = np.zeros(groups, dtype=np.int64), np.zeros((groups, X.shape[1]))
+    _average_deviations(X, labels, weights, pivot, means, np.zeros(groups))
+    return pivot, means
+
+
+@kernel(counted=False)
+def _average_deviations(X: Floats, labels: Ints, weights: Floats, pivot: Ints, means: Floats, total: Floats) -> None:
     n, d = X.shape
-    pivot = np.zeros(groups, dtype=np.int64)
-    means, total = np.zeros((groups, d)), np.zeros(groups)
     for i in range(n):
         pivot[labels[n - 1 - i]] = n - 1 - i
     for i in range(n):
@@ -126,10 +127,9 @@ def _deviations(X: Floats, labels: Ints, groups: int, weights: Floats) -> tuple[
         total[g] += weights[i]
         for j in range(d):
             means[g, j] += (X[i, j] - X[pivot[g], j]) * weights[i]
-    for g in range(groups):
+    for g in range(len(total)):
         for j in range(d):
             means[g, j] /= total[g]
-    return pivot, means
 
 
 def sse(X: Floats, labels: Ints) -> float:
@@ -141,7 +141,7 @@ def sse(X: Floats, labels: Ints) -> float:
     2.0
     """
     X = _plain(X)
-    pivot, means = _deviations(X, labels, _count(labels), np.ones(len(X)))
+    pivot, means = _deviations(X, labels, np.ones(len(X)))
     return float(np.square(X - X[pivot[labels]] - means[labels]).sum())
 
 
@@ -182,18 +182,17 @@ class Scaling(NamedTuple):
 
     def apply(self, X: Floats) -> Floats:
         """Standardise records of the same columns; missing cells (NaN) stay missing."""
-        Z: Floats = _apply(_plain(X), self.pivot, self.reach, self.mean, self.spread)
+        Z = np.empty(X.shape)
+        _apply(_plain(X), self.pivot, self.reach, self.mean, self.spread, Z)
         return Z
 
 
-@kernel
-def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats) -> Floats:
-    Z = np.empty(X.shape)
+@kernel(counted=False)
+def _apply(X: Floats, pivot: Floats, reach: Floats, mean: Floats, spread: Floats, Z: Floats) -> None:
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             # Halves, because the difference of two finite numbers need not be finite.
             Z[i, j] = ((X[i, j] / 2 - pivot[j] / 2) / reach[j] - mean[j]) / spread[j]
-    return Z
 
 
 def scaling(X: Floats) -> Scaling:
@@ -255,15 +254,25 @@ def released_loss(
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each
 
 
-@kernel
 def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:
-    """Sum, column by column, the squares of released − Z and of Z; missing cells (NaN) do not count."""
-    n, d = Z.shape
-    errors, totals = np.zeros(d), np.zeros(d)
-    for i in range(n):
-        for j in range(d):
+    """Sum, column by column, the squares of released − Z and of Z; missing cells (NaN) do not count.
+
+    Examples
+    --------
+    >>> squared_errors(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
+    (array([2.]), array([10.]))
+    """
+    errors, totals = np.zeros(Z.shape[1]), np.zeros(Z.shape[1])
+    add_squared_errors(Z, released, errors, totals)
+    return errors, totals
+
+
+@kernel(counted=False)
+def add_squared_errors(Z: Floats, released: Floats, errors: Floats, totals: Floats) -> None:
+    """Add the squares to what is there."""
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
             if not np.isnan(Z[i, j]):
                 error = released[i, j] - Z[i, j]
                 errors[j] += error * error
                 totals[j] += Z[i, j] * Z[i, j]
-    return errors, totals

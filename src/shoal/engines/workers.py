@@ -35,7 +35,7 @@ from shoal.engines.worker import fork
 if TYPE_CHECKING:
     from shoal.core.types import State
 
-__all__ = ["Template", "Workers", "WorkersError", "start_template"]
+__all__ = ["Template", "Workers", "WorkersError", "start_template", "working_aside"]
 
 TRIES = 3
 FORKS = sys.platform == "linux" and Path("/proc/self/task").is_dir()  # where threads can be counted
@@ -69,10 +69,14 @@ class Process:
 
     def ask(self, function: Callable[..., Any], task: Sequence[Any]) -> tuple[bool, Any]:
         """Run a task; return whether it was done, and its result or the error."""
-        pickle.dump((function, tuple(task)), self._tasks, protocol=pickle.HIGHEST_PROTOCOL)
-        self._tasks.flush()
+        self.tell(function, task)
         answer: tuple[bool, Any] = pickle.load(self._answers)  # noqa: S301  (from a process that we started)
         return answer
+
+    def tell(self, function: Callable[..., Any], task: Sequence[Any]) -> None:
+        """Let it run a task, without waiting for the answer."""
+        pickle.dump((function, tuple(task)), self._tasks, protocol=pickle.HIGHEST_PROTOCOL)
+        self._tasks.flush()
 
     def end(self) -> int:
         """End the process, whatever it is doing; return the exit code once it is gone."""
@@ -165,6 +169,24 @@ def start_template(data: object, engine: str | None, memory: object) -> Iterator
         yield template
     finally:
         template.close()
+
+
+@contextmanager
+def working_aside(find: Callable[[], Callable[[], None]]) -> Iterator[None]:
+    """Meanwhile run a function in a process of its own, which ends with the block, done or not.
+
+    The process imports while the function is found. What cannot be started is not missed: it is there to save time.
+    """
+    process = None
+    try:
+        with suppress(*DEAD):
+            process = Spawned()
+            process.tell(find(), ())
+        yield
+    finally:
+        if process is not None:
+            process.end()
+            process.close()
 
 
 class Forked(Process):

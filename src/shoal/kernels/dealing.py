@@ -21,17 +21,27 @@ def put_rows(found: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> No
             found[order[i], j] = rows[i, j]
 
 
-@kernel
 def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:
-    """Return the records in the order of their targets, as they were within one, and where each target begins."""
-    begins = np.zeros(targets + 1, dtype=np.int64)
+    """Return the records in the order of their targets, as they were within one, and where each target begins.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in sort_by_target(np.array([1, 0, 1]), 2)]
+    [[1, 0, 2], [0, 1, 3]]
+    """
+    order, ends = np.empty(len(target), dtype=np.int64), np.zeros(targets + 1, dtype=np.int64)
+    _sort_by_target(target, order, ends)
+    return order, np.concatenate(([0], ends[:-1]))
+
+
+@kernel(counted=False)
+def _sort_by_target(target: Ints, order: Ints, ends: Ints) -> None:
+    """Write the order, and where each target ends; the last place of `ends` is for nobody."""
     for t in target:
-        begins[t + 1] += 1
-    for t in range(targets):
-        begins[t + 1] += begins[t]
-    free = begins[:-1].copy()
-    order = np.empty(len(target), dtype=np.int64)
+        ends[t + 1] += 1
+    for t in range(len(ends) - 1):
+        ends[t + 1] += ends[t]
+    # What begins a target moves on with every record, to where it ends.
     for i in range(len(target)):
-        order[free[target[i]]] = i
-        free[target[i]] += 1
-    return order, begins
+        order[ends[target[i]]] = i
+        ends[target[i]] += 1

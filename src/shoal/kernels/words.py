@@ -34,7 +34,7 @@ def number_bits(numbers: NDArray[Any]) -> Words:
     return numbers.astype(np.int64, copy=False).view(np.uint64)
 
 
-@kernel
+@kernel(counted=False)
 def hash_words(words: Words) -> np.uint64:
     """Return a number that is the same for equal records and differs for most others."""
     key = np.uint64(0)
@@ -44,19 +44,26 @@ def hash_words(words: Words) -> np.uint64:
     return key
 
 
-@kernel
 def number_words(words: Words) -> Ints:
-    """Number equal records alike, in order of first appearance: a hash table of open addresses, compared in full."""
+    """Number equal records alike, in order of first appearance.
+
+    Examples
+    --------
+    >>> number_words(words_of(np.array([[0.5], [2.0], [0.5]]))).tolist()
+    [0, 1, 0]
+    """
+    n = len(words)
+    slots = np.full(1 << max(4, (2 * n - 1).bit_length()), -1)
+    first, labels = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    _number_words(words, slots, first, labels)
+    return labels
+
+
+@kernel(counted=False)
+def _number_words(words: Words, slots: Ints, first: Ints, labels: Ints) -> None:
+    """Number records by a hash table of open addresses, as many as a power of two; records are compared in full."""
     n, d = words.shape
-    room = 16
-    while room < 2 * n:
-        room *= 2
-    slots = np.empty(room, dtype=np.int64)
-    for empty in range(room):
-        slots[empty] = -1
-    first = np.empty(n, dtype=np.int64)
-    labels = np.empty(n, dtype=np.int64)
-    groups = 0
+    room, groups = len(slots), 0
     for i in range(n):
         slot = np.int64(hash_words(words[i]) & np.uint64(room - 1))
         while True:
@@ -75,13 +82,23 @@ def number_words(words: Words) -> Ints:
                 break
             slot = (slot + 1) & (room - 1)
         labels[i] = label
-    return labels
 
 
-@kernel
 def bucket_of_words(words: Words, targets: int) -> Ints:
-    """Send equal records to the same bucket; where they go does not matter otherwise."""
-    found = np.empty(len(words), dtype=np.int64)
+    """Send equal records to the same bucket; where they go does not matter otherwise.
+
+    Examples
+    --------
+    >>> bucket_of_words(words_of(np.array([[0.5], [2.0]])), 1).tolist()
+    [0, 0]
+    """
+    found = np.zeros(len(words), dtype=np.int64)
+    if targets > 1:
+        _bucket_of_words(words, targets, found)
+    return found
+
+
+@kernel(counted=False)
+def _bucket_of_words(words: Words, targets: int, found: Ints) -> None:
     for i in range(len(words)):
         found[i] = np.int64(hash_words(words[i]) >> HIGH) % targets
-    return found

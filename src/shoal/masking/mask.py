@@ -1,7 +1,8 @@
 """mask(): the library's front door.
 
 Importing what masks takes most of a second, and so does starting the processes that mask a table on disk: they are
-started first. Nothing else is imported here before.
+started first. Nothing else is imported here before. The first run after an installation has to compile: two processes
+share that.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shoal.engines.workers import start_template
+from shoal.engines.workers import start_template, working_aside
 from shoal.masking.request import MaskRequest, parameters
 
 if TYPE_CHECKING:
@@ -27,10 +29,26 @@ __all__ = ["mask", "mask_request"]
 
 def mask_request(data: Any, request: MaskRequest) -> Release:
     """Mask a table as a request asks."""
-    with start_template(data, request.engine, request.memory) as template:
+    with start_template(data, request.engine, request.memory) as template, _compiling(request):
         from shoal.masking.running import mask_data
 
         return mask_data(data, request, template)
+
+
+def _compiling(request: MaskRequest) -> AbstractContextManager[None]:
+    """Let another process compile what the default method runs last, if nothing is compiled yet."""
+    from shoal.core.caching import cache_folder
+
+    folder = cache_folder()
+    if request.method != "auto" or folder is None or any(folder.iterdir()) or (os.cpu_count() or 1) < 2:
+        return nullcontext()
+    return working_aside(_annealing)
+
+
+def _annealing() -> Callable[[], None]:
+    from shoal.algorithms.auto import compile_annealing
+
+    return compile_annealing
 
 
 def _with_help(function: Masking) -> Masking:
