@@ -16,7 +16,7 @@ from textwrap import shorten
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "shoal"
 PAGE = ROOT / "CONTRIBUTING.md"
-STEPS = ("masking.counting", "masking.reading", "masking.rehearsing", "masking.steps")
+STEPS = ("masking.bucket", "masking.counting", "masking.reading", "masking.rehearsing", "masking.steps")
 
 
 def parse(name: str) -> ast.Module:

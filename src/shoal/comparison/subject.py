@@ -17,6 +17,7 @@ from shoal.core.measures import group_sizes, released_loss
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.memory import MemoryRecords
 from shoal.kernels.words import Words
+from shoal.masking.bucket import released_values
 from shoal.masking.confidential import Promise, number_values, read_values, worst
 from shoal.masking.gathering import Gathered, cells_of
 from shoal.masking.grouping import finish_groups, start_method
@@ -25,7 +26,7 @@ from shoal.masking.reading import unit_words
 from shoal.masking.request import MaskRequest, write_model
 from shoal.masking.roles import choose_masked
 from shoal.masking.rounding import Rounding
-from shoal.masking.steps import confidential_codes, released_values
+from shoal.masking.steps import confidential_codes
 from shoal.masking.verification import identical_records, verify
 from shoal.tables.columns import FLOAT
 from shoal.tables.table import Table
@@ -65,7 +66,10 @@ class Subject:
         if not request.entry.confidential:
             method = start_method(request, promised=bool(request.models()) or self.units is not None)
             outcome = group_cells(self.compared, self.cells, *method, request.seed, state, shared)
-        gathered = Gathered(self.numbers.X, self.compared, self.numbers.scale, self.cell, self.codes, self.units)
+        gathered = Gathered(
+            self.numbers.X, self.numbers.coordinates, self.compared, self.numbers.scale, self.cell, self.codes,
+            self.units,
+        )  # fmt: skip
         promise = self.promise._replace(models=tuple(request.models()))
         embedding = self.numbers.embedding
         return finish_groups(outcome, gathered, request, embedding, promise, block=False, state=state).labels

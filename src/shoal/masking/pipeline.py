@@ -23,6 +23,7 @@ from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
+from shoal.masking.bucket import BucketPlan, mask_bucket
 from shoal.masking.cells import number_cells, small_cells
 from shoal.masking.confidential import number_values, told
 from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
@@ -38,7 +39,6 @@ from shoal.masking.steps import (
     deal_to_blocks,
     deal_to_cells,
     look,
-    mask_bucket,
     records_of_units,
     release_part,
     units_of_part,
@@ -201,7 +201,10 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
     answered = {"released": ("float64", d)}
     if request.labels is not None or records.whole:
         answered |= {"group": ("int64", 1), "size": ("int64", 1)}
-    scale = None if blocks is None else blocks.scale
+    bucket_plan = BucketPlan(
+        request, plan.rounding, plan.embedding, plan.promise, None if blocks is None else blocks.scale, plan.rows,
+        records.parallel, records.threads,
+    )  # fmt: skip
     how = Regrouping(
         deal,
         mask_bucket,
@@ -210,16 +213,7 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         answered,
         own=plan.own,
         dealing=dealing,
-        gathering=(
-            request,
-            plan.rounding,
-            plan.embedding,
-            plan.promise,
-            scale,
-            plan.rows,
-            records.parallel,
-            records.threads,
-        ),
+        gathering=(bucket_plan,),
     )
     anytime = request.entry.anytime
     alone = anytime and blocks is None and len(plan.sizes) == 1

@@ -49,48 +49,31 @@ def read_part(
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
     _check_finite(read, limits, first)
-    # Column by column: most have no missing cell, and one is looked through faster than a row of all.
-    missing_cells = [np.isnan(column.values) for column in read]
-    total = np.array([np.count_nonzero(cells) for cells in missing_cells])
-    incomplete: Bools = np.logical_or.reduce(missing_cells)
-    holes = np.column_stack(missing_cells) if total.any() else np.zeros(X.shape, dtype=np.bool_)
+    total, incomplete, holes = _missing_cells(read)
     spellings = tuple(
         coded.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
         for j, column in enumerate(read)
     )
-    broken = tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules)
-    arrays: dict[str, Any] = {"X": X}
-    if columns.weights is not None or weights is not None:
-        arrays["weights"] = _read_weights(table, first, columns.weights, weights)
-    if columns.unit is not None:
-        arrays["unit"] = unit_words(table, columns.unit, first)
+    arrays = {"X": X, **_read_beside(table, first, columns, weights)}
     dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
     blank, suppressed = _moved(table, columns, X, holes, moves)
     suppressed &= ~dropped
     if moves.blanked:
         arrays["lost"] = np.where(blank, X, np.nan)
         X[blank], holes = np.nan, holes | blank
-        limits = bounds(X)
     if dropped.any() or suppressed.any():
-        arrays[KEPT] = kept = np.flatnonzero(~(dropped | suppressed))
-        table = table.take(kept)
-        arrays |= {name: array[kept] for name, array in arrays.items() if name != KEPT}
-        X, holes = arrays["X"], holes[kept]
+        kept = np.flatnonzero(~(dropped | suppressed))
+        table, holes = table.take(kept), holes[kept]
+        arrays = {KEPT: kept, **{name: array[kept] for name, array in arrays.items()}}
+        X = arrays["X"]
+    if moves.blanked or KEPT in arrays:
         limits = bounds(X)
-    codes, cells = _cells(table, columns, X, holes)
-    if moves.joined is not None:
-        cells = [cell._replace(stratum=moves.joined.strata.get(cell.stratum, cell.stratum)) for cell in cells]
-    counts = np.array([len(X)] if len(X) else [], dtype=np.int64)
-    if codes is not None:
-        arrays["codes"] = codes
-        counts = np.bincount(codes, minlength=len(cells))
+    cell, cells = _cells(table, columns, X, holes, moves)
+    if len(cells) > 1:
+        arrays["codes"] = cell
     confidential: tuple[Values, ...] = ()
     if columns.confidential:
         arrays["confidential"], confidential = read_values(table, columns.confidential, first)
-    cell = np.zeros(len(X), dtype=np.int64) if codes is None else codes
-    units = None if columns.unit is None else least_units(cell, arrays["unit"], k)
-    kinds = tuple(column.kind for column in read)
-    counted = tuple(count_values(X[:, j], found) for j, found in enumerate(values))
     return arrays, Part(
         rows=len(incomplete),
         kept=len(X),
@@ -99,16 +82,35 @@ def read_part(
         missing=total,
         present=len(X) - (np.count_nonzero(holes, axis=0) if total.any() else total),
         cells=cells,
-        counts=counts,
-        units=units,
-        kinds=kinds,
+        counts=np.bincount(cell, minlength=len(cells)),
+        units=None if columns.unit is None else least_units(cell, arrays["unit"], k),
+        kinds=tuple(column.kind for column in read),
         spellings=spellings,
         limits=limits,
-        broken=broken,
+        broken=tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules),
         totals=tuple(map(whole_total, X.T)) if columns.totals else (),
-        values=counted,
+        values=tuple(count_values(X[:, j], found) for j, found in enumerate(values)),
         confidential=confidential,
     )
+
+
+def _missing_cells(read: Sequence[Column]) -> tuple[Ints, Bools, Bools]:
+    """Return the number of missing cells of each column, which records miss any, and which cells are missing."""
+    # Column by column: most have no missing cell, and one is looked through faster than a row of all.
+    missing = [np.isnan(column.values) for column in read]
+    total = np.array([np.count_nonzero(cells) for cells in missing])
+    incomplete: Bools = np.logical_or.reduce(missing)
+    return total, incomplete, np.column_stack(missing) if total.any() else np.zeros((len(incomplete), len(read)), bool)
+
+
+def _read_beside(table: Table, first: int, columns: Columns, weights: Floats | None) -> dict[str, Any]:
+    """Return the weights and the units of the records, where they have any."""
+    arrays: dict[str, Any] = {}
+    if columns.weights is not None or weights is not None:
+        arrays["weights"] = _read_weights(table, first, columns.weights, weights)
+    if columns.unit is not None:
+        arrays["unit"] = unit_words(table, columns.unit, first)
+    return arrays
 
 
 def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
@@ -193,17 +195,20 @@ def unit_words(table: Table, name: Name, first: int = 0) -> Words:
     return words
 
 
-def _cells(table: Table, columns: Columns, X: Floats, holes: Bools) -> tuple[Ints | None, list[Cell]]:
-    """Number the combinations of stratum, missing and zero columns in order of appearance; None if all are alike."""
+def _cells(
+    table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves | None = None
+) -> tuple[Ints, list[Cell]]:
+    """Number the combinations of stratum, missing and zero columns in order of appearance; strata may be joined."""
     by, complete, d = columns.by, not holes.any(), len(columns.masked)
     if complete and not by and not columns.zeros:
-        return None, [Cell((), (False,) * d)] if len(holes) else []
+        return np.zeros(len(X), dtype=np.int64), [Cell((), (False,) * d)] if len(holes) else []
     strata = table.cells(by).get_columns() if by else []
     misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
     zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]
     codes, rows = number_rows(pl.DataFrame([*strata, *misses, *zeros]))
+    joined = {} if moves is None or moves.joined is None else moves.joined.strata
     first = len(by)
-    return codes, [Cell(row[:first], row[first : first + d], row[first + d :]) for row in rows]
+    return codes, [Cell(joined.get(row[:first], row[:first]), row[first : first + d], row[first + d :]) for row in rows]
 
 
 def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
@@ -211,7 +216,6 @@ def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves
     if not moves.patterns:
         return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
     codes, cells = _cells(table, columns, X, holes)
-    codes = np.zeros(len(holes), dtype=np.int64) if codes is None else codes
     found = [moves.patterns.get(cell, cell.missing) for cell in cells]
     out = np.array([pattern is None for pattern in found], dtype=np.bool_)
     wanted = np.array([pattern or cell.missing for pattern, cell in zip(found, cells, strict=True)], dtype=np.bool_)

@@ -9,12 +9,12 @@ import numpy as np
 from shoal.core.progress import fresh_state
 from shoal.kernels.dealing import put_rows
 from shoal.kernels.words import words_of
+from shoal.masking.bucket import BucketPlan, mask_bucket
 from shoal.masking.coding import Embedding
 from shoal.masking.confidential import Promise
 from shoal.masking.counting import count_bucket, deal_for_counting
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.masking.steps import mask_bucket
 from shoal.tables.columns import FLOAT
 
 __all__ = ["rehearse"]
@@ -47,7 +47,8 @@ def rehearse(request: MaskRequest, d: int) -> bool:
             stored, plain, none = Rounding((FLOAT,) * d), Embedding.of_numbers(d), Promise()
             if request.entry.confidential:
                 request = replace(request, method="mdav", options={})
-            answers, _ = mask_bucket(arrays, fresh_state(), request, stored, plain, none, blocks.scale, rows, 1, 1)
+            plan = BucketPlan(request, stored, plain, none, blocks.scale, rows, 1, 1)
+            answers, _ = mask_bucket(arrays, fresh_state(), plan)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
         if request.confidential is not None or request.unit is not None:

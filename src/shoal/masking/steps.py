@@ -1,4 +1,4 @@
-"""The steps of a masking that run where the records are: plain functions of a part or a bucket.
+"""The steps of a masking that run where the records are: plain functions of a part.
 
 read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► release the part ─► count what was released
 """
@@ -6,31 +6,19 @@ read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► relea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.algorithms.auto import facts_of
-from shoal.algorithms.registry import AUTO, Outcome
-from shoal.blocks.running import group_blocks, group_cells
-from shoal.core.measures import Scaling, canonical_labels, centroids, group_sizes, scaling, squared_errors
-from shoal.core.progress import STOP
-from shoal.core.types import Floats, Ints, State
+from shoal.core.measures import canonical_labels
+from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT, Arrays
-from shoal.kernels.dealing import sort_by_target
 from shoal.kernels.words import Words
-from shoal.masking.aggregation import group_category, group_values
-from shoal.masking.coding import Coding, Embedding
-from shoal.masking.confidential import Promise, least_error
-from shoal.masking.gathering import Gathered, cells_of
-from shoal.masking.grouping import finish_groups, start_method, with_bound
-from shoal.masking.parts import Bucket, Columns, Joined, Own, Spellings
+from shoal.masking.coding import Coding
+from shoal.masking.parts import Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
-from shoal.masking.request import MaskRequest
-from shoal.masking.rounding import Rounding
 from shoal.models.units import record_counters
-from shoal.tables.columns import Kind, Name, NewColumn, is_whole
+from shoal.tables.columns import Kind, Name, NewColumn
 from shoal.tables.table import Table
 
 if TYPE_CHECKING:
@@ -41,12 +29,10 @@ __all__ = [
     "deal_to_blocks",
     "deal_to_cells",
     "look",
-    "mask_bucket",
     "number_of_cells",
     "numbers_of",
     "records_of_units",
     "release_part",
-    "released_values",
     "units_of_part",
 ]
 
@@ -118,141 +104,6 @@ def confidential_codes(arrays: Arrays, numbers: Sequence[Ints]) -> Arrays:
         return {}
     own = arrays["confidential"].reshape(-1, len(numbers))
     return {"confidential": np.column_stack([number[own[:, place]] for place, number in enumerate(numbers)])}
-
-
-def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where this runs)
-    arrays: Arrays,
-    state: State,
-    request: MaskRequest,
-    rounding: Rounding,
-    embedding: Embedding,
-    promise: Promise,
-    scale: Scaling | None,
-    records: int,
-    parallel: int,
-    threads: int,
-) -> tuple[Arrays, Bucket]:
-    """Mask the blocks of a bucket: group, aggregate, round; what was lost is measured on the released values.
-
-    Without a scale, the bucket is the whole table and its blocks are whole cells.
-    """
-    whole = scale is None
-    block = arrays["block"].reshape(-1).astype(np.int64, copy=False)
-    # Records of a block lie side by side; whole cells are looked at where they are.
-    order = np.arange(len(block)) if whole else sort_by_target(block, int(block.max(initial=0)) + 1)[0]
-    X = arrays["X"] if whole else np.take(arrays["X"], order, axis=0)
-    weights = arrays["weights"].reshape(-1)[order] if "weights" in arrays else None
-    scale = scaling(X) if scale is None else scale
-    Z = embedding.apply(X, scale)
-    method = start_method(request, promised=bool(promise.models) or "unit" in arrays)
-    compared = embedding.compared(Z)
-    if request.entry.confidential:
-        outcome = Outcome(np.zeros(len(X), dtype=np.int64))
-    elif whole:
-        outcome = group_cells(compared, cells_of(compared, block), *method, request.seed, state)
-    else:
-        labels = group_blocks(
-            compared, block[order], *method, records=records, seed=request.seed, state=state, workers=threads,
-            parallel=parallel,
-        )  # fmt: skip
-        told = facts_of(request.options["effort"]) if request.entry.name == AUTO else {}
-        outcome = Outcome(labels, facts={**told, **({"stopped": "by hand"} if state[STOP] else {})})
-    units = arrays["unit"].reshape(-1)[order] if "unit" in arrays else None
-    codes = arrays["confidential"].reshape(len(X), -1)[order] if promise.columns else np.empty((len(X), 0), np.int64)
-    gathered = Gathered(X, compared, scale, block[order], codes, units)
-    outcome = finish_groups(
-        outcome, gathered, request, embedding, promise, block=not whole, state=state, threads=threads
-    )
-    if whole and promise.models:
-        outcome = with_bound(outcome, least_error(Z, codes, promise))
-    labels = outcome.labels
-    values, rounded, row = released_values(
-        X, Z, labels, request.aggregate, weights, embedding.codings, rounding, block[order]
-    )
-    sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
-    errors, totals, added, grouped = _lost(Z, labels, values, rounded, row, request, rounding, embedding, scale)
-    if "lost" in arrays:
-        # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
-        blanked = embedding.lost(arrays["lost"], scale)
-        errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
-        if outcome.bound is not None:
-            outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
-    pairs = list(zip(rounding.kinds, rounded.T, strict=True))
-    decimals = np.array([kind.whole and not is_whole(column) for kind, column in pairs])
-    known = Bucket(
-        errors,
-        totals,
-        added,
-        grouped,
-        np.bincount(np.concatenate(sizes)),
-        replace(outcome, labels=labels[:0]),
-        decimals,
-        rounding.new_zeros(X, rounded, row),
-        np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
-    )
-    if whole:
-        return {"released": np.take(rounded, row, axis=0), "group": labels}, known
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    group = labels[back]
-    return {"released": np.take(rounded, row[back], axis=0), "group": group, "size": sizes[0][group]}, known
-
-
-def _lost(
-    Z: Floats,
-    labels: Ints,
-    values: Floats,
-    rounded: Floats,
-    row: Ints,
-    request: MaskRequest,
-    rounding: Rounding,
-    embedding: Embedding,
-    scale: Scaling,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself."""
-    errors, totals = squared_errors(Z, np.take(embedding.apply(rounded, scale), row, axis=0))
-    plain = errors
-    if rounding.changes:
-        plain = squared_errors(Z, np.take(embedding.apply(values, scale), row, axis=0))[0]
-    grouped = plain
-    if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
-        grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
-    by_column = embedding.by_column
-    return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
-
-
-def released_values(
-    X: Floats,
-    Z: Floats,
-    labels: Ints,
-    aggregate: str,
-    weights: Floats | None,
-    codings: Sequence[Coding | None],
-    rounding: Rounding,
-    block: Ints,
-) -> tuple[Floats, Floats, Ints]:
-    """Return the values of the groups, the same as they are released, and which row of them each record has.
-
-    A missing cell stays missing.
-    """
-    if labels.ndim == 2:
-        columns = [
-            released_values(
-                X[:, [j]], Z[:, [j]], column, aggregate, weights, codings[j : j + 1], rounding.only(j), block
-            )
-            for j, column in enumerate(np.ascontiguousarray(labels.T))
-        ]
-        # The groups of columns are not the same: there is one row a record.
-        values = np.column_stack([column[row] for column, _, row in columns])
-        rounded = np.column_stack([column[row] for _, column, row in columns])
-        return values, rounded, np.arange(len(X))
-    # All records of a group miss the same cells, so a NaN stays in its own group and column.
-    values = group_values(X, Z, labels, aggregate, weights)
-    if aggregate != "medoid":
-        for j, coding in enumerate(codings):
-            if coding is not None:
-                values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
-    return values, rounding.apply(values, X, labels, block), labels
 
 
 def release_part(

@@ -1,0 +1,173 @@
+"""Masking a bucket: its records are grouped, every group gets its value, and what that loses is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.auto import facts_of
+from shoal.algorithms.registry import AUTO, Outcome
+from shoal.blocks.running import group_blocks, group_cells
+from shoal.core.measures import Scaling, centroids, group_sizes, squared_errors
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.engines.records import Arrays
+from shoal.masking.aggregation import group_category, group_values
+from shoal.masking.coding import Coding, Embedding
+from shoal.masking.confidential import Promise, least_error
+from shoal.masking.gathering import Gathered, gather
+from shoal.masking.grouping import finish_groups, start_method, with_bound
+from shoal.masking.parts import Bucket
+from shoal.masking.request import MaskRequest
+from shoal.masking.rounding import Rounding
+from shoal.tables.columns import is_whole
+
+__all__ = ["BucketPlan", "ReleasedValues", "mask_bucket", "released_values"]
+
+
+class BucketPlan(NamedTuple):
+    """What is known of the whole table, and where its buckets are masked."""
+
+    request: MaskRequest
+    rounding: Rounding
+    embedding: Embedding
+    promise: Promise
+    scale: Scaling | None  # None: there is one bucket, and its blocks are whole cells
+    records: int
+    parallel: int  # buckets that are masked at the same time
+    threads: int  # that mask the blocks of a bucket
+
+
+class ReleasedValues(NamedTuple):
+    """The values of groups."""
+
+    values: Floats
+    rounded: Floats  # as they are released
+    row: Ints  # of each record: which of them it has
+
+
+def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays, Bucket]:
+    """Mask the blocks of a bucket: group, aggregate, round; what was lost is measured on the released values."""
+    order, gathered = gather(arrays, plan.embedding, plan.scale, confidential=bool(plan.promise.columns))
+    outcome = _group(gathered, plan, state)
+    request, embedding, rounding = plan.request, plan.embedding, plan.rounding
+    released = released_values(
+        gathered.X, gathered.Z, outcome.labels, request.aggregate, gathered.weights, embedding.codings, rounding,
+        gathered.block,
+    )  # fmt: skip
+    sizes = [group_sizes(column) for column in np.atleast_2d(outcome.labels.T)]
+    known = _measure(outcome, gathered, released, plan, sizes, arrays.get("lost"))
+    row, labels = released.row, outcome.labels
+    if plan.scale is None:
+        return {"released": np.take(released.rounded, row, axis=0), "group": labels}, known
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    group = labels[back]
+    return {"released": np.take(released.rounded, row[back], axis=0), "group": group, "size": sizes[0][group]}, known
+
+
+def _group(gathered: Gathered, plan: BucketPlan, state: State) -> Outcome:
+    """Return the groups of the method, after all else that was asked of them."""
+    request, promise, whole = plan.request, plan.promise, plan.scale is None
+    method = start_method(request, promised=bool(promise.models) or gathered.units is not None)
+    if request.entry.confidential:
+        outcome = Outcome(np.zeros(len(gathered.X), dtype=np.int64))
+    elif whole:
+        outcome = group_cells(gathered.compared, gathered.cells, *method, request.seed, state)
+    else:
+        labels = group_blocks(
+            gathered.compared, gathered.block, *method, records=plan.records, seed=request.seed, state=state,
+            workers=plan.threads, parallel=plan.parallel,
+        )  # fmt: skip
+        told = facts_of(request.options["effort"]) if request.entry.name == AUTO else {}
+        outcome = Outcome(labels, facts={**told, **({"stopped": "by hand"} if state[STOP] else {})})
+    outcome = finish_groups(
+        outcome, gathered, request, plan.embedding, promise, block=not whole, state=state, threads=plan.threads
+    )
+    if whole and promise.models:
+        return with_bound(outcome, least_error(gathered.Z, gathered.codes, promise))
+    return outcome
+
+
+def _measure(
+    outcome: Outcome,
+    gathered: Gathered,
+    released: ReleasedValues,
+    plan: BucketPlan,
+    sizes: Sequence[Ints],
+    lost: Floats | None,
+) -> Bucket:
+    """Return what is known of the bucket; `lost` are the values of cells that were made missing."""
+    errors, totals, added, grouped = _lose(outcome.labels, gathered, released, plan)
+    if lost is not None:
+        # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
+        blanked = plan.embedding.lost(lost, gathered.scale)
+        errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
+        if outcome.bound is not None:
+            outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
+    pairs = list(zip(plan.rounding.kinds, released.rounded.T, strict=True))
+    return Bucket(
+        errors,
+        totals,
+        added,
+        grouped,
+        np.bincount(np.concatenate(sizes)),
+        replace(outcome, labels=outcome.labels[:0]),
+        np.array([kind.whole and not is_whole(column) for kind, column in pairs]),
+        plan.rounding.new_zeros(gathered.X, released.rounded, released.row),
+        np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
+    )
+
+
+def _lose(
+    labels: Ints, gathered: Gathered, released: ReleasedValues, plan: BucketPlan
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself."""
+    request, embedding, Z = plan.request, plan.embedding, gathered.Z
+
+    def errors_of(values: Floats, row: Ints) -> tuple[Floats, Floats]:
+        return squared_errors(Z, np.take(values, row, axis=0))
+
+    errors, totals = errors_of(embedding.apply(released.rounded, gathered.scale), released.row)
+    plain = errors
+    if plan.rounding.changes:
+        plain = errors_of(embedding.apply(released.values, gathered.scale), released.row)[0]
+    grouped = plain
+    if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
+        grouped = errors_of(centroids(Z, labels), labels)[0]
+    by_column = embedding.by_column
+    return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
+
+
+def released_values(
+    X: Floats,
+    Z: Floats,
+    labels: Ints,
+    aggregate: str,
+    weights: Floats | None,
+    codings: Sequence[Coding | None],
+    rounding: Rounding,
+    block: Ints,
+) -> ReleasedValues:
+    """Return the values of the groups; a missing cell stays missing."""
+    if labels.ndim == 2:
+        columns = [
+            released_values(
+                X[:, [j]], Z[:, [j]], column, aggregate, weights, codings[j : j + 1], rounding.only(j), block
+            )
+            for j, column in enumerate(np.ascontiguousarray(labels.T))
+        ]
+        # The groups of columns are not the same: there is one row a record.
+        values = np.column_stack([column[row] for column, _, row in columns])
+        rounded = np.column_stack([column[row] for _, column, row in columns])
+        return ReleasedValues(values, rounded, np.arange(len(X)))
+    # All records of a group miss the same cells, so a NaN stays in its own group and column.
+    values = group_values(X, Z, labels, aggregate, weights)
+    if aggregate != "medoid":
+        for j, coding in enumerate(codings):
+            if coding is not None:
+                values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
+    return ReleasedValues(values, rounding.apply(values, X, labels, block), labels)
