@@ -34,13 +34,13 @@ class Way(ast.NodeVisitor):
     """The way of the data: what `mask_records` calls, and the step functions it hands to the engine, in this order."""
 
     def __init__(self) -> None:
-        body = parse("masking.pipeline").body
+        body = parse("masking.pipeline").body + parse("masking.recounting").body
         imports = [(str(node.module), node.names) for node in body if isinstance(node, ast.ImportFrom)]
         self.homes = {name.name: home[6:] for home, names in imports for name in names if home.startswith("shoal.")}
         self.own = {node.name: node.body for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
         engine = (SOURCE / "engines" / "records.py").read_text(encoding="utf-8")
         self.methods = set(re.findall(r"def (\w+)\(\s*self, (?:function|how): ", engine))
-        self.lines = [f"{'stage':11}{'engine':9}{'function':19}{'of':18}what it does"]
+        self.lines = [f"{'stage':11}{'engine':9}{'function':19}{'of':21}what it does"]
         self.stage, self.handed, self.depth = "", list[str](), 0
         self.visit(ast.parse("mask_records()"))
 
@@ -69,8 +69,8 @@ class Way(ast.NodeVisitor):
     def draw(self, method: str, name: str) -> None:
         """Add a line; a stage is named once."""
         body = parse(self.homes[name]).body
-        (told,) = (summary(node, 63) for node in body if isinstance(node, ast.FunctionDef) and node.name == name)
-        self.lines.append(f"{self.stage:11}{method:9}{name:19}{self.homes[name]:18}{told}")
+        (told,) = (summary(node, 60) for node in body if isinstance(node, ast.FunctionDef) and node.name == name)
+        self.lines.append(f"{self.stage:11}{method:9}{name:19}{self.homes[name]:21}{told}")
         self.stage = ""
 
 

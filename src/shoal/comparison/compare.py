@@ -28,6 +28,7 @@ from shoal.tables.strata import codes_of, strata_of
 
 __all__ = ["compare"]
 
+TOLD = ("columns", "kinds", "by", "weights", "unit", "missing", "missing_codes", "seed")  # parameters of all runs
 Promise = Mapping[str, Any]  # parameters of a request; none for no promise
 
 
@@ -111,20 +112,11 @@ def compare(
         check_k(size, opened.rows)
     table, numbers, cell = read_numbers(opened, request)
     subject = read_subject(table, request, numbers, cell, codes_of(strata_of(table, as_names(by)), len(cell)))
-    fitting = [size for size in sizes if size <= subject.fewest]
     entries = _wanted(methods, promises, numbers.coordinates.shape[1])
+    fitting = [size for size in sizes if size <= subject.fewest]
     chosen, left_out = _affordable(entries, subject, fitting, seed, time_limit)
-    what = "records" if unit is None else f"different {unit}"
-    for size in sizes[len(fitting) :]:
-        left_out[f"k = {size}"] = (
-            f"a stratum, or records of it that miss the same columns, has {subject.fewest} {what} only"
-        )
-    asked = [
-        replace(request, method=entry, options=_options(entry, time_limit), k=size, **promise)
-        for entry, size, promise in product(chosen, fitting, promises)
-        # Methods that are made for a promise need one.
-        if not entry.confidential or "closeness" in promise
-    ]
+    left_out |= _too_large(sizes[len(fitting) :], subject, unit)
+    asked = _requests(request, chosen, fitting, promises, time_limit)
     if len(promises) > 1 or unit is not None:
         rehearse_rules()  # compiling is no part of a run
     total = len(asked) * len(cell)
@@ -134,27 +126,35 @@ def compare(
     if not trials:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
-    return Comparison(
-        trials=pareto(trials),
-        left_out=left_out,
-        records=len(cell),
-        columns=list(numbers.names),
-        parameters={
-            "k": [int(size) for size in fitting],
-            "methods": [entry.name for entry in entries],
-            "columns": list(numbers.names),
-            "kinds": request.plain_kinds(),
-            "by": as_names(by),
-            "weights": weights if isinstance(weights, (str, int)) or weights is None else "given as a vector",
-            "unit": unit,
-            "confidential": as_names(confidential),
-            **{name: [write_model(promise[name]) for promise in promises if name in promise] for name in PROMISES},
-            "missing": missing,
-            "missing_codes": missing_codes,
-            "seed": seed,
-            "time_limit": time_limit,
-        },
-    )
+    names = list(numbers.names)
+    recorded = request.recorded(names)
+    told = {
+        "k": [int(size) for size in fitting],
+        "methods": [entry.name for entry in entries],
+        **{name: recorded[name] for name in TOLD},
+        "confidential": as_names(confidential),
+        **{name: [write_model(promise[name]) for promise in promises if name in promise] for name in PROMISES},
+        "time_limit": time_limit,
+    }
+    return Comparison(pareto(trials), left_out, records=len(cell), columns=names, parameters=told)
+
+
+def _requests(
+    request: MaskRequest, methods: Sequence[Method], sizes: Sequence[int], promises: Sequence[Promise], limit: float
+) -> list[MaskRequest]:
+    """Return what is tried: every method at every size with every promise, and methods made for one only with it."""
+    return [
+        replace(request, method=entry, options=_options(entry, limit), k=size, **promise)
+        for entry, size, promise in product(methods, sizes, promises)
+        if not entry.confidential or "closeness" in promise
+    ]
+
+
+def _too_large(sizes: Sequence[int], subject: Subject, unit: Name | None) -> dict[str, str]:
+    """Say of group sizes that a cell cannot keep why they are left out."""
+    what = "records" if unit is None else f"different {unit}"
+    why = f"a stratum, or records of it that miss the same columns, has {subject.fewest} {what} only"
+    return {f"k = {size}": why for size in sizes}
 
 
 def _promises(request: MaskRequest, **given: Any) -> list[Promise]:

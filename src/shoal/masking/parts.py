@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from shoal.algorithms.registry import Outcome
 from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.records import Layout
@@ -17,7 +19,7 @@ from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.kinds import Category, Date, Hierarchy, Nominal
 from shoal.tables.times import Scale
 
-__all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings"]
+__all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings", "new_zeros"]
 
 
 class Cell(NamedTuple):
@@ -153,6 +155,12 @@ class Bucket(NamedTuple):
     decimals: Bools  # whether values that stand for whole numbers are not whole
     new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
     taken: Bools  # whether a released value is the number that stands for missing in the column
+
+
+def new_zeros(buckets: Sequence[Bucket]) -> Ints:
+    """Count, of each column whose zeros are kept, the zeros that stand for other values."""
+    new: Ints = np.sum([bucket.new_zeros for bucket in buckets], axis=0, dtype=np.int64)
+    return new
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import operator
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,20 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.core.checks import as_names
-from shoal.core.errors import FileError, IdentifierWarning, NotKAnonymousWarning, VerificationError
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.bucket import BucketPlan, mask_bucket
-from shoal.masking.cells import number_cells, small_cells
-from shoal.masking.confidential import number_values, told
-from shoal.masking.counting import Counted, count_bucket, count_part, deal_for_counting
+from shoal.masking.cells import small_cells
 from shoal.masking.joining import join_small
 from shoal.masking.parts import STAY, Bucket, Columns, Moves, Part
 from shoal.masking.plan import Plan, check_engine, choose_rule, make_plan
 from shoal.masking.reading import read_part
+from shoal.masking.recounting import recount
 from shoal.masking.rehearsing import rehearse
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
@@ -43,7 +39,7 @@ from shoal.masking.steps import (
     release_part,
     units_of_part,
 )
-from shoal.tables.columns import Name
+from shoal.masking.summarising import identifier_notes, summarise, total_notes
 from shoal.tables.outputs import moved_together
 
 if TYPE_CHECKING:
@@ -80,19 +76,18 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
             layout=columns.layout(), output=output,
         )  # fmt: skip
         with seconds("verify"):
-            uniques, named, totals, reached = _recount(
-                released.records, columns.released, request, plan, buckets, _units(records, request, plan, shuffled)
-            )
+            units = _units(records, request, plan, shuffled)
+            found = recount(released.records, columns.released, request, plan, buckets, units)
         if request.labels is not None:
             groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups, shuffled)
-    release = _summarise(records, request, plan, blocks, buckets)
+    release = summarise(records, request, plan, blocks, buckets)
     changed = {*columns.masked, *columns.by, *([request.unit] if request.shuffled else [])}
     left = tuple(name for name in columns.released if name not in changed)
     notes = (
         *release.notes,
-        *_total_notes(plan, totals),
-        *_identifier_notes(request, _with_unit(request, columns, named)),
+        *total_notes(plan, found.totals),
+        *identifier_notes(request, columns, found.identifiers),
         *released.notes,
     )
     if shuffled is not None:
@@ -101,8 +96,8 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         release,
         data=released.native,
         left=left,
-        uniques=uniques,
-        reached=reached,
+        uniques=found.uniques,
+        reached=found.reached,
         unit_records=most,
         notes=notes,
         timings=seconds.steps,
@@ -254,189 +249,3 @@ def _live_title(name: str, plan: Plan) -> Title:
         return ", ".join([*parts, f"{steps / (time.monotonic() - began):,.0f} steps/s"])
 
     return line
-
-
-def _recount(
-    released: Records,
-    names: Sequence[Name],
-    request: MaskRequest,
-    plan: Plan,
-    buckets: Sequence[Bucket],
-    units: Words | None,
-) -> tuple[int, dict[Name, str], Ints, dict[Name, dict[str, float]]]:
-    """Count every group again, in what was released and nothing else but units that are not in it.
-
-    Return the records that are unique in it, the columns that look like identifiers, totals that are kept, and what
-    groups reach in confidential columns.
-    """
-    columns, by = plan.columns.masked, plan.columns.by
-    others = not request.entry.whole_records or len({*columns, *by}) < len(names)
-    read = list(names) if others else [*columns, *by]
-    unit = request.unit if request.unit in names or units is None else units
-    codes = {name: [code] for name, code in plan.spellings.codes.items()}
-    parts: list[Counted] = released.keep(count_part, plan.columns, codes, others, unit, columns=read)
-    found = sum(part.rows for part in parts)
-    if found != plan.rows:
-        raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
-    for name, spellings in zip(columns, zip(*(part.spellings for part in parts), strict=True), strict=True):
-        if len(frozenset[Any]().union(*spellings)) > 1:
-            raise VerificationError(
-                f"Column {name!r} has missing cells that are spelled in several ways. Nothing was released."
-            )
-    _check_kept(plan, parts, buckets)
-    rows = released.rows_of_a_target(10 * len(columns) + 12 + 4 * len(plan.columns.confidential), counted=True)
-    targets = -(-found // rows)
-    sent = {"words": ("uint64", len(columns) + bool(by))}
-    if others:
-        sent["row"] = ("uint64", 1)
-    if unit is not None:
-        sent["unit"] = ("uint64", 1)
-    confidential = [part.confidential for part in parts]
-    promise, numbers = number_values(plan.columns.confidential, confidential, plan.promise.models)
-    if promise.columns:
-        sent["confidential"] = ("int64", len(promise.columns))
-    how = Regrouping(
-        deal_for_counting,
-        count_bucket,
-        targets,
-        sent,
-        {},
-        own=list(zip(number_cells([part.strata for part in parts])[0], numbers, strict=True)),
-        dealing=(targets,),
-        gathering=(request.k, len(columns), request.entry.whole_records, promise),
-    )
-    named = {
-        name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
-    }
-    found_in = released.regroup(how)
-    totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
-    reached = told(promise, [worst for _, worst in found_in if worst])
-    return sum(uniques for uniques, _ in found_in), named, totals, reached
-
-
-def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:
-    """Refuse a release in which zeros are not kept, or sums are broken."""
-    zeros = np.sum([part.zeros for part in parts], axis=0)
-    for name, count, known in zip(plan.columns.zeros, zeros, plan.zeros + _new_zeros(buckets), strict=True):
-        if count != known:
-            raise VerificationError(f"Column {name!r} has {count} zeros instead of {known}. Nothing was released.")
-    for rule, *broken in zip(plan.columns.rules, *(part.broken for part in parts), strict=True):
-        if sum(broken):
-            raise VerificationError(f"Rule {rule.text!r} is broken by {sum(broken)} records. Nothing was released.")
-
-
-def _total_notes(plan: Plan, totals: Ints) -> list[str]:
-    """Say how far the released totals of columns of whole numbers are from those of the given table."""
-    off = dict(zip(plan.columns.masked, (totals - plan.totals).tolist(), strict=True)) if plan.columns.totals else {}
-    kept = [f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off]
-    return [f"totals of integer columns, counted again: {', '.join(kept)}"] if kept else []
-
-
-def _new_zeros(buckets: Sequence[Bucket]) -> Ints:
-    """Count, of each column whose zeros are kept, the zeros that stand for other values."""
-    new: Ints = np.sum([bucket.new_zeros for bucket in buckets], axis=0, dtype=np.int64)
-    return new
-
-
-def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:
-    """Return the columns that look like identifiers, among them the units unless they are numbered anew."""
-    others = {name: reason for name, reason in named.items() if name != request.unit}
-    if request.unit not in columns.released or request.shuffled:
-        return others
-    return {request.unit: "it says whose records they are, under the numbers of the original", **others}
-
-
-def _identifier_notes(request: MaskRequest, named: Mapping[Name, str]) -> list[str]:
-    """Warn of columns that look like identifiers and are not kept on purpose."""
-    meant = as_names(request.keep)
-    notes = []
-    for name, reason in named.items():
-        if name not in meant:
-            notes.append(f"column {name} looks like an identifier and is in the release: {reason}")
-            warning = (
-                f"Column {name!r} looks like an identifier and is in the release: {reason}. Drop it with "
-                f"identifiers=[{name!r}], or say keep=[{name!r}] if that is meant."
-            )
-            warnings.warn(warning, IdentifierWarning, stacklevel=5)
-    return notes
-
-
-def _summarise(
-    records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None, buckets: Sequence[Bucket]
-) -> Release:
-    """Return the release, but for its data: losses and sizes summed over the buckets."""
-    errors, totals = (np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals"))
-    total = float(totals.sum())
-    percent = 100 / total if total > 0 else 0.0
-    counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
-    for bucket in buckets:
-        counts[: len(bucket.sizes)] += bucket.sizes
-    outcome = buckets[0].outcome
-    labels, columns = records.labels(), plan.columns.masked
-    return Release(
-        data=None,
-        labels=np.empty(0, dtype=np.int64) if labels is None else labels,
-        # There may be very many groups; 2 bytes each are enough but for a group beyond all measure.
-        sizes=np.repeat(np.arange(len(counts), dtype=np.int16 if len(counts) < 1 << 15 else np.int64), counts),
-        loss=percent * float(errors.sum()),
-        bound=None if outcome.bound is None else percent * outcome.bound,
-        # What is optimal is the partition, not the values that stand for its groups where they are no means.
-        status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
-        partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
-        kinds=plan.columns.words,
-        column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
-        kept=records.kept(),
-        parameters=request.recorded(columns, **records.parameters),
-        facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},
-        notes=_notes(request, plan, percent, buckets),
-        timings={},
-        certificate=outcome.certificate,
-        codes=dict(plan.spellings.codes),
-        blanked=plan.blanked,
-    )
-
-
-def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[Bucket]) -> tuple[str, ...]:
-    notes = [*plan.notes, *request.notes()]
-    if request.weights is not None:
-        by = request.weights if request.weight_vector is None else "the vector that was given"
-        notes.append(f"means of groups are weighted by {by}; loss, k and categories count every record once")
-    if request.shuffled:
-        notes.append("the records are in random order")
-    if request.unit in plan.columns.released:
-        anew = " under new numbers" if request.shuffled else ""
-        notes.append(
-            f"column {request.unit} is in the release{anew} and ties the records of each {request.unit} together: "
-            "every one of them is shared, all of them together may not be"
-        )
-    if plan.columns.zeros:
-        notes.append(f"zeros were kept ({', '.join(map(str, plan.columns.zeros))}): a record that is zero stayed zero")
-        notes += [
-            f"in column {name}, 0 also stands for {count} records that are not zero, but whose values have it as "
-            f"{request.aggregate}"
-            for name, count in zip(plan.columns.zeros, _new_zeros(buckets), strict=True)
-            if count
-        ]
-    partly = ", but for those that miss a part of it" if request.missing == "group" else ""
-    notes += [
-        f"the sum {rule.text} holds in the release: every record was checked{partly}" for rule in plan.columns.rules
-    ]
-    decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
-    changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
-    if request.whole and plan.whole_columns:
-        rounding = percent * float(np.sum([bucket.rounding for bucket in buckets]))
-        listed = ", ".join(map(str, plan.whole_columns))
-        notes.append(f"integer columns were rounded ({listed}), which adds {rounding:+.5f} % to the loss")
-    elif listed := ", ".join(str(name) for name in plan.whole_columns if name in changed):
-        notes.append(f"integer columns hold decimals now ({listed}); integers='round' keeps them whole")
-    for name, scale in plan.columns.scales.items():
-        finer = "" if scale.exact else ": it spans more time than finer digits can be kept for"
-        notes.append(f"column {name} is released in whole {scale.resolution}{finer}")
-    if not request.entry.whole_records and len(plan.columns.masked) > 1:
-        warning = (
-            f"Method {request.entry.name!r} groups every column on its own: a record's combination of released values "
-            "may be unique, so the release is not k-anonymous for whole records. Take a multivariate method for that."
-        )
-        warnings.warn(warning, NotKAnonymousWarning, stacklevel=5)
-        notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
-    return tuple(notes)

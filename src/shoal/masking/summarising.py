@@ -1,0 +1,135 @@
+"""What a release says of itself: losses and sizes over all buckets, and notes in words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shoal.core.checks import as_names
+from shoal.core.errors import IdentifierWarning, NotKAnonymousWarning
+from shoal.core.types import Ints
+from shoal.engines.records import Records
+from shoal.masking.parts import Bucket, Columns, new_zeros
+from shoal.masking.plan import Plan
+from shoal.masking.release import Release
+from shoal.masking.request import MaskRequest
+from shoal.tables.columns import Name
+
+if TYPE_CHECKING:
+    from shoal.blocks.blocking import Blocks
+
+__all__ = ["identifier_notes", "summarise", "total_notes"]
+
+
+def summarise(
+    records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None, buckets: Sequence[Bucket]
+) -> Release:
+    """Return the release, but for its data: losses and sizes summed over the buckets."""
+    errors, totals = (np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals"))
+    total = float(totals.sum())
+    percent = 100 / total if total > 0 else 0.0
+    counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
+    for bucket in buckets:
+        counts[: len(bucket.sizes)] += bucket.sizes
+    outcome = buckets[0].outcome
+    labels, columns = records.labels(), plan.columns.masked
+    return Release(
+        data=None,
+        labels=np.empty(0, dtype=np.int64) if labels is None else labels,
+        # There may be very many groups; 2 bytes each are enough but for a group beyond all measure.
+        sizes=np.repeat(np.arange(len(counts), dtype=np.int16 if len(counts) < 1 << 15 else np.int64), counts),
+        loss=percent * float(errors.sum()),
+        bound=None if outcome.bound is None else percent * outcome.bound,
+        # What is optimal is the partition, not the values that stand for its groups where they are no means.
+        status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
+        partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
+        kinds=plan.columns.words,
+        column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
+        kept=records.kept(),
+        parameters=request.recorded(columns, **records.parameters),
+        facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},
+        notes=_notes(request, plan, percent, buckets),
+        timings={},
+        certificate=outcome.certificate,
+        codes=dict(plan.spellings.codes),
+        blanked=plan.blanked,
+    )
+
+
+def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[Bucket]) -> tuple[str, ...]:
+    notes = [*plan.notes, *request.notes()]
+    if request.weights is not None:
+        by = request.weights if request.weight_vector is None else "the vector that was given"
+        notes.append(f"means of groups are weighted by {by}; loss, k and categories count every record once")
+    if request.shuffled:
+        notes.append("the records are in random order")
+    if request.unit in plan.columns.released:
+        anew = " under new numbers" if request.shuffled else ""
+        notes.append(
+            f"column {request.unit} is in the release{anew} and ties the records of each {request.unit} together: "
+            "every one of them is shared, all of them together may not be"
+        )
+    if plan.columns.zeros:
+        notes.append(f"zeros were kept ({', '.join(map(str, plan.columns.zeros))}): a record that is zero stayed zero")
+        notes += [
+            f"in column {name}, 0 also stands for {count} records that are not zero, but whose values have it as "
+            f"{request.aggregate}"
+            for name, count in zip(plan.columns.zeros, new_zeros(buckets), strict=True)
+            if count
+        ]
+    partly = ", but for those that miss a part of it" if request.missing == "group" else ""
+    notes += [
+        f"the sum {rule.text} holds in the release: every record was checked{partly}" for rule in plan.columns.rules
+    ]
+    decimals = np.any([bucket.decimals for bucket in buckets], axis=0)
+    changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
+    if request.whole and plan.whole_columns:
+        rounding = percent * float(np.sum([bucket.rounding for bucket in buckets]))
+        listed = ", ".join(map(str, plan.whole_columns))
+        notes.append(f"integer columns were rounded ({listed}), which adds {rounding:+.5f} % to the loss")
+    elif listed := ", ".join(str(name) for name in plan.whole_columns if name in changed):
+        notes.append(f"integer columns hold decimals now ({listed}); integers='round' keeps them whole")
+    for name, scale in plan.columns.scales.items():
+        finer = "" if scale.exact else ": it spans more time than finer digits can be kept for"
+        notes.append(f"column {name} is released in whole {scale.resolution}{finer}")
+    if not request.entry.whole_records and len(plan.columns.masked) > 1:
+        warning = (
+            f"Method {request.entry.name!r} groups every column on its own: a record's combination of released values "
+            "may be unique, so the release is not k-anonymous for whole records. Take a multivariate method for that."
+        )
+        warnings.warn(warning, NotKAnonymousWarning, stacklevel=5)
+        notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
+    return tuple(notes)
+
+
+def total_notes(plan: Plan, totals: Ints) -> list[str]:
+    """Say how far the released totals of columns of whole numbers are from those of the given table."""
+    off = dict(zip(plan.columns.masked, (totals - plan.totals).tolist(), strict=True)) if plan.columns.totals else {}
+    kept = [f"{name} {f'off by {off[name]:+d}' if off[name] else 'exactly'}" for name in plan.whole_columns if off]
+    return [f"totals of integer columns, counted again: {', '.join(kept)}"] if kept else []
+
+
+def identifier_notes(request: MaskRequest, columns: Columns, found: Mapping[Name, str]) -> list[str]:
+    """Warn of columns that look like identifiers and are not kept on purpose."""
+    meant = as_names(request.keep)
+    notes = []
+    for name, reason in _with_unit(request, columns, found).items():
+        if name not in meant:
+            notes.append(f"column {name} looks like an identifier and is in the release: {reason}")
+            warning = (
+                f"Column {name!r} looks like an identifier and is in the release: {reason}. Drop it with "
+                f"identifiers=[{name!r}], or say keep=[{name!r}] if that is meant."
+            )
+            warnings.warn(warning, IdentifierWarning, stacklevel=5)
+    return notes
+
+
+def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:
+    """Return the columns that look like identifiers, among them the units unless they are numbered anew."""
+    others = {name: reason for name, reason in named.items() if name != request.unit}
+    if request.unit not in columns.released or request.shuffled:
+        return others
+    return {request.unit: "it says whose records they are, under the numbers of the original", **others}
