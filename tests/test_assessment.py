@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.assessment import analyses, risk, statistics, utility
+from shoal.assessment import analyses, disclosure, linkage, risk, statistics, utility
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.demo import firms
@@ -158,32 +158,32 @@ def test_hand_worked_linkage():
     groups, strata = np.array([0, 0, 1, 1]), np.zeros(4, dtype=np.int64)
     x = np.array([[0.0], [1.0], [5.0], [9.0]])
     # 0.4 is nearest to 0: one of two records is right. 7 is as near to 5 as to 9: each right half of the time.
-    found = risk.linkage(x, np.array([[0.4], [0.4], [7.0], [7.0]]), groups, risk.cells_of(x, strata))
+    found = linkage.linkage(x, np.array([[0.4], [0.4], [7.0], [7.0]]), groups, linkage.cells_of(x, strata))
     assert found.share == 0.5
     assert found.chance == 0.5
     assert found.interval is None
     # 6.4 is nearest to 5, which is not of its group: nobody of that group is found.
-    found = risk.linkage(x, np.array([[0.4], [0.4], [2.6], [2.6]]), groups, risk.cells_of(x, strata))
+    found = linkage.linkage(x, np.array([[0.4], [0.4], [2.6], [2.6]]), groups, linkage.cells_of(x, strata))
     assert found.share == pytest.approx(0.25)
     # Released as it is, everybody is found.
-    assert risk.linkage(x, x, np.arange(4), risk.cells_of(x, strata)).share == 1.0
+    assert linkage.linkage(x, x, np.arange(4), linkage.cells_of(x, strata)).share == 1.0
 
 
 def test_linkage_stays_within_strata_and_patterns():
     x = np.array([[0.0, 1.0], [1.0, np.nan], [0.1, 1.1], [1.0, np.nan]])
     strata = np.array([0, 0, 1, 1])
-    cells = risk.cells_of(x, strata)
+    cells = linkage.cells_of(x, strata)
     assert [(rows.tolist(), present.tolist()) for rows, present in cells] == [
         ([0], [0, 1]),
         ([1], [0]),
         ([2], [0, 1]),
         ([3], [0]),
     ]
-    assert risk.linkage(x, x, np.arange(4), cells).share == 1.0
+    assert linkage.linkage(x, x, np.arange(4), cells).share == 1.0
     # Records that miss everything can only be guessed.
     nothing = np.full((4, 1), np.nan)
     one = np.zeros(4, dtype=np.int64)
-    assert risk.linkage(nothing, nothing, one, risk.cells_of(nothing, one)).share == 0.25
+    assert linkage.linkage(nothing, nothing, one, linkage.cells_of(nothing, one)).share == 0.25
 
 
 def test_linkage_equals_all_distances(masked):
@@ -197,16 +197,16 @@ def test_linkage_equals_all_distances(masked):
     expected = (np.diag(ties) / ties.sum(axis=1)).mean()
     raw = table.select("sales", "profit").to_numpy()
     groups, strata = release.labels, np.zeros(2000, dtype=np.int64)
-    assert risk.linkage(raw, y, groups, risk.cells_of(raw, strata)).share == pytest.approx(expected)
+    assert linkage.linkage(raw, y, groups, linkage.cells_of(raw, strata)).share == pytest.approx(expected)
 
 
 def test_a_sample_brackets_the_whole():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 2))
     release = shoal.mask(x, 4)
-    whole = risk.linkage(x, release.data, release.labels, risk.cells_of(x, np.zeros(2000, dtype=np.int64)))
-    part = risk.linkage(
-        x, release.data, release.labels, risk.cells_of(x, np.zeros(2000, dtype=np.int64)), sample=500, seed=1
+    whole = linkage.linkage(x, release.data, release.labels, linkage.cells_of(x, np.zeros(2000, dtype=np.int64)))
+    part = linkage.linkage(
+        x, release.data, release.labels, linkage.cells_of(x, np.zeros(2000, dtype=np.int64)), sample=500, seed=1
     )
     low, high = part.interval
     assert low < whole.share < high
@@ -216,7 +216,7 @@ def test_a_sample_brackets_the_whole():
 
 def test_wilson_equals_scipy():
     expected = scipy.stats.binomtest(30, 120).proportion_ci(method="wilson")
-    assert risk.wilson(0.25, 120) == pytest.approx((expected.low, expected.high))
+    assert linkage.wilson(0.25, 120) == pytest.approx((expected.low, expected.high))
 
 
 def test_hand_worked_intervals():
@@ -250,19 +250,19 @@ def test_intervals_by_rank_follow_the_definition():
 def test_hand_worked_attribute_disclosure():
     groups = np.array([0, 0, 1, 1, 1, 1])
     illness = np.array([0, 0, 0, 1, 1, 2])
-    found = risk.attribute("illness", illness, groups, numeric=False)
+    found = disclosure.attribute("illness", illness, groups, numeric=False)
     assert found.diversity == 1
     assert found.entropy_diversity == pytest.approx(1.0)
     assert found.disclosed == pytest.approx(2 / 6)
     # All: ½ ⅓ ⅙; group 0: 1 0 0, so ½(½ + ⅓ + ⅙) = ½; group 1: ¼ ½ ¼ is ¼ off.
     assert found.closeness == pytest.approx(0.5)
     # In order: cumulative ½ ⅚ 1 beside 1 1 1 is (½ + ⅙)/2 = ⅓; beside ¼ ¾ 1 is (¼ + 1/12)/2 = ⅙.
-    assert risk.attribute("grade", illness, groups, numeric=True).closeness == pytest.approx(1 / 3)
+    assert disclosure.attribute("grade", illness, groups, numeric=True).closeness == pytest.approx(1 / 3)
     # Group 1 alone has entropy ¼ln4 + ½ln2 + ¼ln4 = 1.5 ln2.
-    alone = risk.attribute("illness", np.array([0, 1, 1, 2]), np.zeros(4, dtype=np.int64), numeric=False)
+    alone = disclosure.attribute("illness", np.array([0, 1, 1, 2]), np.zeros(4, dtype=np.int64), numeric=False)
     assert alone.entropy_diversity == pytest.approx(2**1.5)
     assert alone.closeness == pytest.approx(0.0)
-    assert risk.attribute("x", np.zeros(4, dtype=np.int64), np.array([0, 0, 1, 1]), numeric=True).closeness == 0.0
+    assert disclosure.attribute("x", np.zeros(4, dtype=np.int64), np.array([0, 0, 1, 1]), numeric=True).closeness == 0.0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -277,7 +277,7 @@ def test_ordered_closeness_equals_the_plain_sum(seed):
         / (m - 1)
         for g in range(12)
     )
-    assert risk.attribute("x", codes, groups, numeric=True).closeness == pytest.approx(expected)
+    assert disclosure.attribute("x", codes, groups, numeric=True).closeness == pytest.approx(expected)
 
 
 @pytest.mark.filterwarnings("ignore")

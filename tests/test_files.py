@@ -273,7 +273,8 @@ def test_a_new_file_replaces_the_old_one_whole(tmp_path):
 
 
 def test_an_encoding_that_cannot_hold_the_text_is_refused(tmp_path):
-    from shoal.tables.csv_files import Dialect, write_csv
+    from shoal.tables.csv_cells import Dialect
+    from shoal.tables.csv_files import write_csv
 
     with pytest.raises(FileError, match="Encoding 'cp1252' cannot write '→'"):
         write_csv(pl.DataFrame({"a": ["→"]}), tmp_path / "x.csv", Dialect(encoding="cp1252"))

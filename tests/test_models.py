@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.random import seeded
-from shoal.assessment.risk import attribute
+from shoal.assessment.disclosure import attribute
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import fresh_state

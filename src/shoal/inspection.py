@@ -18,7 +18,8 @@ from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable, find_thousands
+from shoal.tables.csv_cells import find_thousands
+from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import WRITABLE
 from shoal.tables.kinds import Date, as_plain
 from shoal.tables.looks import (

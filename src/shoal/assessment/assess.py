@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from shoal.assessment.analyses import Coefficient, regression
+from shoal.assessment.disclosure import attribute
+from shoal.assessment.linkage import cells_of, linkage
 from shoal.assessment.pairing import check_cells, check_nearness, check_order, match_patterns
-from shoal.assessment.risk import Risk, anonymity, attribute, cells_of, intervals, linkage, uniqueness
+from shoal.assessment.risk import Risk, anonymity, intervals, uniqueness
 from shoal.assessment.utility import LEVELS, Utility, utility
 from shoal.core.checks import as_names
 from shoal.core.display import aligned, for_people, html_table, write_report

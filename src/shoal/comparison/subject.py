@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.registry import Outcome
-from shoal.assessment.risk import linkage
+from shoal.assessment.linkage import linkage
 from shoal.blocks.running import group_cells
 from shoal.comparison.trials import Trial
 from shoal.core.measures import group_sizes, released_loss

@@ -29,7 +29,7 @@ class Trial:
     loss
         Information loss 100·SSE/SST of what is released.
     linked
-        The share of records whose nearest original is their own (`shoal.assessment.risk.linkage`).
+        The share of records whose nearest original is their own (`shoal.assessment.linkage`).
     chance
         The share that blind choice within groups would link.
     groups

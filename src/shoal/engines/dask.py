@@ -24,7 +24,8 @@ from shoal.kernels.dealing import sort_by_target
 from shoal.tables.choosing import is_dask
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable, Dialect
+from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
 from shoal.tables.frames import open_table
 from shoal.tables.metadata import without_metadata

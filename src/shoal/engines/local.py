@@ -31,7 +31,8 @@ from shoal.engines.shuffle import Places, Shuffle, write_all
 from shoal.engines.workers import Template, Workers
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable, Dialect, csv_text, encode_part
+from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_files import CsvTable, csv_text, encode_part
 from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
 from shoal.tables.outputs import written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes

@@ -14,7 +14,7 @@ from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
 from shoal.models.units import units_in_cells
 from shoal.tables.columns import Name, Spelling
-from shoal.tables.csv_files import Dialect, one_spelling, parse_numbers
+from shoal.tables.csv_cells import Dialect, one_spelling, parse_numbers
 from shoal.tables.strata import describe_stratum
 
 T = TypeVar("T", bound=Hashable)

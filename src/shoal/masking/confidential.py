@@ -23,7 +23,7 @@ from shoal.masking.coding import order_values
 from shoal.masking.gathering import Gathered
 from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import MISSING
+from shoal.tables.csv_cells import MISSING
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
 
 if TYPE_CHECKING:

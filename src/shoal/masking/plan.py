@@ -26,7 +26,7 @@ from shoal.masking.rounding import Rounding
 from shoal.masking.totals import LARGEST
 from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.csv_files import MISSING, Dialect, coded_text
+from shoal.tables.csv_cells import MISSING, Dialect, coded_text
 from shoal.tables.files import CSV
 from shoal.tables.kinds import Date
 

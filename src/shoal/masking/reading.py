@@ -21,7 +21,7 @@ from shoal.masking.totals import whole_total
 from shoal.models.units import least_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, Spelling
-from shoal.tables.csv_files import MISSING
+from shoal.tables.csv_cells import MISSING
 from shoal.tables.kinds import Date
 from shoal.tables.table import Table
 from shoal.tables.times import Span

@@ -12,7 +12,7 @@ import csv
 import io
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -20,47 +20,37 @@ import polars as pl
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
-from shoal.tables.codes import Code, Codes, as_number, is_coded
+from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
+from shoal.tables.csv_cells import (
+    MISSING,
+    SIGNS,
+    Dialect,
+    coded_text,
+    is_numeric,
+    not_numbers,
+    parse_numbers,
+    spelled_numbers,
+    without_words,
+)
 from shoal.tables.kinds import Date
-from shoal.tables.series import as_floats, cell_words, kind_of, mostly_numbers, not_numeric
+from shoal.tables.series import as_floats, cell_words, kind_of, mostly_numbers
 from shoal.tables.table import check_unique
 from shoal.tables.times import Span, check_no_dates, read_dates, span_of
 
 __all__ = [
     "CsvTable",
-    "Dialect",
-    "coded_text",
     "csv_text",
     "encode_part",
-    "find_thousands",
-    "one_spelling",
-    "parse_numbers",
     "read_csv",
     "read_head",
     "read_text",
-    "without_words",
     "write_csv",
 ]
 
-SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # between thousands, as patterns
 DELIMITERS = (",", ";", "\t", "|")
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
-# 007 and 0123 are codes, not numbers.
-CODE = r"^[+-]?0\d"
 HEAD = 1_000_000  # bytes that are looked at to find out how a file is written
 TAB = ("tab", "\\t")  # as users write it
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a CSV file is written."""
-
-    delimiter: str = ","
-    encoding: str = "utf-8"
-    decimal: str = "."
-    newline: str = "\n"
-    thousands: str | None = None
 
 
 class CsvTable:
@@ -106,7 +96,7 @@ class CsvTable:
         """Return a column as numbers, codes such as 007 too."""
         numbers = self._numbers_of(name)
         if not numbers.dtype.is_numeric():
-            raise _not_numbers(self._named(name), self.dialect, first)
+            raise not_numbers(self._named(name), self.dialect, first)
         return Column(name, as_floats(numbers.set(self._coded(name), None)), kind_of(numbers.dtype))
 
     def timed_names(self) -> list[Name]:
@@ -128,7 +118,7 @@ class CsvTable:
         if not given:
             check_no_dates(name, text, first)
             if mostly_numbers(text):
-                raise _not_numbers(self.text[name], self.dialect, first)
+                raise not_numbers(self.text[name], self.dialect, first)
         return text
 
     def levels(self, name: Name) -> None:
@@ -153,7 +143,7 @@ class CsvTable:
             return cell_words(self.text[name].set(coded, None), category=True)
         cells, numbers = self.text[name], self._numbers_of(name)
         numbers = numbers.set(coded, None)
-        if not numbers.dtype.is_numeric() or not (_spelled(numbers, self.dialect) == cells).drop_nulls().all():
+        if not numbers.dtype.is_numeric() or not (spelled_numbers(numbers, self.dialect) == cells).drop_nulls().all():
             raise VerificationError(f"Column {name!r} has numbers spelled in several ways. Nothing was released.")
         return cell_words(numbers)
 
@@ -185,7 +175,7 @@ class CsvTable:
                 cells = column.scale.cells(column.values)
             else:
                 series = pl.Series(column.values).fill_nan(None)
-                cells = _spelled(series.cast(pl.Int64) if column.integers else series, self.dialect)
+                cells = spelled_numbers(series.cast(pl.Int64) if column.integers else series, self.dialect)
             columns.append(cells.fill_null(pl.lit(column.missing, dtype=pl.String)).alias(name))
         columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
         others = [name for name, column in new.items() if column.categories is not None or column.scale is not None]
@@ -217,53 +207,6 @@ class CsvTable:
     def _named(self, name: Name) -> pl.Series:
         """Return the cells without codes for missing that are words: beside them a column may hold numbers."""
         return without_words(self.text[name], self._codes.get(name, ()))
-
-
-def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.Series:
-    """Say which cells are codes for missing, as text or as the number that they mean."""
-    if not codes:
-        return pl.repeat(value=False, n=len(text), dtype=pl.Boolean, eager=True)
-    return is_coded(text, codes, _plain(text.str.strip_chars(), dialect).cast(pl.Float64, strict=False))
-
-
-def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
-    """Return cells with null in the place of codes that are no numbers."""
-    words = [code for code in codes if isinstance(code, str) and as_number(code) is None]
-    return text.set(text.str.strip_chars().is_in(words), None) if words else text
-
-
-def _spelled(numbers: pl.Series, dialect: Dialect) -> pl.Series:
-    """Return numbers as they are written."""
-    return numbers.cast(pl.String).str.replace(".", dialect.decimal, literal=True)
-
-
-def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
-    """Return the cells with one spelling for each value.
-
-    Of several spellings the shortest is taken, the first of these by the alphabet; missing cells become empty.
-
-    Parameters
-    ----------
-    text
-        The cells as they are spelled.
-    values
-        What they mean; all the same, a missing value, if not given.
-
-    Examples
-    --------
-    >>> one_spelling(pl.Series(["1.0", "1", "NA", ""]), pl.Series([1.0, 1.0, None, None])).to_list()
-    ['1', '1', None, None]
-    """
-    values = pl.Series([None] * len(text), dtype=pl.Float64) if values is None else values
-    cells = pl.DataFrame({"text": text, "value": values})
-    spellings = cells.unique().sort(pl.col("text").str.len_bytes(), "text", nulls_last=False)
-    chosen = spellings.group_by("value").agg(pl.col("text").first().alias("spelling"), pl.len().alias("many"))
-    if (chosen["many"] == 1).all():
-        return text
-    empty = pl.col("value").is_null() & (pl.col("many") > 1)
-    chosen = chosen.with_columns(pl.when(empty).then(None).otherwise("spelling").alias("spelling"))
-    spelled = cells.join(chosen, on="value", how="left", nulls_equal=True, maintain_order="left")["spelling"]
-    return spelled.alias(text.name)
 
 
 def read_csv(
@@ -440,81 +383,6 @@ def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
     """Say whether the file writes 1,5 for one and a half."""
 
     def number(name: str, decimal: str) -> bool:
-        return _is_numeric(text[name], replace(dialect, decimal=decimal))
+        return is_numeric(text[name], replace(dialect, decimal=decimal))
 
     return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
-
-
-def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
-    """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
-    cells = series.str.strip_chars().replace(dict.fromkeys(MISSING))
-    present = cells.len() - cells.null_count()
-    if present == 0 or (not codes and cells.str.contains(CODE).any()):
-        return series
-    cells = _plain(cells, dialect)
-    for kind in (pl.Int64, pl.Float64):
-        parsed = cells.cast(kind, strict=False)
-        if parsed.len() - parsed.null_count() == present:
-            return parsed
-    return series
-
-
-def _plain(cells: pl.Series, dialect: Dialect) -> pl.Series:
-    """Return cells with a decimal point and no thousands signs; what is no number in the dialect stays none."""
-    if dialect.thousands is not None:
-        grouped = cells.str.contains(_grouped(dialect.thousands, dialect.decimal))
-        cells = cells.str.replace_all(SIGNS[dialect.thousands], "").zip_with(grouped, cells)
-    if dialect.decimal == ",":
-        cells = cells.str.replace_all(".", "no point", literal=True).str.replace(",", ".", literal=True)
-    return cells
-
-
-def _grouped(thousands: str, decimal: str) -> str:
-    """Return the pattern of numbers with a thousands sign: 1.5 is none, whatever sign the point is."""
-    return rf"^[+-]?[1-9]\d{{0,2}}(?:{SIGNS[thousands]}\d{{3}})+(?:{SIGNS[decimal]}\d*)?$"
-
-
-def find_thousands(table: CsvTable, decimal: str | None = None) -> str | None:
-    """Return the sign between thousands, if columns of text are numbers with it and no other number is lost by it.
-
-    `decimal` is the decimal sign, if it is known.
-
-    Examples
-    --------
-    >>> table = CsvTable(pl.DataFrame({"pay": ["90.000,50", "850,25"], "age": ["31", "47"]}), Dialect(";"))
-    >>> find_thousands(table)
-    '.'
-    """
-    numeric = table.numeric_names()
-    for sign in SIGNS:
-        signs = [other for other in ".," if other != sign and decimal in (None, other)]
-        for dialect in (replace(table.dialect, thousands=sign, decimal=other) for other in signs):
-            pattern, text = _grouped(sign, dialect.decimal), table.text
-            found = [name for name in text.columns if text[name].str.strip_chars().str.contains(pattern).any()]
-            if any(_is_numeric(text[name], dialect) for name in found if name not in numeric) and all(
-                _is_numeric(text[name], dialect) for name in numeric
-            ):
-                return sign
-    return None
-
-
-def _is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
-    return parse_numbers(cells, dialect, codes=False).dtype.is_numeric()
-
-
-def _not_numbers(text: pl.Series, dialect: Dialect, first: int) -> InputError:
-    """Say which cell of a column is no number, and how it can be read as one."""
-    cells = text.str.strip_chars().replace(dict.fromkeys(MISSING))
-    wrong = cells.is_not_null() & _plain(cells, dialect).cast(pl.Float64, strict=False).is_null()
-    record, found = int(wrong.arg_max() or 0), cells.filter(wrong)
-    way_out = ""
-    if found.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
-        way_out = "Take the currency out of the cells: it is not part of a number."
-    else:
-        for thousands in SIGNS:
-            for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
-                if found.str.contains(_grouped(thousands, decimal)).any():
-                    also = f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal)
-                    way_out = f"Say thousands={thousands!r}{also} if that sign stands between thousands."
-                    break
-    return not_numeric(text.name, f"record {first + record + 1} holds {text[record]!r}", way_out)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from shoal.core.errors import FileError, InputError
-from shoal.tables.csv_files import CsvTable, Dialect, read_csv, write_csv
+from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_files import CsvTable, read_csv, write_csv
 from shoal.tables.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.frames import open_table
 from shoal.tables.metadata import without_metadata

@@ -14,7 +14,8 @@ import polars as pl
 
 from shoal.core.errors import FileError, InputError
 from shoal.tables.codes import Codes
-from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, read_head, without_words
+from shoal.tables.csv_cells import Dialect, parse_numbers, without_words
+from shoal.tables.csv_files import CsvTable, read_head
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import open_table
 from shoal.tables.table import Table

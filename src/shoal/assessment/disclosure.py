@@ -1,0 +1,133 @@
+"""Attribute disclosure: what the records of a group share of a confidential column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from shoal.core.measures import group_sizes
+from shoal.core.types import Bools, Floats, Ints
+from shoal.tables.columns import Name
+
+__all__ = ["Attribute", "attribute"]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """Attribute disclosure of a confidential column that was released as it is.
+
+    Parameters
+    ----------
+    column
+        The confidential column.
+    diversity
+        l: the least number of distinct values in a group.
+    entropy_diversity
+        exp of the least entropy of a group: the number of equally frequent values that would be as uncertain.
+    closeness
+        t: the greatest distance between a group's distribution and the table's, 0 to 1. Equal distances between
+        categories, distances in rank between numbers.
+    disclosed
+        The share of records whose group has one value only.
+    """
+
+    column: Name
+    diversity: int
+    entropy_diversity: float
+    closeness: float
+    disclosed: float
+
+    means: ClassVar[str] = (
+        "Whoever finds someone's group, without knowing the record, learns the value if all of the group share it; the "
+        "more diverse (l) and the closer to the whole table (t near 0) the groups, the less they learn."
+    )
+    limits: ClassVar[str] = (
+        "It does not count what values that are alike but not equal give away, nor what is known of the column anyway."
+    )
+
+    @property
+    def name(self) -> str:
+        """What was measured."""
+        return f"attribute disclosure of {self.column}"
+
+    @property
+    def figure(self) -> str:
+        """The result in words."""
+        return (
+            f"l = {self.diversity} (by entropy {self.entropy_diversity:.2f}), t = {self.closeness:.3f}; "
+            f"{100 * self.disclosed:.1f} % of records in groups that share one value"
+        )
+
+
+def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attribute:
+    """Measure l-diversity, entropy l-diversity and t-closeness of a column over the groups.
+
+    Parameters
+    ----------
+    name
+        The column.
+    codes
+        Codes 0, 1, … of its values, in order of size if `numeric`.
+    groups
+        The group of each record, 0, 1, …
+    numeric
+        Whether values have an order, so that distances are in rank.
+
+    Examples
+    --------
+    >>> attribute("illness", np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), numeric=False).figure
+    'l = 1 (by entropy 1.00), t = 0.250; 50.0 % of records in groups that share one value'
+    """
+    order = np.lexsort((codes, groups))
+    group, code = groups[order], codes[order]
+    starts: Bools = np.r_[True, (group[1:] != group[:-1]) | (code[1:] != code[:-1])]
+    first = np.flatnonzero(starts)
+    counts = np.diff(np.r_[first, len(code)])
+    group, code = group[first], code[first]
+    sizes = group_sizes(groups)
+    shares = counts / sizes[group]
+    distinct = group_sizes(group)
+    entropy = np.bincount(group, -shares * np.log(shares))
+    overall = np.bincount(codes) / len(codes)
+    distance = _ordered_distance if numeric else _equal_distance
+    return Attribute(
+        column=name,
+        diversity=int(distinct.min()),
+        entropy_diversity=float(np.exp(max(0.0, entropy.min()))),
+        closeness=float(distance(group, code, shares, overall).max()),
+        disclosed=float(sizes[distinct == 1].sum() / len(codes)),
+    )
+
+
+def _equal_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:
+    """Return ½ Σ |p − q| of each group; values that a group lacks add their q."""
+    present = np.bincount(group, np.abs(shares - overall[code]) - overall[code])
+    distances: Floats = (present + overall.sum()) / 2
+    return distances
+
+
+def _ordered_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:
+    """Return Σ |P − Q| / (m − 1) of each group, P and Q the cumulative distributions over m values.
+
+    P is constant between two values of the group and Q grows, so each stretch is one crossing and two prefix sums:
+    O(records log m) for all groups, where the plain sum would take groups × m.
+    """
+    m = len(overall)
+    if m == 1:
+        return np.zeros(int(group.max()) + 1)
+    Q = np.cumsum(overall)
+    prefix = np.r_[0.0, np.cumsum(Q)]
+    last = np.r_[group[1:] != group[:-1], True]
+    leads = np.r_[True, last[:-1]]
+    running = np.cumsum(shares)
+    # What the groups before have added is taken off again.
+    P = running - np.r_[0.0, running[last]][np.cumsum(leads) - 1]
+    end = np.where(last, m, np.r_[code[1:], m])
+    crossing = np.clip(np.searchsorted(Q, P), code, end)
+    below = P * (crossing - code) - (prefix[crossing] - prefix[code])
+    above = prefix[end] - prefix[crossing] - P * (end - crossing)
+    ahead = prefix[code[leads]]
+    distances: Floats = (np.bincount(group, below + above) + ahead) / (m - 1)
+    return distances

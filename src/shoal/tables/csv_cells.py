@@ -1,0 +1,171 @@
+"""Cells of CSV files: text read as numbers, as codes for missing, and spelled in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from shoal.core.errors import InputError
+from shoal.tables.codes import Code, as_number, is_coded
+from shoal.tables.series import not_numeric
+
+if TYPE_CHECKING:
+    from shoal.tables.csv_files import CsvTable
+
+__all__ = [
+    "MISSING",
+    "SIGNS",
+    "Dialect",
+    "coded_text",
+    "find_thousands",
+    "is_numeric",
+    "not_numbers",
+    "one_spelling",
+    "parse_numbers",
+    "plain_numbers",
+    "spelled_numbers",
+    "without_words",
+]
+
+SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # between thousands, as patterns
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
+# 007 and 0123 are codes, not numbers.
+CODE = r"^[+-]?0\d"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+    newline: str = "\n"
+    thousands: str | None = None
+
+
+def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.Series:
+    """Say which cells are codes for missing, as text or as the number that they mean."""
+    if not codes:
+        return pl.repeat(value=False, n=len(text), dtype=pl.Boolean, eager=True)
+    return is_coded(text, codes, plain_numbers(text.str.strip_chars(), dialect).cast(pl.Float64, strict=False))
+
+
+def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
+    """Return cells with null in the place of codes that are no numbers."""
+    words = [code for code in codes if isinstance(code, str) and as_number(code) is None]
+    return text.set(text.str.strip_chars().is_in(words), None) if words else text
+
+
+def spelled_numbers(numbers: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return numbers as they are written."""
+    return numbers.cast(pl.String).str.replace(".", dialect.decimal, literal=True)
+
+
+def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
+    """Return the cells with one spelling for each value.
+
+    Of several spellings the shortest is taken, the first of these by the alphabet; missing cells become empty.
+
+    Parameters
+    ----------
+    text
+        The cells as they are spelled.
+    values
+        What they mean; all the same, a missing value, if not given.
+
+    Examples
+    --------
+    >>> one_spelling(pl.Series(["1.0", "1", "NA", ""]), pl.Series([1.0, 1.0, None, None])).to_list()
+    ['1', '1', None, None]
+    """
+    values = pl.Series([None] * len(text), dtype=pl.Float64) if values is None else values
+    cells = pl.DataFrame({"text": text, "value": values})
+    spellings = cells.unique().sort(pl.col("text").str.len_bytes(), "text", nulls_last=False)
+    chosen = spellings.group_by("value").agg(pl.col("text").first().alias("spelling"), pl.len().alias("many"))
+    if (chosen["many"] == 1).all():
+        return text
+    empty = pl.col("value").is_null() & (pl.col("many") > 1)
+    chosen = chosen.with_columns(pl.when(empty).then(None).otherwise("spelling").alias("spelling"))
+    spelled = cells.join(chosen, on="value", how="left", nulls_equal=True, maintain_order="left")["spelling"]
+    return spelled.alias(text.name)
+
+
+def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
+    """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
+    cells = series.str.strip_chars().replace(dict.fromkeys(MISSING))
+    present = cells.len() - cells.null_count()
+    if present == 0 or (not codes and cells.str.contains(CODE).any()):
+        return series
+    cells = plain_numbers(cells, dialect)
+    for kind in (pl.Int64, pl.Float64):
+        parsed = cells.cast(kind, strict=False)
+        if parsed.len() - parsed.null_count() == present:
+            return parsed
+    return series
+
+
+def plain_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return cells with a decimal point and no thousands signs; what is no number in the dialect stays none."""
+    if dialect.thousands is not None:
+        grouped = cells.str.contains(_grouped(dialect.thousands, dialect.decimal))
+        cells = cells.str.replace_all(SIGNS[dialect.thousands], "").zip_with(grouped, cells)
+    if dialect.decimal == ",":
+        cells = cells.str.replace_all(".", "no point", literal=True).str.replace(",", ".", literal=True)
+    return cells
+
+
+def _grouped(thousands: str, decimal: str) -> str:
+    """Return the pattern of numbers with a thousands sign: 1.5 is none, whatever sign the point is."""
+    return rf"^[+-]?[1-9]\d{{0,2}}(?:{SIGNS[thousands]}\d{{3}})+(?:{SIGNS[decimal]}\d*)?$"
+
+
+def find_thousands(table: CsvTable, decimal: str | None = None) -> str | None:
+    """Return the sign between thousands, if columns of text are numbers with it and no other number is lost by it.
+
+    `decimal` is the decimal sign, if it is known.
+
+    Examples
+    --------
+    >>> from shoal.tables.csv_files import CsvTable
+    >>> table = CsvTable(pl.DataFrame({"pay": ["90.000,50", "850,25"], "age": ["31", "47"]}), Dialect(";"))
+    >>> find_thousands(table)
+    '.'
+    """
+    numeric = table.numeric_names()
+    for sign in SIGNS:
+        signs = [other for other in ".," if other != sign and decimal in (None, other)]
+        for dialect in (replace(table.dialect, thousands=sign, decimal=other) for other in signs):
+            pattern, text = _grouped(sign, dialect.decimal), table.text
+            found = [name for name in text.columns if text[name].str.strip_chars().str.contains(pattern).any()]
+            if any(is_numeric(text[name], dialect) for name in found if name not in numeric) and all(
+                is_numeric(text[name], dialect) for name in numeric
+            ):
+                return sign
+    return None
+
+
+def is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
+    """Say whether every cell that is not missing is a number."""
+    return parse_numbers(cells, dialect, codes=False).dtype.is_numeric()
+
+
+def not_numbers(text: pl.Series, dialect: Dialect, first: int) -> InputError:
+    """Say which cell of a column is no number, and how it can be read as one."""
+    cells = text.str.strip_chars().replace(dict.fromkeys(MISSING))
+    wrong = cells.is_not_null() & plain_numbers(cells, dialect).cast(pl.Float64, strict=False).is_null()
+    record, found = int(wrong.arg_max() or 0), cells.filter(wrong)
+    way_out = ""
+    if found.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
+        way_out = "Take the currency out of the cells: it is not part of a number."
+    else:
+        for thousands in SIGNS:
+            for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
+                if found.str.contains(_grouped(thousands, decimal)).any():
+                    also = f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal)
+                    way_out = f"Say thousands={thousands!r}{also} if that sign stands between thousands."
+                    break
+    return not_numeric(text.name, f"record {first + record + 1} holds {text[record]!r}", way_out)
