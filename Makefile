@@ -18,21 +18,25 @@ help:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "shoal needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+# What more the other targets need: .venv/app, .venv/dev, .venv/bench.
+.venv/%: .venv/ready
+	$(BIN)/python -m pip install --quiet -e '.[$*]'
 	@touch $@
 
 demo: .venv/ready
 	$(BIN)/shoal demo --out demo
 
-app: .venv/ready
+app: .venv/app
 	$(BIN)/shoal demo --out demo
 	$(BIN)/shoal app demo/firms.csv
 
-test: .venv/ready
+test: .venv/dev
 	$(BIN)/python -m pytest -n auto
 
-lint: .venv/ready
+lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -40,11 +44,10 @@ lint: .venv/ready
 
 N ?= 5000
 FIRST ?= 0
-fuzz: .venv/ready
+fuzz: .venv/dev
 	cd tests && ../$(BIN)/python -m fuzz.running $(FIRST) $(N)
 
-bench: .venv/ready
-	$(BIN)/python -m pip install --quiet -e '.[bench]'
+bench: .venv/dev .venv/bench
 	$(BIN)/python benchmarks/hansen_mukherjee.py
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/laszlo_mukherjee.py
