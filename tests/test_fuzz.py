@@ -108,7 +108,7 @@ def test_what_a_format_cannot_hold_is_refused_by_column(tmp_path):
     ):
         with pytest.raises(FileError, match=said):
             shoal.mask(table.select(left), 3, columns=["x"], output=tmp_path / f"out{end}")
-    for unsuitable in ({"unit": "bad"}, {"confidential": "bad"}):
+    for unsuitable in ({"unit": "bad"}, {"confidential": "bad"}, {"by": "bad"}):
         with pytest.raises(InputError, match=r"Column 'bad'.* type is List"):
             shoal.mask(table, 3, columns=["x"], **unsuitable)
     assert not list(tmp_path.iterdir())
@@ -126,3 +126,29 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
     (tmp_path / "x.csv").write_text("x\n1\n2\n3\n")
     with pytest.raises(InputError, match="Parameter 'delimiter' must be one sign"):
         shoal.mask(tmp_path / "x.csv", 3, delimiter=";;")
+
+
+@pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
+@pytest.mark.parametrize("engine", ["memory", "local", "dask"])
+def test_a_column_without_a_name_is_masked_on_every_engine(tmp_path, engine):
+    (tmp_path / "in.csv").write_text(",x\n" + "".join(f"{i % 4},{i}\n" for i in range(40)))
+    out = tmp_path / "out.parquet"
+    shoal.mask(tmp_path / "in.csv", 3, columns=["", "x"], engine=engine, output=out)
+    assert pq.read_schema(out).names == ["", "x"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_dask_cannot_hold_or_compute_is_refused():
+    dd = pytest.importorskip("dask.dataframe")
+    twice = pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["x", "x"])
+    with pytest.raises(InputError, match="'x' stands more than once"):
+        shoal.mask(dd.from_pandas(twice, npartitions=2), 3)
+    letters = pd.DataFrame({"x": np.arange(6.0), "raw": [b"a"] * 5 + [b"\xa3"]})
+    with pytest.raises(InputError, match=r"'data' cannot be computed by Dask \(UnicodeDecodeError"):
+        shoal.mask(dd.from_pandas(letters, npartitions=2), 3, columns=["x"])
+
+
+def test_a_unit_that_is_a_duration_is_refused():
+    table = pl.DataFrame({"x": np.arange(6.0), "span": np.arange(6).astype("timedelta64[ms]")})
+    with pytest.raises(InputError, match="'span', the unit, must hold numbers or text, but its type is Duration"):
+        shoal.mask(table, 2, columns=["x"], unit="span")

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
+from shoal.algorithms.registry import find as find_method
+
 __all__ = ["BrokenError", "check_release"]
 
 EXACT = (".parquet", ".feather")
@@ -34,6 +36,8 @@ def read_cells(data, dialect):
             ".sav": lambda p: _stat(p, "read_sav"),
             ".dta": lambda p: _stat(p, "read_dta"),
         }[path.suffix](path)
+    if hasattr(data, "compute"):  # a Dask DataFrame
+        data = data.compute()
     if isinstance(data, np.ndarray):
         return list(range(data.shape[1])), [[_value(v) for v in data[:, j].tolist()] for j in range(data.shape[1])]
     if isinstance(data, pa.Table):
@@ -83,7 +87,7 @@ def check_release(case, release, data):
         whose = columns[unit]
     elif unit is not None:
         return  # the column was dropped: who is who is not in the file
-    together = [[column] for column in masked] if release.labels.ndim == 2 else [masked]
+    together = [masked] if find_method(release.parameters["method"]).whole_records else [[column] for column in masked]
     for part in together:
         _count(k, [*part, *strata], whose)
     for name in release.left:

@@ -17,6 +17,7 @@ from shoal.tables.codes import Codes
 from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, read_head, without_words
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import open_table
+from shoal.tables.native import from_arrow
 from shoal.tables.table import Table
 from shoal.tables.times import word_of
 
@@ -56,7 +57,7 @@ class Part:
 
         with ParquetFile(self.path) as file:
             batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
-            return pl.DataFrame(next(batches))
+            return from_arrow(next(batches))
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Source:
     def table(self, part: int, columns: Sequence[str] | None = None) -> Table:
         """Return a part, or some columns of it."""
         table = self.parts[part].read(None if columns is None else list(columns))
-        return open_table(table) if self.dialect is None else CsvTable(pl.DataFrame(table), self.dialect)
+        return open_table(table) if self.dialect is None else CsvTable(from_arrow(table), self.dialect)
 
 
 def find_paths(data: str | os.PathLike[str]) -> list[Path]:
@@ -225,7 +226,7 @@ def column_types(schema: Any) -> pl.Schema:
     import pyarrow as pa
 
     # Not schema.empty_table(): it imports pandas, which takes as long as everything else that a process imports.
-    return pl.DataFrame(pa.Table.from_batches([], schema=schema)).schema
+    return from_arrow(pa.Table.from_batches([], schema=schema)).schema
 
 
 def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:
