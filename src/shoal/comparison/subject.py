@@ -25,7 +25,7 @@ from shoal.masking.reading import unit_words
 from shoal.masking.request import MaskRequest, write_model
 from shoal.masking.roles import choose_masked
 from shoal.masking.rounding import Rounding
-from shoal.masking.steps import confidential_codes, released_values
+from shoal.masking.steps import confidential_codes, largest_errors, released_values
 from shoal.masking.verification import identical_records, verify
 from shoal.tables.columns import FLOAT
 from shoal.tables.table import Table
@@ -85,10 +85,12 @@ class Subject:
         if models := tuple(request.models()):
             worst(self.codes, groups, self.promise._replace(models=models))
         found = linkage(X, released, groups, self.cells, embedding)
+        placed = self.numbers.place(released)
+        largest = float(largest_errors(coordinates, placed, labels, embedding)[-1])
         return Trial(
             method=request.entry.name,
             k=request.k,
-            loss=released_loss(coordinates, self.numbers.place(released))[0],
+            loss=released_loss(coordinates, placed)[0],
             linked=found.share,
             chance=found.chance,
             groups=len(group_sizes(groups)),
@@ -96,6 +98,7 @@ class Subject:
             anonymous=request.entry.whole_records or X.shape[1] == 1,
             diversity=write_model(request.diversity),
             closeness=write_model(request.closeness),
+            group_loss=100 * largest / (float(np.nansum(np.square(coordinates))) or 1.0),
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from shoal.algorithms.auto import facts_of
 from shoal.algorithms.registry import AUTO, Outcome
 from shoal.blocks.running import group_blocks, group_cells
+from shoal.core.dominance import FEW
 from shoal.core.measures import Scaling, canonical_labels, centroids, group_sizes, scaling, squared_errors
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -171,10 +172,13 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
     )
     sizes = [group_sizes(column) for column in np.atleast_2d(labels.T)]
     errors, totals, added, grouped = _lost(Z, labels, values, rounded, row, request, rounding, embedding, scale)
+    largest = largest_errors(Z, np.take(embedding.apply(rounded, scale), row, axis=0), labels, embedding)
     if "lost" in arrays:
         # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
         blanked = embedding.lost(arrays["lost"], scale)
         errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
+        # Whatever a cell has lost, it is one of so many.
+        largest = np.maximum(largest, embedding.lost_cell(arrays["lost"], scale))
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
     pairs = list(zip(rounding.kinds, rounded.T, strict=True))
@@ -188,6 +192,7 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
         replace(outcome, labels=labels[:0]),
         decimals,
         rounding.new_zeros(X, rounded, row),
+        largest,
         np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
     )
     if whole:
@@ -219,6 +224,19 @@ def _lost(
         grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
     by_column = embedding.by_column
     return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
+
+
+def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embedding) -> Floats:
+    """Return the most squared errors of a group of few records: in each column, and in all columns together."""
+    edges = np.append(embedding.starts, Z.shape[1]).tolist()
+    own = np.ascontiguousarray(labels.T) if labels.ndim == 2 else [labels] * (len(edges) - 1)
+    errors = [
+        np.bincount(group, np.nansum(np.square(released[:, first:end] - Z[:, first:end]), axis=1))
+        * (group_sizes(group) < FEW)
+        for group, first, end in zip(own, edges, edges[1:], strict=False)
+    ]
+    largest = [float(column.max(initial=0.0)) for column in errors]
+    return np.array([*largest, max(largest) if labels.ndim == 2 else float(np.sum(errors, axis=0).max(initial=0.0))])
 
 
 def released_values(
