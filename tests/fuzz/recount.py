@@ -72,6 +72,9 @@ def _value(value):
 def check_release(case, release, data):
     """Raise `BrokenError` if the released table does not keep k, its records or what was not to be masked."""
     names, cells = read_cells(data, case.dialect if case.form == ".csv" else {})
+    if isinstance(data, np.ndarray):  # columns are named by their number in the array that was given
+        dropped = release.parameters["identifiers"] or []
+        names = [name for name in range(len(names) + len(dropped)) if name not in dropped]
     columns = dict(zip(names, cells, strict=True))
     k, by = release.k, release.parameters["by"]
     text = isinstance(data, (str, Path))  # names of an array are numbers, those of its file words

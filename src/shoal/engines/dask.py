@@ -28,7 +28,7 @@ from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
 from shoal.tables.frames import open_table
 from shoal.tables.metadata import without_metadata
 from shoal.tables.native import as_polars
-from shoal.tables.sources import find_paths, open_source
+from shoal.tables.sources import find_paths, open_source, read_schema
 from shoal.tables.table import Table, check_unique
 
 __all__ = ["DaskRecords", "open_dask"]
@@ -75,6 +75,10 @@ def open_dask(
             source = open_source(paths, folder, RECORDS, wanted=wanted, codes=codes, **csv)  # type: ignore[arg-type]
             paths = list(dict.fromkeys(part.path for part in source.parts))
             dialect, numeric, timed = source.dialect, source.numeric, []
+            if not paths:
+                raise InputError(f"File {data} has no records. Mask a table with at least k.")
+        else:
+            read_schema(paths[0])
         frame = _library()[1].read_parquet([str(path) for path in paths], index=False, split_row_groups=True)
         yield DaskRecords(frame, dialect, numeric, timed, parameters={"engine": "dask"})
 

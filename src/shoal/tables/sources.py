@@ -18,7 +18,7 @@ from shoal.tables.csv_files import CsvTable, Dialect, parse_numbers, read_head, 
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import open_table
 from shoal.tables.native import from_arrow
-from shoal.tables.table import Table
+from shoal.tables.table import Table, check_unique
 from shoal.tables.times import word_of
 
 PLACES = 8  # of a file that are looked at
@@ -214,11 +214,13 @@ def read_schema(path: Path) -> Any:
     from pyarrow import parquet
 
     try:
-        return parquet.read_schema(path)
+        schema = parquet.read_schema(path)
     except pa.ArrowInvalid as error:
         raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
     except PermissionError as error:
         raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
+    check_unique(schema.names)
+    return schema
 
 
 def column_types(schema: Any) -> pl.Schema:
