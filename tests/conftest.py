@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import warnings
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
 from unittest.mock import patch
@@ -13,12 +13,10 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 import pytest
+from templates import open_template, sharing
 
 from shoal.core.measures import standardise
 from shoal.core.progress import SIGNALS
-from shoal.engines import workers
-from shoal.engines.workers import FORKS, Template
-from shoal.masking import mask
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}
@@ -47,26 +45,15 @@ def reference():
 @pytest.fixture(scope="session")
 def template():
     """Return a process that workers of the local engine are forks of, None where there are no forks."""
-    process = Template() if FORKS else None
-    yield process
-    if process is not None:
-        process.close()
+    with open_template() as process:
+        yield process
 
 
 @pytest.fixture
-def one_template(template, monkeypatch):
-    """Let all runs fork their workers of one process: to start one takes longer than most tables here."""
-
-    @contextmanager
-    def start(*_):
-        if template is None or not workers.FORKS:
-            yield None
-            return
-        template.run(os.chdir, Path.cwd())
-        with patch.object(template, "close"), patch.object(template, "kill"):
-            yield template
-
-    monkeypatch.setattr(mask, "start_template", start)
+def one_template(template):
+    """Let all runs fork their workers of one process."""
+    with sharing(template):
+        yield
 
 
 def command(*arguments, cwd="."):

@@ -435,12 +435,12 @@ def test_pages_draw_what_promises_cost(promised, tmp_path):
     assert "What promises cost" in text
     assert f"at k = 3 loses {least:.3g}" in text
     assert text.count("Information loss by") == 4  # of each figure its label and its title
-    release = shoal.mask(patients(), 3, **KEYS, closeness=0.4)
+    release = shoal.mask(patients(), 5, **KEYS, closeness=0.4)
     page = release.report(
         tmp_path / "release.html", original=patients(), comparison=compare_around(release, patients())
     ).read_text(encoding="utf-8")
     assert "What promises cost" in page
-    assert "The ring marks auto, closeness 0.4 at k = 3." in page
+    assert "The ring marks auto, closeness 0.4 at k = 5." in page
     plain = shoal.mask(patients(), 3, columns=["age", "pay"])
     page = plain.report(tmp_path / "plain.html", original=patients(), comparison=compare_around(plain, patients()))
     assert "What promises cost" not in page.read_text(encoding="utf-8")

@@ -108,7 +108,7 @@ def test_what_a_format_cannot_hold_is_refused_by_column(tmp_path):
     ):
         with pytest.raises(FileError, match=said):
             shoal.mask(table.select(left), 3, columns=["x"], output=tmp_path / f"out{end}")
-    for unsuitable in ({"unit": "bad"}, {"confidential": "bad"}):
+    for unsuitable in ({"unit": "bad"}, {"confidential": "bad"}, {"by": "bad"}):
         with pytest.raises(InputError, match=r"Column 'bad'.* type is List"):
             shoal.mask(table, 3, columns=["x"], **unsuitable)
     assert not list(tmp_path.iterdir())
@@ -126,3 +126,72 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
     (tmp_path / "x.csv").write_text("x\n1\n2\n3\n")
     with pytest.raises(InputError, match="Parameter 'delimiter' must be one sign"):
         shoal.mask(tmp_path / "x.csv", 3, delimiter=";;")
+
+
+@pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
+@pytest.mark.parametrize("engine", ["memory", "local", "dask"])
+def test_a_column_without_a_name_is_masked_on_every_engine(tmp_path, engine):
+    (tmp_path / "in.csv").write_text(",x\n" + "".join(f"{i % 4},{i}\n" for i in range(40)))
+    out = tmp_path / "out.parquet"
+    shoal.mask(tmp_path / "in.csv", 3, columns=["", "x"], engine=engine, output=out)
+    assert pq.read_schema(out).names == ["", "x"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_dask_cannot_hold_or_compute_is_refused():
+    dd = pytest.importorskip("dask.dataframe")
+    twice = pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["x", "x"])
+    with pytest.raises(InputError, match="'x' stands more than once"):
+        shoal.mask(dd.from_pandas(twice, npartitions=2), 3)
+    letters = pd.DataFrame({"x": np.arange(6.0), "raw": [b"a"] * 5 + [b"\xa3"]})
+    with pytest.raises(InputError, match=r"'data' cannot be computed by Dask \(UnicodeDecodeError"):
+        shoal.mask(dd.from_pandas(letters, npartitions=2), 3, columns=["x"])
+
+
+def test_a_unit_that_is_a_duration_is_refused():
+    table = pl.DataFrame({"x": np.arange(6.0), "span": np.arange(6).astype("timedelta64[ms]")})
+    with pytest.raises(InputError, match="'span', the unit, must hold numbers or text, but its type is Duration"):
+        shoal.mask(table, 2, columns=["x"], unit="span")
+
+
+@pytest.mark.parametrize("dropped", [0, 1, 2])
+def test_an_array_without_some_columns_is_counted_by_the_right_ones(dropped):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    masked = [column for column in range(3) if column != dropped]
+    release = shoal.mask(X, 3, columns=masked[1:], identifiers=dropped, method="mdav")
+    assert release.left == (masked[0],)
+    assert release.data[:, 0] == pytest.approx(X[:, masked[0]])
+    assert np.unique(release.data[:, 1], return_counts=True)[1].min() >= 3
+
+
+@pytest.mark.parametrize("seed", [-1, "now", 1.5, True])
+def test_a_seed_is_a_number_from_0_on(seed):
+    for name in ("seed", "shuffle") if seed is not True else ("seed",):
+        with pytest.raises(InputError, match=f"'{name}' must be a whole number of at least 0, got {seed!r}"):
+            shoal.mask(np.arange(9.0), 3, **{name: seed})
+
+
+def test_what_excel_cannot_hold_is_refused_by_column(tmp_path):
+    times = pl.datetime_range(pl.datetime(2024, 1, 1), pl.datetime(2024, 1, 6), "1d", time_zone="UTC", eager=True)
+    for bad in (pl.Series("raw", [b"a"] * 6), times.alias("when"), pl.Series("", [1] * 6)):
+        with pytest.raises(FileError, match=f"Excel cannot hold .*{bad.name or 'without a name'}"):
+            shoal.mask(pl.DataFrame({"x": np.arange(6.0)}).with_columns(bad), 3, columns=["x"],
+                       output=tmp_path / "out.xlsx")  # fmt: skip
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_tables_that_are_none_are_refused_on_disk_too(tmp_path, engine):
+    asked = {"engine": engine, "output": tmp_path / "out.parquet"}
+    pq.write_table(pa.table([pa.array([1.0] * 6)] * 2, names=["x", "x"]), tmp_path / "twice.parquet")
+    with pytest.raises(InputError, match="'x' stands more than once"):
+        shoal.mask(tmp_path / "twice.parquet", 3, **asked)
+    (tmp_path / "none.csv").write_text("x,day\n")
+    with pytest.raises(InputError, match="no records"):
+        shoal.mask(tmp_path / "none.csv", 3, columns=["day"], kinds={"day": shoal.Date()}, **asked)
+
+
+def test_categories_of_an_array_beyond_integers_are_refused():
+    X = np.array([2**63 + 2**40, 1, 2, 3, 4, 5], dtype=np.uint64)
+    with pytest.raises(InputError, match=r"whole numbers below 2\^63 in an array, but record 1 holds 9223"):
+        shoal.mask(X, 3, columns=[0], kinds={0: shoal.Nominal()})

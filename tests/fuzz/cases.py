@@ -20,7 +20,7 @@ from .columns import draw_column, draw_names, some
 
 __all__ = ["Case", "draw_case", "give"]
 
-FRAMES = ("polars", "pandas", "nullable", "pyarrow", "numpy")
+FRAMES = ("polars", "polars", "pandas", "pandas", "nullable", "pyarrow", "pyarrow", "numpy", "dask")
 FILES = (".csv", ".parquet", ".feather", ".xlsx", ".sav", ".dta")
 NUMBERS = ("floats", "money", "few", "zeros", "integers", "float32", "big_integers", "persons", "huge", "not_finite")
 STEPS = {"search": {"steps": 100}, "decomposition": {"subset_limit": 1.0}}
@@ -62,8 +62,8 @@ def draw_case(number):
     output = None
     if rng.random() < 0.8 if form.startswith(".") else rng.random() < 0.3:
         output = form if form.startswith(".") and rng.random() < 0.7 else some(rng, FILES)
-    if form in (".csv", ".parquet") and output in (".csv", ".parquet") and rng.random() < 0.06:
-        asked["engine"] = "local"
+    if form in (".csv", ".parquet") and output in (".csv", ".parquet") and rng.random() < 0.3:
+        asked["engine"] = "dask" if output == ".parquet" and rng.random() < 0.5 else "local"
     dialect = _draw_dialect(rng) if form == ".csv" else {}
     return Case(number, table, kinds, form, asked, dialect, output)
 
@@ -157,6 +157,7 @@ def give(case, folder):
         "nullable": lambda: case.table.to_pandas(types_mapper=pd.ArrowDtype),
         "pyarrow": lambda: case.table,
         "numpy": lambda: _as_array(case.table),
+        "dask": lambda: _as_partitions(case.table),
     }.get(case.form)
     if frame is not None:
         return frame()
@@ -180,6 +181,12 @@ def give(case, folder):
 def _as_array(table):
     columns = [c for c in table.columns if pa.types.is_integer(c.type) or pa.types.is_floating(c.type)]
     return np.column_stack([c.to_numpy() for c in columns]) if columns else np.empty((table.num_rows, 0))
+
+
+def _as_partitions(table):
+    import dask.dataframe as dd
+
+    return dd.from_pandas(table.to_pandas(), npartitions=3)
 
 
 def _as_text(table, dialect):

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
+from shoal.algorithms.registry import find as find_method
+
 __all__ = ["BrokenError", "check_release"]
 
 EXACT = (".parquet", ".feather")
@@ -34,6 +36,8 @@ def read_cells(data, dialect):
             ".sav": lambda p: _stat(p, "read_sav"),
             ".dta": lambda p: _stat(p, "read_dta"),
         }[path.suffix](path)
+    if hasattr(data, "compute"):  # a Dask DataFrame
+        data = data.compute()
     if isinstance(data, np.ndarray):
         return list(range(data.shape[1])), [[_value(v) for v in data[:, j].tolist()] for j in range(data.shape[1])]
     if isinstance(data, pa.Table):
@@ -68,6 +72,9 @@ def _value(value):
 def check_release(case, release, data):
     """Raise `BrokenError` if the released table does not keep k, its records or what was not to be masked."""
     names, cells = read_cells(data, case.dialect if case.form == ".csv" else {})
+    if isinstance(data, np.ndarray):  # columns are named by their number in the array that was given
+        dropped = release.parameters["identifiers"] or []
+        names = [name for name in range(len(names) + len(dropped)) if name not in dropped]
     columns = dict(zip(names, cells, strict=True))
     k, by = release.k, release.parameters["by"]
     text = isinstance(data, (str, Path))  # names of an array are numbers, those of its file words
@@ -83,7 +90,7 @@ def check_release(case, release, data):
         whose = columns[unit]
     elif unit is not None:
         return  # the column was dropped: who is who is not in the file
-    together = [[column] for column in masked] if release.labels.ndim == 2 else [masked]
+    together = [masked] if find_method(release.parameters["method"]).whole_records else [[column] for column in masked]
     for part in together:
         _count(k, [*part, *strata], whose)
     for name in release.left:

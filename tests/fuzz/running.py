@@ -14,6 +14,9 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+import dask
+from templates import open_template, sharing
+
 import shoal
 from shoal.core.errors import ShoalError, VerificationError
 
@@ -23,7 +26,7 @@ from .recount import BrokenError, check_release
 __all__ = ["LateError", "run_case", "run_cases"]
 
 SECONDS = 300  # for a case, kernels to compile included
-BATCH = 250
+BATCH = 1000
 
 
 class LateError(Exception):
@@ -33,13 +36,19 @@ class LateError(Exception):
 def run_case(number):
     """Return the class of a case, and what was said."""
     case = draw_case(number)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    # Dask in this thread: what its clusters do is tested elsewhere, and starting one takes longer than all else here.
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        warnings.catch_warnings(),
+        dask.config.set(scheduler="synchronous"),
+    ):
         try:
             given = give(case, folder)
         except Exception as error:  # noqa: BLE001 - what the libraries cannot make is no case
             return "not made", f"{type(error).__name__}: {error}"
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", shoal.core.errors.PrivacyWarning)
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module="dask")  # it speaks to itself
         return _mask(case, given, Path(folder))
 
 
@@ -113,8 +122,9 @@ def _batch(first, count):
 def main(arguments):
     """Run what the command line asks for; return 1 if there was a defect."""
     if arguments[0] == "--here":
-        for number, kind, said in run_cases(int(arguments[1]), int(arguments[2])):
-            print(f"{kind}\t{number}\t{said}", end="\0", flush=True)  # noqa: T201
+        with open_template() as template, sharing(template):
+            for number, kind, said in run_cases(int(arguments[1]), int(arguments[2])):
+                print(f"{kind}\t{number}\t{said}", end="\0", flush=True)  # noqa: T201
         return 0
     first, count = int(arguments[0]), int(arguments[1])
     total: Counter[str] = Counter()

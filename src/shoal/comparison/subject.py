@@ -17,7 +17,7 @@ from shoal.core.measures import group_sizes, released_loss
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.memory import MemoryRecords
 from shoal.kernels.words import Words
-from shoal.masking.bucket import released_values
+from shoal.masking.bucket import largest_errors, released_values
 from shoal.masking.confidential import Promise, number_values, read_values, worst
 from shoal.masking.gathering import Gathered, cells_of
 from shoal.masking.grouping import finish_groups, start_method
@@ -89,10 +89,12 @@ class Subject:
         if models := tuple(request.models()):
             worst(self.codes, groups, self.promise._replace(models=models))
         found = linkage(X, released, groups, self.cells, embedding)
+        placed = self.numbers.place(released)
+        largest = float(largest_errors(coordinates, placed, labels, embedding)[-1])
         return Trial(
             method=request.entry.name,
             k=request.k,
-            loss=released_loss(coordinates, self.numbers.place(released))[0],
+            loss=released_loss(coordinates, placed)[0],
             linked=found.share,
             chance=found.chance,
             groups=len(group_sizes(groups)),
@@ -100,6 +102,7 @@ class Subject:
             anonymous=request.entry.whole_records or X.shape[1] == 1,
             diversity=write_model(request.diversity),
             closeness=write_model(request.closeness),
+            group_loss=100 * largest / (float(np.nansum(np.square(coordinates))) or 1.0),
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
+from shoal.core.dominance import is_told, may_be_told, published_loss
 from shoal.masking.request import PROMISES, read_model, tell_promise
 from shoal.tables.columns import Name
 
@@ -40,6 +41,8 @@ class Trial:
         Whether whole records are k-anonymous.
     diversity, closeness
         What every group promised, as it is written on the command line; empty for nothing.
+    group_loss
+        How much of the loss is that of the one group of fewer than five records that loses most.
     pareto
         Whether no other k-anonymous trial that promises the same loses and risks less.
     """
@@ -55,6 +58,7 @@ class Trial:
     diversity: str = ""
     closeness: str = ""
     pareto: bool = False
+    group_loss: float = 0.0
 
     @property
     def promise(self) -> str:
@@ -143,7 +147,8 @@ class Comparison:
     @property
     def prices(self) -> list[Price]:
         """What promises cost: every method at every k for which a promise was tried in more than one way."""
-        return [price for parameter in PROMISES for price in _prices(self.trials, parameter)]
+        told = [trial for trial in self.trials if is_told(trial.loss)]
+        return [price for parameter in PROMISES for price in _prices(told, parameter)]
 
     @property
     def table(self) -> pl.DataFrame:
@@ -151,6 +156,11 @@ class Comparison:
         import polars as pl
 
         return pl.DataFrame([vars(trial) for trial in self.trials])
+
+    def published(self) -> Comparison:
+        """Return the trials with losses as they may be published beside a masked table."""
+        losses = [published_loss(t.loss, told=may_be_told(t.loss, t.group_loss)) for t in self.trials]
+        return replace(self, trials=tuple(map(lambda t, loss: replace(t, loss=loss), self.trials, losses)))
 
     def cells(self) -> list[list[str]]:
         """Return the table as text, the head first."""

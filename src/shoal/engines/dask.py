@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from shoal.core.errors import InputError, ShoalError
 from shoal.core.progress import Title, fresh_state
@@ -29,8 +28,9 @@ from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
 from shoal.tables.frames import open_table
 from shoal.tables.metadata import without_metadata
-from shoal.tables.sources import find_paths, open_source
-from shoal.tables.table import Table
+from shoal.tables.native import as_polars
+from shoal.tables.sources import find_paths, open_source, read_schema
+from shoal.tables.table import Table, check_unique
 
 __all__ = ["DaskRecords", "open_dask"]
 
@@ -76,6 +76,10 @@ def open_dask(
             source = open_source(paths, folder, RECORDS, wanted=wanted, codes=codes, **csv)  # type: ignore[arg-type]
             paths = list(dict.fromkeys(part.path for part in source.parts))
             dialect, numeric, timed = source.dialect, source.numeric, []
+            if not paths:
+                raise InputError(f"File {data} has no records. Mask a table with at least k.")
+        else:
+            read_schema(paths[0])
         frame = _library()[1].read_parquet([str(path) for path in paths], index=False, split_row_groups=True)
         yield DaskRecords(frame, dialect, numeric, timed, parameters={"engine": "dask"})
 
@@ -100,15 +104,28 @@ class DaskRecords:
         self._dask, self._library = _library()
         self.dialect = dialect
         self.parameters: Mapping[str, Any] = parameters or {}
-        empty = pl.from_pandas(frame._meta)  # noqa: SLF001  (Dask's own description of the columns)
+        check_unique([str(name) for name in frame.columns])
+        empty = as_polars(frame._meta)  # noqa: SLF001  (Dask's own description of the columns)
         named = [name for name, kind in empty.schema.items() if kind.is_numeric()] if numeric is None else numeric
-        self._parts = list(self._dask.persist(*frame.to_delayed()) if parts is None else parts)
+        self._parts = list(self._computed(frame) if parts is None else parts)
         timed = self._timed_names(frame._meta) if timed is None else timed  # noqa: SLF001
         levels = self._levels(frame._meta)  # noqa: SLF001
         self._schema = Schema(tuple(map(str, frame.columns)), tuple(named), tuple(timed), levels)
         self._arrays: list[Any] = []
         self._answers: list[Any] = []
         self._alive: list[Any] = []  # what workers hold as long as it is referred to
+
+    def _computed(self, frame: Any) -> Sequence[Any]:
+        """Return the partitions, computed; what cannot be is refused in words."""
+        try:
+            parts: Sequence[Any] = self._dask.persist(*frame.to_delayed())
+            self._dask.compute(*[self._dask.delayed(len)(part) for part in parts])
+        except Exception as error:  # whatever the graph that was given does
+            said = str(error).strip().splitlines() or [""]
+            raise InputError(
+                f"Parameter 'data' cannot be computed by Dask ({type(error).__name__}: {said[0]}). Try data.compute()."
+            ) from error
+        return parts
 
     def _timed_names(self, empty: Any) -> list[str]:
         """Return the columns of dates, times and durations; objects are looked at where they are."""
@@ -242,7 +259,7 @@ class DaskRecords:
 
 
 def _table(part: Any, dialect: Dialect | None) -> Table:
-    return open_table(part) if dialect is None else CsvTable(pl.from_pandas(part), dialect)
+    return open_table(part) if dialect is None else CsvTable(as_polars(part), dialect)
 
 
 def _timed(part: Any) -> list[Name]:

@@ -34,6 +34,7 @@ from shoal.tables.columns import Name
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import CsvTable, csv_text, encode_part
 from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
+from shoal.tables.native import from_arrow
 from shoal.tables.outputs import written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 from shoal.tables.table import Table
@@ -350,7 +351,7 @@ def _release_part(
     path = folder / f"output-{part}"
     if csv:
         dialect = table.dialect if isinstance(table, CsvTable) else Dialect()
-        frame = table.text if isinstance(table, CsvTable) else pl.DataFrame(table.native)
+        frame = table.text if isinstance(table, CsvTable) else from_arrow(table.native)
         content = csv_text(frame, dialect, header=part == 0)
         path.write_bytes(encode_part(content, dialect, first=part == 0))
         return path

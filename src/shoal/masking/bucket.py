@@ -11,6 +11,7 @@ import numpy as np
 from shoal.algorithms.auto import facts_of
 from shoal.algorithms.registry import AUTO, Outcome
 from shoal.blocks.running import group_blocks, group_cells
+from shoal.core.dominance import FEW
 from shoal.core.measures import Scaling, centroids, group_sizes, squared_errors
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -25,7 +26,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.tables.columns import is_whole
 
-__all__ = ["BucketPlan", "ReleasedValues", "mask_bucket", "released_values"]
+__all__ = ["BucketPlan", "ReleasedValues", "largest_errors", "mask_bucket", "released_values"]
 
 
 class BucketPlan(NamedTuple):
@@ -101,11 +102,15 @@ def _measure(
     lost: Floats | None,
 ) -> Bucket:
     """Return what is known of the bucket; `lost` are the values of cells that were made missing."""
-    errors, totals, added, grouped = _lose(outcome.labels, gathered, released, plan)
+    placed = np.take(plan.embedding.apply(released.rounded, gathered.scale), released.row, axis=0)
+    errors, totals, added, grouped = _lose(outcome.labels, gathered, released, placed, plan)
+    largest = largest_errors(gathered.Z, placed, outcome.labels, plan.embedding)
     if lost is not None:
         # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
         blanked = plan.embedding.lost(lost, gathered.scale)
         errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
+        # Whatever a cell has lost, it is one of so many.
+        largest = np.maximum(largest, plan.embedding.lost_cell(lost, gathered.scale))
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
     pairs = list(zip(plan.rounding.kinds, released.rounded.T, strict=True))
@@ -118,28 +123,42 @@ def _measure(
         replace(outcome, labels=outcome.labels[:0]),
         np.array([kind.whole and not is_whole(column) for kind, column in pairs]),
         plan.rounding.new_zeros(gathered.X, released.rounded, released.row),
+        largest,
         np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
     )
 
 
 def _lose(
-    labels: Ints, gathered: Gathered, released: ReleasedValues, plan: BucketPlan
+    labels: Ints, gathered: Gathered, released: ReleasedValues, placed: Floats, plan: BucketPlan
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself."""
+    """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself.
+
+    `placed` are the released values of all records, as they are compared with the original ones.
+    """
     request, embedding, Z = plan.request, plan.embedding, gathered.Z
-
-    def errors_of(values: Floats, row: Ints) -> tuple[Floats, Floats]:
-        return squared_errors(Z, np.take(values, row, axis=0))
-
-    errors, totals = errors_of(embedding.apply(released.rounded, gathered.scale), released.row)
+    errors, totals = squared_errors(Z, placed)
     plain = errors
     if plan.rounding.changes:
-        plain = errors_of(embedding.apply(released.values, gathered.scale), released.row)[0]
+        exact = embedding.apply(released.values, gathered.scale)
+        plain = squared_errors(Z, np.take(exact, released.row, axis=0))[0]
     grouped = plain
     if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):
-        grouped = errors_of(centroids(Z, labels), labels)[0]
+        grouped = squared_errors(Z, np.take(centroids(Z, labels), labels, axis=0))[0]
     by_column = embedding.by_column
     return by_column(errors), by_column(totals), by_column(errors - plain), by_column(grouped)
+
+
+def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embedding) -> Floats:
+    """Return the most squared errors of a group of few records: in each column, and in all columns together."""
+    edges = np.append(embedding.starts, Z.shape[1]).tolist()
+    own = np.ascontiguousarray(labels.T) if labels.ndim == 2 else [labels] * (len(edges) - 1)
+    errors = [
+        np.bincount(group, np.nansum(np.square(released[:, first:end] - Z[:, first:end]), axis=1))
+        * (group_sizes(group) < FEW)
+        for group, first, end in zip(own, edges, edges[1:], strict=False)
+    ]
+    largest = [float(column.max(initial=0.0)) for column in errors]
+    return np.array([*largest, max(largest) if labels.ndim == 2 else float(np.sum(errors, axis=0).max(initial=0.0))])
 
 
 def released_values(

@@ -217,6 +217,13 @@ class Embedding:
             squares[j] = np.count_nonzero(~np.isnan(values[:, j]))
         return squares
 
+    def lost_cell(self, values: Floats, scale: Scaling) -> Floats:
+        """Return, of each column and of all, the largest squared deviation of one value that was made missing."""
+        squares = np.nan_to_num(np.square(self.apply(values, scale)))
+        largest = np.add.reduceat(squares, self.starts, axis=1).max(axis=0, initial=0.0)
+        largest[list(self.gone)] = 1.0
+        return np.append(largest, largest.max())
+
     def by_column(self, sums: Floats) -> Floats:
         """Add up what is known of coordinates, by column."""
         return sums if self.plain else np.add.reduceat(sums, self.starts)

@@ -154,6 +154,7 @@ class Bucket(NamedTuple):
     outcome: Outcome  # what the method said, without its labels
     decimals: Bools  # whether values that stand for whole numbers are not whole
     new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
+    largest: Floats  # errors of the group of few records that has most: in each column, and in all together
     taken: Bools  # whether a released value is the number that stands for missing in the column
 
 

@@ -178,7 +178,7 @@ def _read_weights(table: Table, first: int, name: Name | None, given: Floats | N
 def unit_words(table: Table, name: Name, first: int = 0) -> Words:
     """Return a number for each record that is the same for records of a unit, however its cells are spelled."""
     cells = table.cells([name])["0"]
-    if cells.dtype.is_nested() or cells.dtype == pl.Binary:
+    if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Duration):
         raise InputError(
             f"Column {name!r}, the unit, must hold numbers or text, but its type is {cells.dtype}. Name another column."
         )
@@ -203,6 +203,12 @@ def _cells(
     if complete and not by and not columns.zeros:
         return np.zeros(len(X), dtype=np.int64), [Cell((), (False,) * d)] if len(holes) else []
     strata = table.cells(by).get_columns() if by else []
+    for name, cells in zip(by, strata, strict=True):
+        if cells.dtype.is_nested():
+            raise InputError(
+                f"Column {name!r}, which splits the table, must hold single values, but its type is {cells.dtype}. "
+                "Name another column."
+            )
     misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
     zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]
     codes, rows = number_rows(pl.DataFrame([*strata, *misses, *zeros]))

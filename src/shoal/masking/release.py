@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from shoal.core.display import html_table, write_report
+from shoal.core.dominance import may_be_told, published_loss, withheld_columns
 from shoal.core.types import Ints
 from shoal.masking.request import PROMISES, tell_promise
 from shoal.tables.columns import Name
@@ -69,6 +71,9 @@ class Release:
         the greatest ratio of recursive diversity (``"recursive"``).
     certificate
         What an independent check of the bound needs, or None.
+    group_loss, column_group_loss
+        How much of the loss is that of the one group of fewer than five records that loses most: in all columns, and
+        in each. It decides what is published (`published`).
     codes
         What missing cells read in masked columns, where it is one of the codes that were named.
     blanked
@@ -94,6 +99,8 @@ class Release:
     unit_records: int = 1
     reached: Mapping[Name, Mapping[str, float]] = field(default_factory=dict)
     certificate: Any = field(default=None, repr=False)
+    group_loss: float = 0.0
+    column_group_loss: Mapping[Name, float] = field(default_factory=dict)
     codes: Mapping[Name, Any] = field(default_factory=dict)
     blanked: bool = False
 
@@ -103,6 +110,20 @@ class Release:
         if self.bound is None:
             return None
         return max(0.0, self.loss - self.bound) / self.loss if self.loss > 0 else 0.0
+
+    def published(self) -> Release:
+        """Return the release with losses as they may be published beside its table (`shoal.core.dominance`)."""
+        told = may_be_told(self.loss, self.group_loss)
+        withheld = withheld_columns(self.column_loss, self.column_group_loss, total=told)
+        return replace(
+            self,
+            loss=published_loss(self.loss, told=told),
+            partition_loss=published_loss(self.partition_loss, told=told),
+            bound=floor(10 * self.bound) / 10 if told and self.bound is not None else None,
+            column_loss={
+                name: published_loss(loss, told=name not in withheld) for name, loss in self.column_loss.items()
+            },
+        )
 
     @property
     def verified(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from math import inf
+from numbers import Integral
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -337,6 +338,7 @@ class MaskRequest:
             raise InputError(f"Parameter 'processes' must be a whole number of at least 1, got {self.processes!r}.")
         if self.memory is not None:
             read_memory(self.memory)
+        self._check_seeds()
         self._check_comparison()
         self._read_models()
         for name, engines in OF_ENGINES.items():
@@ -394,6 +396,13 @@ class MaskRequest:
             elif given is not None:
                 found += [(place, given) for place in range(len(names))]
         return found
+
+    def _check_seeds(self) -> None:
+        given: dict[str, Any] = {"seed": self.seed, "shuffle": None if isinstance(self.shuffle, bool) else self.shuffle}
+        for name, value in given.items():
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if value is not None and (not whole or value < 0):
+                raise InputError(f"Parameter {name!r} must be a whole number of at least 0, got {value!r}.")
 
     def _check_comparison(self) -> None:
         for name, value in (self.importance or {}).items():

@@ -29,6 +29,7 @@ def summarise(
 ) -> Release:
     """Return the release, but for its data: losses and sizes summed over the buckets."""
     errors, totals = (np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals"))
+    largest = np.max([bucket.largest for bucket in buckets], axis=0)
     total = float(totals.sum())
     percent = 100 / total if total > 0 else 0.0
     counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
@@ -48,6 +49,10 @@ def summarise(
         partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
         kinds=plan.columns.words,
         column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
+        group_loss=percent * float(largest[-1]),
+        column_group_loss=dict(
+            zip(columns, (100 * largest[:-1] / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)
+        ),
         kept=records.kept(),
         parameters=request.recorded(columns, **records.parameters),
         facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},

@@ -28,6 +28,7 @@ from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
+    AVERAGES,
     how_safe,
     how_useful,
     kept_share,
@@ -38,8 +39,10 @@ from shoal.report.sentences import (
     told_apart,
     unavoidable,
     unprotected,
+    what_is_lost,
     what_was_done,
 )
+from shoal.report.withholding import IN_HOUSE, as_published, published_result
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
@@ -111,7 +114,8 @@ def release_page(
     """Make the page of a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) else None
     measured = original is not None and release.labels.size
-    figures = _measured(release, original, comparison) if measured else _unmeasured(release)
+    told = release.published()
+    figures = _measured(release, told, original, comparison) if measured else _unmeasured(told)
     return Page(
         title="Masking report",
         subtitle=_subtitle(release, output),
@@ -119,10 +123,10 @@ def release_page(
         summary=[
             ("What was done.", what_was_done(release)),
             ("How safe is it?", figures.safe),
-            ("How useful is it?", figures.useful + unavoidable(release)),
+            ("How useful is it?", figures.useful + unavoidable(told)),
             unprotected(release),
         ],
-        sections=[*figures.sections, _details(release, source, output)],
+        sections=[*figures.sections, _details(release, told, source, output)],
         notes=(*release.notes, *figures.notes),
     )
 
@@ -137,8 +141,8 @@ class _Figures(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _measured(release: Release, original: Any, comparison: Comparison | None) -> _Figures:
-    """Measure a release against its original; no value of the original is told."""
+def _measured(release: Release, told: Release, original: Any, comparison: Comparison | None) -> _Figures:
+    """Measure a release against its original; no value of the original is told, nor what one group makes up."""
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
@@ -148,21 +152,22 @@ def _measured(release: Release, original: Any, comparison: Comparison | None) ->
     # The recount knows the order of all kinds of values.
     attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in found.risk.attributes]
     found = replace(found, risk=replace(found.risk, attributes=tuple(attributes)))
+    found = as_published(found, told.column_loss)
     parts = [
         sections.groups(release.sizes, release.k),
         # Of so many records, k units have a part.
         sections.columns(X, Y, embedding, found.utility, release.k * release.unit_records),
         # Cells that were made missing are lost too, but cannot be drawn before and after.
-        sections.losses_table(release.column_loss) if release.blanked else sections.losses(found.utility),
+        sections.losses_table(told.column_loss) if release.blanked else sections.losses(found.utility),
         sections.relations(found.utility),
         sections.risks(found.risk),
-        *(_beside(release, comparison) if comparison else ()),
+        *(_beside(release, comparison.published()) if comparison else ()),
         sections.moved(before.coordinates, before.place(Y), release.labels) if release.labels.ndim == 1 else None,
     ]
     return _Figures(
-        _tiles(release, found),
+        _tiles(told, found),
         how_safe(release, found),
-        how_useful(release.loss, release.column_loss, found.utility),
+        how_useful(told.loss, told.column_loss, found.utility),
         [part for part in parts if part is not None],
         before.scale_notes(),
     )
@@ -178,19 +183,13 @@ def _beside(release: Release, comparison: Comparison) -> list[Section | None]:
 def _unmeasured(release: Release) -> _Figures:
     """Tell what is known without the original."""
     whole = release.labels.ndim == 1
-    worst = max(release.column_loss, key=lambda name: release.column_loss[name])
     safe = (
         f"Counted again in what is released: {release.verified}. "
         + ("" if whole else "A record's combination of values may be unique: the table is NOT k-anonymous. ")
         + "How many records an intruder who holds the original values could link has not been measured, because the "
         "original was not at hand when this page was written; shoal assess tells it."
     )
-    lost, most = (for_people(loss, 3) for loss in (release.loss, release.column_loss[worst]))
-    useful = (
-        f"{kept_share(release.loss)} of the information (the variance between records) is kept, {lost} % is lost. The "
-        f"column {worst} loses most ({most} %). Averages over many records stay close to the originals; single records "
-        "do not."
-    )
+    useful = what_is_lost(release.loss, release.column_loss) + AVERAGES
     tiles = [
         _alike(release, release.k),
         (f"{release.uniques:,}", UNIQUE),
@@ -233,7 +232,7 @@ def assessment_page(found: Assessment) -> Page:
             ("What does it not protect?", f"{told_apart(found.uniques, found.records)}{sections.APPROXIMATE}"),
         ],
         sections=[part for part in parts if part is not None],
-        notes=(*found.notes, broken) if counted.below else found.notes,
+        notes=(IN_HOUSE, *found.notes, *([broken] if counted.below else [])),
     )
 
 
@@ -287,6 +286,7 @@ def comparison_page(comparison: Comparison) -> Page:
         ],
         summary=list(zip(("What was done.", "What came out?", "What to choose?"), summary, strict=True)),
         sections=[part for part in parts if part is not None],
+        notes=(IN_HOUSE,),
     )
 
 
@@ -323,28 +323,29 @@ def _masked_tile(release: Release) -> tuple[str, str]:
     return f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"
 
 
-def _details(release: Release, source: Any, output: Any) -> Section:
-    manifest = _rounded(described(release))
+def _details(release: Release, told: Release, source: Any, output: Any) -> Section:
+    manifest = described(told)
+    manifest = _rounded({**manifest, "result": published_result(manifest["result"], release, told)})
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
     # What no command can hold: weights without a column, a function, an order that is random.
-    told = (
+    written = (
         release.parameters["weights"] != "given as a vector"
         and release.parameters["method"] in METHODS | CONFIDENTIAL_METHODS
         and release.parameters["shuffle"] in (None, False)
     )
-    if told and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
+    if written and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
         commands.append(("On the command line", as_command(release.parameters, Path(source).name, Path(output).name)))
-    if told:
+    if written:
         commands.append(("In Python", as_call(release.parameters, Path(source).name if source is not None else None)))
     return sections.details([("Parameters, versions and results", _compact(as_json(manifest)))], commands)
 
 
 def _rounded(value: Any) -> Any:
-    """Round all figures to six digits: more would be of use to those who solve for a value only."""
+    """Round all figures to three digits: more would be of use to those who solve for a value only."""
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.3g}")
     if isinstance(value, Mapping):
         return {name: _rounded(part) for name, part in value.items()}
     return value if can_be_written(value) else "given as an object"

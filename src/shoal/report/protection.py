@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Bins", "coarse", "protected_bins", "protected_values"]
+__all__ = ["Bins", "protected_bins", "protected_values"]
 
 BINS = 22
 SHOWN_VALUES = 6
@@ -107,17 +107,6 @@ def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> l
         return None
     values = [(str(names[code]), int(before[code]), int(after[code])) for code in sorted(shown)]
     return [*values, ("others", rest[0], rest[1])] if any(rest) else values
-
-
-def coarse(value: float) -> float:
-    """Round to one significant digit, so that a figure of one small group tells no value of it.
-
-    Examples
-    --------
-    >>> coarse(3.4159), coarse(0.0278)
-    (3.0, 0.03)
-    """
-    return float(f"{value:.1g}")
 
 
 def _counts(values: Floats, edges: Floats) -> Ints:

@@ -13,6 +13,7 @@ from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Price, Trial
 from shoal.core.display import for_people
+from shoal.core.dominance import is_told
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.masking.coding import Embedding
@@ -26,7 +27,8 @@ from shoal.report.figures import (
     price_curves,
     risk_utility_map,
 )
-from shoal.report.protection import coarse, protected_bins, protected_values
+from shoal.report.protection import protected_bins, protected_values
+from shoal.report.withholding import UNTOLD, lost_share
 from shoal.tables.columns import Name
 
 __all__ = [
@@ -109,6 +111,8 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
     figures = []
     for j in sorted(order):
         column, coding = utility.columns[j], embedding.codings[j]
+        if not is_told(column.loss):
+            continue
         if coding is not None:
             shares = protected_values(X[:, j], Y[:, j], coding.values, k)
             if shares is not None:
@@ -132,7 +136,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
     if len(utility.columns) > len(order):
         text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
     if len(figures) < len(order):
-        text.append("Columns with one value only, or too few to be shown safely, are not drawn.")
+        text.append("Columns with one value only, or too few to be shown safely, are not drawn." + UNTOLD)
     return Section("Columns before and after", text, figures, columns_tables(utility))
 
 
@@ -149,7 +153,7 @@ def _categories_table(utility: Utility) -> Table:
         shares = [
             f"{100 * share:.1f} %" if enough and not np.isnan(share) else "–" for share in (c.changed, c.variation)
         ]
-        rows.append([str(c.name), c.kind, f"{for_people(c.loss, 3)} %" if utility.paired else "–", *shares])
+        rows.append([str(c.name), c.kind, _lost(c.loss) if utility.paired else "–", *shares])
     note = (
         "Of columns of categories: the information that is lost, the share of cells that were released with another "
         "value, and the least share that would have to change to turn the distribution before into the one after "
@@ -171,7 +175,7 @@ def _numbers_table(utility: Utility) -> Table:
                 percent(column.sd.change) if enough else "–",
                 plain(column.rank_correlation, 3),
                 f"{column.kolmogorov_smirnov:.3f}",
-                f"{column.wasserstein:.3f}",
+                plain(column.wasserstein, 3),
             ]
         )
     head = ["column", "mean", "change", "sd", "change", "rank corr.", "KS", "Wasserstein"]
@@ -193,7 +197,8 @@ def regression(model: Sequence[Coefficient]) -> Section:
 
 def losses(utility: Utility) -> Section:
     """Show the loss of each column."""
-    ordered = sorted(utility.columns, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
+    known = [column for column in utility.columns if is_told(column.loss)]
+    ordered = sorted(known, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
     text = (
         "The share of each column's variance that is gone. A column that has little to do with the others loses more, "
         "since a group that is alike in most columns need not be alike in that one."
@@ -203,13 +208,19 @@ def losses(utility: Utility) -> Section:
     alternative = "Information loss of each column in percent: " + ", ".join(
         f"{name} {for_people(value, 3)}" for name, value in zip(names, values, strict=True)
     )
-    return Section("Loss per column", [text], [bars(names, values, "information lost, %", alternative)])
+    if len(known) < len(utility.columns):
+        text += UNTOLD
+    return Section(
+        "Loss per column", [text], [bars(names, values, "information lost, %", alternative)] if known else []
+    )
 
 
 def losses_table(losses: Mapping[Name, float]) -> Section:
     """Tell what every column loses, in numbers."""
-    rows = [[str(name), f"{for_people(loss, 3)} %"] for name, loss in losses.items()]
+    rows = [[str(name), _lost(loss)] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
+    if not all(map(is_told, losses.values())):
+        text += UNTOLD
     return Section("Loss of each column", [text], tables=[Table(["column", "lost"], rows)])
 
 
@@ -276,8 +287,11 @@ def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Sec
     if len(trials) == 1:
         text = ["The mark is this release. For other methods and group sizes beside it, run shoal compare."]
     # Runs that protect no whole record would push all others into a corner of the map.
-    shown = [trial for trial in trials if trial.anonymous] or list(trials)
-    absent = dict.fromkeys(trial.method for trial in trials if trial not in shown)
+    told = [trial for trial in trials if is_told(trial.loss)]
+    shown = [trial for trial in told if trial.anonymous] or told
+    if len(told) < len(trials):
+        text[-1] += UNTOLD
+    absent = dict.fromkeys(trial.method for trial in trials if not trial.anonymous and trial not in shown)
     for method in absent:
         linked = [100 * trial.linked for trial in trials if trial.method == method]
         between = f"{min(linked):.0f} to {max(linked):.0f}" if len(linked) > 1 else f"{linked[0]:.0f}"
@@ -285,7 +299,7 @@ def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Sec
     alternative = "Risk–utility map: " + "; ".join(
         f"{t.name} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in shown
     )
-    return Section("Risk and utility", text, [risk_utility_map(shown, chosen, alternative)])
+    return Section("Risk and utility", text, [risk_utility_map(shown, chosen, alternative)] if shown else [])
 
 
 def prices(found: Sequence[Price]) -> Section | None:
@@ -322,27 +336,18 @@ def _told_price(price: Price) -> str:
 
 
 def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
-    """List the groups whose records moved farthest, coarsely, by group number."""
+    """List the groups whose records moved farthest, by group number; how far would tell their values."""
     squares = np.nansum(np.square(W - Z), axis=1)
     sizes = group_sizes(labels)
     sums = np.bincount(labels, squares)
-    order = np.argsort(-sums / sizes, kind="stable")[:SHOWN_GROUPS]
-    total = float(squares.sum())
-    rows = [
-        [
-            f"{int(group)}",
-            f"{int(sizes[group])}",
-            f"about {for_people(coarse(float(np.sqrt(sums[group] / sizes[group]))))}",
-            _part(float(sums[group]) / total if total > 0 else 0.0),
-        ]
-        for group in order
-    ]
+    # By number, not by distance; distances that differ by rounding are equal.
+    order = np.sort(np.argsort(-np.round(sums / sizes, 9), kind="stable")[:SHOWN_GROUPS])
+    rows = [[f"{int(group)}", f"{int(sizes[group])}"] for group in order]
     text = (
         "Records without close neighbours must move farthest to be hidden. These are the groups whose records moved "
-        "most, by their number in the labels file, with the typical distance of a record in standard deviations and "
-        "the group's part of the whole loss. Figures are rounded to one digit, so that they tell no value."
+        "most, by their number in the labels file. How far is not told: of a small group it would tell the values."
     )
-    table = Table(["group", "records", "distance moved", "part of the loss"], rows)
+    table = Table(["group", "records"], rows)
     return Section("Records that moved farthest", [text], tables=[table])
 
 
@@ -366,5 +371,6 @@ def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, s
     return Section("How it was done, and how to repeat it", text, code=[*commands, *listings])
 
 
-def _part(share: float) -> str:
-    return "under 1 %" if share < 0.01 else f"{100 * coarse(share):.0f} %"
+def _lost(loss: float) -> str:
+    """Write a loss as it is published."""
+    return f"{for_people(loss, 3)} %" if is_told(loss) else lost_share(loss)

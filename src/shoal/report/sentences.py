@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import floor
 
 from shoal.assessment.assess import Assessment
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
+from shoal.core.dominance import is_told
 from shoal.masking.release import Release
 from shoal.report import sections
+from shoal.report.withholding import lost_share
 from shoal.tables.columns import TIMED, Name
 
 __all__ = [
+    "AVERAGES",
     "either",
     "how_safe",
     "how_useful",
@@ -27,18 +29,23 @@ __all__ = [
     "unavoidable",
     "unprotected",
     "what_else",
+    "what_is_lost",
     "what_was_done",
 ]
 
+AVERAGES = "Averages over many records stay close to the originals; single records do not."
+
 
 def kept_share(loss: float) -> str:
-    """Return the share of the information that is kept."""
-    return f"{max(0.0, 100 - loss):.1f} %"
+    """Return the share of the information that is kept, of a loss as it is published."""
+    if is_told(loss):
+        return f"{max(0.0, 100 - loss):.1f} %"
+    return f"over {100 - loss:.0f} %" if loss < 100 else "under 50 %" if loss == 100 else "0.0 %"
 
 
 def unavoidable(release: Release) -> str:
     """Tell what is proven to be lost by any groups, rounded down."""
-    least = floor(10 * (release.bound or 0.0)) / 10
+    least = release.bound or 0.0
     return f" Any groups that keep what is promised here lose at least {least:.1f} %: that is proven." if least else ""
 
 
@@ -127,15 +134,22 @@ def risk_found(risk: Risk) -> str:
 
 def how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
     """Tell what is lost, and where most."""
-    worst = max(losses, key=lambda name: losses[name])
-    text = f"{kept_share(loss)} of the information (the variance between records) is kept, {loss:.1f} % is lost. "
+    text = what_is_lost(loss, losses)
     if loss > 100:
         text += (
             "That is more than all of it: the value of a group can be farther from its records than the mean of all. "
         )
-    if len(losses) > 1:
-        text += f"The column {worst} loses most ({losses[worst]:.1f} %). "
     return text + relations_changed(utility)
+
+
+def what_is_lost(loss: float, losses: Mapping[Name, float]) -> str:
+    """Tell what is lost, of losses as they are published."""
+    kept = f"{kept_share(loss)} of the information (the variance between records)"
+    text = f"{kept} is kept, {lost_share(loss)} is lost. "
+    worst = max(losses, key=lambda name: losses[name])
+    if len(losses) > 1 and is_told(losses[worst]):
+        text += f"The column {worst} loses most ({lost_share(losses[worst])}). "
+    return text
 
 
 def relations_changed(utility: Utility) -> str:
@@ -150,7 +164,7 @@ def relations_changed(utility: Utility) -> str:
                 f"The {what} that changed most is that of {left} and {right}, from {pair.before:.2f} to "
                 f"{pair.after:.2f}. "
             )
-    return text + "Averages over many records stay close to the originals; single records do not."
+    return text + AVERAGES
 
 
 def percent(share: float) -> str:

@@ -24,15 +24,18 @@ EXACT = 2**53  # every integer up to here is a float
 
 
 class ArrayTable:
-    """A NumPy array, one record a row; columns are named by their number."""
+    """A NumPy array, one record a row; columns are named by their number in the array that was given."""
 
-    def __init__(self, array: np.ndarray[Any, Any], codes: Codes | None = None) -> None:
+    def __init__(
+        self, array: np.ndarray[Any, Any], codes: Codes | None = None, names: Sequence[Name] | None = None
+    ) -> None:
         if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
             raise InputError(
                 f"Parameter 'data' must be an array of numbers with records in rows, got shape {array.shape} of "
                 f"type {array.dtype}."
             )
         self._array, self._codes = array, codes or {}
+        self._names = list(range(self._columns.shape[1]) if names is None else names)
 
     @property
     def native(self) -> np.ndarray[Any, Any]:
@@ -46,7 +49,10 @@ class ArrayTable:
     @property
     def names(self) -> list[Name]:
         """The numbers of the columns."""
-        return list(range(self._columns.shape[1]))
+        return list(self._names)
+
+    def _cells(self, name: Name) -> np.ndarray[Any, Any]:
+        return self._columns[:, self._names.index(name)]
 
     @property
     def rows(self) -> int:
@@ -60,13 +66,13 @@ class ArrayTable:
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as float64."""
         kind = self._array.dtype
-        values = self._columns[:, name].astype(np.float64)
+        values = self._cells(name).astype(np.float64)
         values[self._coded(name)] = np.nan
         return Column(name, values, str(kind) if kind.kind in "iu" else _float(kind))
 
     def _coded(self, name: Name, codes: Sequence[Any] | None = None) -> Bools:
         """Say which cells are codes for missing."""
-        cells = pl.Series(np.ascontiguousarray(self._columns[:, name]))
+        cells = pl.Series(np.ascontiguousarray(self._cells(name)))
         return is_coded(cells, self._codes.get(name, ()) if codes is None else codes).to_numpy()
 
     def timed_names(self) -> list[Name]:
@@ -82,13 +88,19 @@ class ArrayTable:
 
     def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
         """Return a column of codes."""
-        column = self._columns[:, name]
+        column = self._cells(name)
         if column.dtype.kind == "f":
             whole = np.isnan(column) | (np.rint(column) == column)
             if not whole.all():
                 raise not_whole(name, first + int(np.argmin(whole)) + 1, column[np.argmin(whole)])
         cells = column.astype(np.float64)
         cells[self._coded(name)] = np.nan
+        far = np.abs(cells) >= 2.0**63
+        if far.any():
+            raise InputError(
+                f"Column {name} holds categories, which must be whole numbers below 2^63 in an array, but record "
+                f"{first + int(np.argmax(far)) + 1} holds {column[np.argmax(far)]}. Give a frame."
+            )
         return pl.Series(cells).fill_nan(None).cast(pl.Int64)
 
     def levels(self, name: Name) -> None:
@@ -96,7 +108,7 @@ class ArrayTable:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
-        return pl.DataFrame({str(i): np.ascontiguousarray(self._columns[:, name]) for i, name in enumerate(names)})
+        return pl.DataFrame({str(i): np.ascontiguousarray(self._cells(name)) for i, name in enumerate(names)})
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are."""
@@ -109,24 +121,26 @@ class ArrayTable:
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column."""
-        cells = pl.Series(np.ascontiguousarray(self._columns[:, name]))
+        cells = pl.Series(np.ascontiguousarray(self._cells(name)))
         return cell_words(without_codes(cells, self._codes.get(name, ())))
 
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
-        return ArrayTable(self._array[rows])
+        return ArrayTable(self._array[rows], names=self._names)
 
     def without(self, names: Sequence[Name]) -> ArrayTable:
-        """Return the array without some of the columns; the others are numbered anew."""
-        return ArrayTable(np.delete(self._columns, list(names), axis=1)) if names else self
+        """Return the array without some of the columns; the others keep their numbers as names."""
+        kept = [name for name in self._names if name not in names]
+        return ArrayTable(np.column_stack([*map(self._cells, kept)]), names=kept) if names else self
 
     def only(self, names: Sequence[Name]) -> ArrayTable:
-        """Return some of the columns, numbered anew."""
-        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, list(names)])
+        """Return some of the columns; they keep their numbers as names."""
+        places = [self._names.index(name) for name in names]
+        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, places], names=names)
 
     def coded(self, codes: Codes) -> ArrayTable:
         """Return the array with codes for missing."""
-        return ArrayTable(self._array, codes)
+        return ArrayTable(self._array, codes, self._names)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -140,8 +154,10 @@ class ArrayTable:
             self._check_others(new)
         array = self._columns.astype(np.float64 if floats else kind, copy=True)
         for name, column in new.items():
-            array[:, name] = round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
-        return ArrayTable(array.reshape(self._array.shape))
+            array[:, self._names.index(name)] = (
+                round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
+            )
+        return ArrayTable(array.reshape(self._array.shape), names=self._names)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
         """Refuse: an array of numbers holds no text."""
@@ -153,7 +169,7 @@ class ArrayTable:
     def _check_others(self, masked: Collection[Name]) -> None:
         """Refuse to turn integers into floats that are not the same numbers, in columns that are not masked."""
         for name in self.names:
-            column = self._columns[:, name]
+            column = self._cells(name)
             wide = (column > EXACT) | (column < -EXACT)
             if name not in masked and wide.any():
                 record = int(np.argmax(wide))

@@ -61,6 +61,10 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
     library = _library("xlsxwriter")
     if len(frame) > ROWS:
         raise FileError(f"Excel holds at most {ROWS:,} records in a sheet, got {len(frame):,}. Take CSV or Parquet.")
+    for name, dtype in frame.schema.items():
+        if dtype in (pl.Binary, pl.Object) or getattr(dtype, "time_zone", None) or not name:
+            what = f"column {name!r}, of type {dtype}" if name else "a column without a name"
+            raise FileError(f"Excel cannot hold {what}. Drop or rename it, or take CSV or Parquet.")
     for text in frame.select(pl.selectors.string()):
         if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]
             raise FileError(f"Excel holds at most {LENGTH:,} characters in a cell; column {text.name!r} has more.")

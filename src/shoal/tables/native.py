@@ -19,6 +19,7 @@ __all__ = [
     "arrow_numbers",
     "arrow_series",
     "as_polars",
+    "from_arrow",
     "is_null",
     "is_opaque",
     "like_column",
@@ -36,8 +37,20 @@ def as_polars(frame: Any) -> pl.DataFrame:
         return frame
     import narwhals as nw
 
-    converted: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
-    return converted
+    given = nw.from_native(frame, eager_only=True)
+    return _named(given.to_polars(), given.columns)
+
+
+def from_arrow(table: Any) -> pl.DataFrame:
+    """Return a table, or a batch of records, of pyarrow as a frame of polars, under the same names."""
+    return _named(pl.DataFrame(table), table.schema.names)
+
+
+def _named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    # Polars calls a column of Arrow without a name column_0.
+    if frame.columns != names:
+        frame.columns = names
+    return frame
 
 
 def to_polars(series: nw.Series[Any]) -> pl.Series:

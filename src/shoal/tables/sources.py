@@ -18,7 +18,8 @@ from shoal.tables.csv_cells import Dialect, parse_numbers, without_words
 from shoal.tables.csv_files import CsvTable, read_head
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import open_table
-from shoal.tables.table import Table
+from shoal.tables.native import from_arrow
+from shoal.tables.table import Table, check_unique
 from shoal.tables.times import word_of
 
 PLACES = 8  # of a file that are looked at
@@ -57,7 +58,7 @@ class Part:
 
         with ParquetFile(self.path) as file:
             batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
-            return pl.DataFrame(next(batches))
+            return from_arrow(next(batches))
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Source:
     def table(self, part: int, columns: Sequence[str] | None = None) -> Table:
         """Return a part, or some columns of it."""
         table = self.parts[part].read(None if columns is None else list(columns))
-        return open_table(table) if self.dialect is None else CsvTable(pl.DataFrame(table), self.dialect)
+        return open_table(table) if self.dialect is None else CsvTable(from_arrow(table), self.dialect)
 
 
 def find_paths(data: str | os.PathLike[str]) -> list[Path]:
@@ -214,11 +215,13 @@ def read_schema(path: Path) -> Any:
     from pyarrow import parquet
 
     try:
-        return parquet.read_schema(path)
+        schema = parquet.read_schema(path)
     except pa.ArrowInvalid as error:
         raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
     except PermissionError as error:
         raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
+    check_unique(schema.names)
+    return schema
 
 
 def column_types(schema: Any) -> pl.Schema:
@@ -226,7 +229,7 @@ def column_types(schema: Any) -> pl.Schema:
     import pyarrow as pa
 
     # Not schema.empty_table(): it imports pandas, which takes as long as everything else that a process imports.
-    return pl.DataFrame(pa.Table.from_batches([], schema=schema)).schema
+    return from_arrow(pa.Table.from_batches([], schema=schema)).schema
 
 
 def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:

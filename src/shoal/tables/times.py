@@ -175,6 +175,8 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
     """
     seen = [span for span in spans if span.low is not None]
     known = seen or spans[:1]
+    if not known:
+        raise InputError(f"Column {name!r} must hold dates or times, but the table has no records.")
     types = {str(span.dtype): span for span in known}
     if len(types) > 1:
         raise InputError(f"Column {name!r} must hold cells of one type, got {' and '.join(types)}. Convert it first.")

@@ -1,0 +1,73 @@
+"""What may be told of an original beside its masked table: nothing that one small group makes up.
+
+Whoever has the masked table knows the mean of each group. A loss, a variance or a correlation before masking is then
+an equation for what is unknown, the deviations within groups. If one group makes up most of it, and has so few records
+that two or three equations determine them, its values follow. The rule is the dominance rule of tables of totals: a
+figure is told only if no group of fewer than five records makes up more than a quarter of it. The best guess of the
+deviations of such a group, that all of the figure is theirs, is then at least twice too large. Of other losses it is
+told in which of a few wide ranges they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+__all__ = ["FEW", "LIMITS", "Limit", "is_told", "may_be_told", "published_loss", "withheld_columns"]
+
+DOMINANT = 0.25
+FEW = 5  # records of a group
+LIMITS = (5.0, 50.0, 100.0, inf)  # of losses that are not told, in percent
+
+
+class Limit(float):
+    """A loss that is not told: it is below this limit, and not below the next lower of `LIMITS`."""
+
+
+def is_told(loss: float) -> bool:
+    """Say whether a loss as it is published is told."""
+    return not isinstance(loss, Limit)
+
+
+def may_be_told(figure: float, largest: float) -> bool:
+    """Say whether a figure may be published of which one group of fewer than `FEW` records makes up `largest`.
+
+    Examples
+    --------
+    >>> may_be_told(13.5, 0.7), may_be_told(1.0, 1.0), may_be_told(0.0, 0.0)
+    (True, False, False)
+    """
+    return figure > 0 and largest <= DOMINANT * figure
+
+
+def published_loss(loss: float, *, told: bool) -> float:
+    """Return a loss in percent as it is published: to three digits, or its limit.
+
+    Examples
+    --------
+    >>> published_loss(13.4612, told=True), published_loss(13.4612, told=False)
+    (13.5, 50.0)
+    """
+    return float(f"{loss:.3g}") if told else Limit(next(limit for limit in LIMITS if loss < limit))
+
+
+def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], *, total: bool) -> set[Any]:
+    """Return the columns whose losses are not published: those that one group dominates, and with them others.
+
+    If the loss of all columns together is told (`total`), what is lost in those that are withheld follows from it, all
+    of it together: as many are withheld as are needed for a sum that may be told.
+
+    Examples
+    --------
+    >>> losses, largest = {"a": 2.0, "b": 9.0, "c": 6.0}, {"a": 1.0, "b": 0.5, "c": 1.0}
+    >>> sorted(withheld_columns(losses, largest, total=True)), withheld_columns(losses, largest, total=False)
+    (['a', 'b'], {'a'})
+    """
+    withheld = {name for name, loss in losses.items() if not may_be_told(loss, largest[name])}
+    others = sorted(set(losses) - withheld, key=lambda name: largest[name] - DOMINANT * losses[name])
+    while withheld and total and others:
+        if may_be_told(sum(losses[n] for n in withheld), sum(largest[n] for n in withheld)):
+            break
+        withheld.add(others.pop(0))
+    return withheld

@@ -1,0 +1,86 @@
+"""What a page that may be published does not tell: figures that one small group makes up (`shoal.core.dominance`).
+
+It is decided once for every column, by its loss. Sums of absolute deviations are spread over more groups than sums of
+squares, and cross products of two columns are bounded by their squares: if no group dominates the loss of a column,
+none dominates what else is told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+
+from shoal.assessment.assess import Assessment
+from shoal.assessment.statistics import Pair
+from shoal.assessment.utility import CategoryChange, ColumnChange
+from shoal.core.dominance import LIMITS, is_told
+from shoal.masking.release import Release
+from shoal.tables.columns import Name
+
+__all__ = ["IN_HOUSE", "UNTOLD", "as_published", "lost_share", "published_result"]
+
+UNTOLD = (
+    " What one small group makes up more than a quarter of is not told: beside the masked table it would tell the "
+    "values of that group."
+)
+IN_HOUSE = (
+    "this page is for those who hold the original: its figures are exact, and beside the masked table they can tell "
+    "the values of small groups; what may be published is the report of the masking"
+)
+
+
+def lost_share(loss: float) -> str:
+    """Return the share of the information that is lost, of a loss as it is published."""
+    if is_told(loss):
+        return f"{loss:.1f} %"
+    lower = max((limit for limit in LIMITS if limit < loss), default=0.0)
+    if loss == inf:
+        return f"more than {lower:.0f} %"
+    return f"{lower:.0f} to {loss:.0f} %" if lower else f"under {loss:.0f} %"
+
+
+def as_published(found: Assessment, losses: Mapping[Name, float]) -> Assessment:
+    """Return an assessment without what must not be told, by the published losses of the columns."""
+    utility = found.utility
+    hidden = np.array([not is_told(losses[column.name]) for column in utility.columns])
+    numbers = np.array([isinstance(column, ColumnChange) for column in utility.columns])
+    told = replace(
+        utility,
+        columns=tuple(_column(column, losses[column.name]) for column in utility.columns),
+        correlation=(_without(utility.correlation[0], hidden[numbers]), utility.correlation[1]),
+        association=(_without(utility.association[0], hidden), utility.association[1]),
+        propensity=None if hidden.any() else utility.propensity,
+    )
+    return replace(found, utility=told, risk=replace(found.risk, intervals=None) if hidden.any() else found.risk)
+
+
+def _column(column: ColumnChange | CategoryChange, loss: float) -> ColumnChange | CategoryChange:
+    if is_told(loss):
+        return replace(column, loss=loss)
+    if isinstance(column, CategoryChange):
+        return replace(column, loss=loss, changed=nan, variation=nan)
+    mean, sd = Pair(nan, column.mean.after), Pair(nan, column.sd.after)
+    return replace(column, loss=loss, mean=mean, sd=sd, quantiles=(), wasserstein=nan)
+
+
+def _without(before: Any, hidden: Any) -> Any:
+    return np.where(hidden[:, None] | hidden[None, :], nan, before)
+
+
+def published_result(result: Mapping[str, Any], release: Release, told: Release) -> dict[str, Any]:
+    """Return the result in a manifest as a page shows it: what is not told is null."""
+
+    def known(loss: float) -> float | None:
+        return loss if is_told(loss) else None
+
+    return {
+        **result,
+        "loss": known(told.loss),
+        "partition_loss": known(told.partition_loss),
+        "gap": release.gap if is_told(told.loss) else None,
+        "column_loss": {str(name): known(loss) for name, loss in told.column_loss.items()},
+    }

@@ -1,0 +1,38 @@
+"""One process that the workers of many runs are forks of: to start one takes longer than most tables of the tests."""
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from shoal.engines import workers
+from shoal.engines.workers import Template
+from shoal.masking import mask
+
+__all__ = ["open_template", "sharing"]
+
+
+@contextmanager
+def open_template():
+    """Give a process that workers of the local engine are forks of, None where there are no forks."""
+    template = Template() if workers.FORKS else None
+    yield template
+    if template is not None:
+        template.close()
+
+
+@contextmanager
+def sharing(template):
+    """Let all runs in this block fork their workers of one process."""
+
+    @contextmanager
+    def start(*_):
+        if template is None or not workers.FORKS:
+            yield None
+            return
+        template.run(os.chdir, Path.cwd())
+        with patch.object(template, "close"), patch.object(template, "kill"):
+            yield template
+
+    with patch.object(mask, "start_template", start):
+        yield

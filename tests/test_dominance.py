@@ -1,0 +1,105 @@
+"""Whoever has the masked table and its report solves for the values of a group, and learns no more than their mean."""
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shoal
+from shoal.comparison.around import compare_around
+from shoal.core.dominance import may_be_told, published_loss
+from shoal.report.pages import release_page
+from shoal.report.withholding import lost_share
+
+MEAN = 1000.0
+
+
+def lonely(deviation):
+    """58 zeros, and two values whose mean is known."""
+    return pl.DataFrame({"x": [0.0] * 58 + [MEAN - deviation, MEAN + deviation]})
+
+
+def among_pairs(deviation):
+    """A column of equal pairs but for one, and one whose pairs differ by as much as leaves the loss the same."""
+    x = np.array([*np.repeat(100.0 * np.arange(29), 2), 9e3 - deviation, 9e3 + deviation])
+    means = np.arange(30.0) * 7 % 30
+    left = 0.005 - 2 * deviation**2 / np.square(x - x.mean()).sum()
+    other = np.sqrt(left / (1 - left) * np.square(means - means.mean()).mean())
+    return pl.DataFrame({"x": x, "other": np.repeat(means, 2) + np.tile([-other, other], 30)})
+
+
+def page_of(table, **more):
+    """Return all that a page says, but for the seconds of the run."""
+    release = shoal.mask(table, 2, method="mdav")
+    return release, repr(release_page(replace(release, timings={}), original=table, **more))
+
+
+def losses_in(page):
+    """Return the losses of the JSON in a page."""
+    block = re.search(r'\{\\n  "shoal".*?\\n\}', page)[0]
+    return json.loads(unescape(block.replace("\\n", "\n").replace("\\'", "'")))["result"]
+
+
+@pytest.mark.parametrize("table", [lonely, among_pairs])
+def test_a_group_may_have_any_spread_by_all_that_the_page_says(table):
+    """The attacker tries deviations: the masked table is the same for all of them, and so is the page."""
+    releases, pages = zip(*(page_of(table(deviation)) for deviation in (40.0, 80.0, 160.0)), strict=True)
+    assert all(np.allclose(release.data, releases[0].data, rtol=1e-12, atol=1e-12) for release in releases)
+    assert len({round(release.column_loss["x"], 3) for release in releases}) == 3, "its loss would tell them apart"
+    created = [re.sub(r'"created": "[^"]*"', "", page) for page in pages]
+    assert created[0] == created[1] == created[2]
+
+
+def test_without_the_original_no_more_is_said():
+    pages = [release_page(replace(shoal.mask(lonely(d), 2), timings={})) for d in (40.0, 80.0)]
+    first, second = (re.sub(r'"created": "[^"]*"', "", repr(page)) for page in pages)
+    assert first == second
+    assert "under 5 %" in first
+
+
+def test_the_exact_loss_gives_both_values_away():
+    """What the page must not say: the attack that it is kept from."""
+    release = shoal.mask(lonely(40.0), 2)
+    mean, loss = release.data["x"].max(), release.loss / 100
+    # SSE = 2 d², SST = 2 d² + (2 − 4/60) mean²
+    found = np.sqrt(loss * (2 - 4 / 60) * mean**2 / (2 - 2 * loss))
+    assert mean + found == pytest.approx(1040.0, abs=1e-6)
+
+
+def test_what_many_groups_make_up_is_told_to_three_digits():
+    table = pl.DataFrame({"x": np.random.default_rng(0).random(400), "y": np.random.default_rng(1).random(400)})
+    release, page = page_of(table, comparison=compare_around(shoal.mask(table, 2), table))
+    assert 4 * release.group_loss < release.loss
+    result = losses_in(page)
+    assert result["loss"] == float(f"{release.loss:.3g}")
+    assert result["column_loss"]["x"] == float(f"{release.column_loss['x']:.3g}")
+    assert "Risk and utility" in page
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.usefixtures("one_template")
+def test_the_largest_group_is_known_on_every_engine(tmp_path, engine):
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"x": rng.normal(size=90), "y": rng.normal(size=90)}).write_parquet(tmp_path / "in.parquet")
+    release = shoal.mask(tmp_path / "in.parquet", 4, engine=engine, block=30, output=tmp_path / "out.parquet")
+    X, Y = (pl.read_parquet(tmp_path / f"{name}.parquet").to_numpy() for name in ("in", "out"))
+    squares = np.square(X - Y) / np.square(X - X.mean(axis=0)).sum(axis=0)
+    groups = np.unique(Y, axis=0, return_inverse=True)[1].reshape(-1)
+    each = np.column_stack([np.bincount(groups, column) for column in squares.T])
+    each = each[np.bincount(groups) < 5]
+    assert len(each)
+    assert list(release.column_group_loss.values()) == pytest.approx((100 * each.max(axis=0)).tolist(), rel=1e-9)
+    assert release.group_loss == pytest.approx(50 * each.sum(axis=1).max(), rel=1e-9)
+
+
+def test_the_rule():
+    assert may_be_told(4.0, 1.0)
+    assert not may_be_told(4.0, 1.1)
+    assert not may_be_told(0.0, 0.0)
+    assert [lost_share(published_loss(x, told=False)) for x in (0.0, 4.9, 5.0, 99.0, 101.0)] == [
+        "under 5 %", "under 5 %", "5 to 50 %", "50 to 100 %", "more than 100 %"
+    ]  # fmt: skip
