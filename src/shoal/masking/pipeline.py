@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.core.checks import as_names
-from shoal.core.errors import FileError, IdentifierWarning, NotKAnonymousWarning, VerificationError
+from shoal.core.errors import FileError, FormulaWarning, IdentifierWarning, NotKAnonymousWarning, VerificationError
 from shoal.core.progress import Title, observe
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
@@ -44,6 +44,7 @@ from shoal.masking.steps import (
     units_of_part,
 )
 from shoal.tables.columns import Name
+from shoal.tables.formulas import FORMULAS
 from shoal.tables.outputs import moved_together
 
 if TYPE_CHECKING:
@@ -77,10 +78,11 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         shuffled = _random_order(request, plan.rows) if request.shuffled else None
         released = records.release(
             release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
+            bool(request.escape_formulas),
             layout=columns.layout(), output=output,
         )  # fmt: skip
         with seconds("verify"):
-            uniques, named, totals, reached = _recount(
+            uniques, named, totals, reached, formulas = _recount(
                 released.records, columns.released, request, plan, buckets, _units(records, request, plan, shuffled)
             )
         if request.labels is not None:
@@ -93,6 +95,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         *release.notes,
         *_total_notes(plan, totals),
         *_identifier_notes(request, _with_unit(request, columns, named)),
+        *_formula_notes(request, formulas),
         *released.notes,
     )
     if shuffled is not None:
@@ -269,18 +272,20 @@ def _recount(
     plan: Plan,
     buckets: Sequence[Bucket],
     units: Words | None,
-) -> tuple[int, dict[Name, str], Ints, dict[Name, dict[str, float]]]:
+) -> tuple[int, dict[Name, str], Ints, dict[Name, dict[str, float]], list[Name]]:
     """Count every group again, in what was released and nothing else but units that are not in it.
 
     Return the records that are unique in it, the columns that look like identifiers, totals that are kept, and what
-    groups reach in confidential columns.
+    groups reach in confidential columns; and columns with text that a spreadsheet would run as formulas.
     """
     columns, by = plan.columns.masked, plan.columns.by
     others = not request.entry.whole_records or len({*columns, *by}) < len(names)
     read = list(names) if others else [*columns, *by]
     unit = request.unit if request.unit in names or units is None else units
     codes = {name: [code] for name, code in plan.spellings.codes.items()}
-    parts: list[Counted] = released.keep(count_part, plan.columns, codes, others, unit, columns=read)
+    parts: list[Counted] = released.keep(
+        count_part, plan.columns, codes, others, unit, request.writes_csv, columns=read
+    )
     found = sum(part.rows for part in parts)
     if found != plan.rows:
         raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
@@ -317,7 +322,8 @@ def _recount(
     found_in = released.regroup(how)
     totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
     reached = told(promise, [worst for _, worst in found_in if worst])
-    return sum(uniques for uniques, _ in found_in), named, totals, reached
+    formulas = list(dict.fromkeys(name for part in parts for name in part.formulas))
+    return sum(uniques for uniques, _ in found_in), named, totals, reached, formulas
 
 
 def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:
@@ -365,6 +371,18 @@ def _identifier_notes(request: MaskRequest, named: Mapping[Name, str]) -> list[s
             )
             warnings.warn(warning, IdentifierWarning, stacklevel=5)
     return notes
+
+
+def _formula_notes(request: MaskRequest, names: Sequence[Name]) -> list[str]:
+    """Say that formulas were escaped, or warn of those that were not."""
+    if request.escape_formulas:
+        return [f"an apostrophe stands before cells of text that begin with {FORMULAS} and are no numbers"]
+    if not names:
+        return []
+    held = f"{', '.join(map(str, names))} hold cells that a spreadsheet would run as formulas ({FORMULAS})"
+    warning = f"Columns {held}. Take escape_formulas=True to put an apostrophe before them."
+    warnings.warn(warning, FormulaWarning, stacklevel=5)
+    return [f"columns {held}: take escape_formulas=True to put an apostrophe before them"]
 
 
 def _summarise(

@@ -32,6 +32,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.models.units import record_counters
 from shoal.tables.columns import Kind, Name, NewColumn, is_whole
+from shoal.tables.formulas import escape_formulas
 from shoal.tables.table import Table
 
 if TYPE_CHECKING:
@@ -282,6 +283,7 @@ def release_part(
     spellings: Spellings,
     rounded: bool,
     shuffled: Ints | None,
+    escape: bool,
 ) -> Table:
     """Return a part with the released values in their place; shuffled, its units are numbered anew."""
     if KEPT in answers:
@@ -303,6 +305,8 @@ def release_part(
     if spellings.joined is not None and spellings.joined.texts:
         released = released.relabelled(_joined_cells(table, columns.by, spellings.joined))
     released = released.without(dropped)
+    if escape:
+        released = escape_formulas(released)
     if shuffled is None:
         return released
     released = released.take(shuffled)
