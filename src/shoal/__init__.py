@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shoal.core.errors import (
         DataBoundsWarning,
         FileError,
+        FormulaWarning,
         IdentifierWarning,
         InputError,
         NotKAnonymousWarning,
@@ -46,6 +47,7 @@ __all__ = [
     "Date",
     "Diversity",
     "FileError",
+    "FormulaWarning",
     "Hierarchy",
     "IdentifierWarning",
     "InputError",

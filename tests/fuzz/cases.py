@@ -63,7 +63,9 @@ def draw_case(number):
     if rng.random() < 0.8 if form.startswith(".") else rng.random() < 0.3:
         output = form if form.startswith(".") and rng.random() < 0.7 else some(rng, FILES)
     if form in (".csv", ".parquet") and output in (".csv", ".parquet") and rng.random() < 0.3:
-        asked["engine"] = "dask" if output == ".parquet" and rng.random() < 0.5 else "local"
+        asked |= (
+            {"engine": "dask"} if output == ".parquet" and rng.random() < 0.5 else {"engine": "local", "processes": 1}
+        )
     dialect = _draw_dialect(rng) if form == ".csv" else {}
     return Case(number, table, kinds, form, asked, dialect, output)
 
@@ -134,6 +136,7 @@ def _policies(rng, others, masked):
         "importance": [{name: 2.0} for name in masked],
         "kinds": [{name: kind} for name in masked for kind in ("nominal", "nominal", "date")],
         "missing_codes": [{name: codes} for name in masked for codes in ([0], [1, 99], ["NA"], [-9])],
+        "escape_formulas": [True],
         "sums": [f"`{name}` = `{others[0]}`" for name in masked],
     }
 

@@ -48,6 +48,7 @@ def run_case(number):
             return "not made", f"{type(error).__name__}: {error}"
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", shoal.core.errors.PrivacyWarning)
+        warnings.simplefilter("ignore", shoal.FormulaWarning)
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="dask")  # it speaks to itself
         return _mask(case, given, Path(folder))
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 __all__ = [
     "DataBoundsWarning",
     "FileError",
+    "FormulaWarning",
     "IdentifierWarning",
     "InputError",
     "NotKAnonymousWarning",
@@ -46,6 +47,10 @@ class NotKAnonymousWarning(PrivacyWarning):
 
 class IdentifierWarning(PrivacyWarning):
     """A column that looks like an identifier stays in the release."""
+
+
+class FormulaWarning(UserWarning):
+    """A CSV file holds text that a spreadsheet would run as formulas."""
 
 
 class DataBoundsWarning(PrivacyWarning):

@@ -21,6 +21,7 @@ from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.units import count_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
+from shoal.tables.formulas import formula_columns
 from shoal.tables.looks import looks_like_identifier
 from shoal.tables.table import Table
 
@@ -38,10 +39,11 @@ class Counted(NamedTuple):
     totals: tuple[int, ...]  # of each masked column of whole numbers, if they are kept
     identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
     confidential: tuple[Values, ...]
+    formulas: list[Name]  # columns with text that a spreadsheet would run, of a CSV file
 
 
 def count_part(
-    table: Table, first: int, columns: Columns, codes: Codes, others: bool, unit: Name | Words | None
+    table: Table, first: int, columns: Columns, codes: Codes, others: bool, unit: Name | Words | None, csv: bool
 ) -> tuple[Arrays, Counted]:
     """Read the cells of a released part as they are written: words of the masked columns, strata, whole records.
 
@@ -77,7 +79,9 @@ def count_part(
     broken = tuple(count_broken(rule, numbers)[0] for rule in columns.rules)
     totals = {name: whole_total(numbers[name].values) for name in numeric}
     kept = tuple(totals.get(name, 0) for name in masked)
-    return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, confidential)
+    text = [name for name in table.names if name not in masked or name in categories]
+    formulas = formula_columns(table, text) if csv else []
+    return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, confidential, formulas)
 
 
 def _missing(table: Table, name: Name, category: bool) -> Bools:

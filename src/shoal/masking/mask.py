@@ -102,6 +102,7 @@ def mask(
     encoding: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    escape_formulas: bool | None = False,
     progress: bool = False,
     **options: object,
 ) -> Release:

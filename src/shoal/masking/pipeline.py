@@ -39,7 +39,7 @@ from shoal.masking.steps import (
     release_part,
     units_of_part,
 )
-from shoal.masking.summarising import identifier_notes, summarise, total_notes
+from shoal.masking.summarising import formula_notes, identifier_notes, summarise, total_notes
 from shoal.tables.outputs import moved_together
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         shuffled = _random_order(request, plan.rows) if request.shuffled else None
         released = records.release(
             release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
+            bool(request.escape_formulas),
             layout=columns.layout(), output=output,
         )  # fmt: skip
         with seconds("verify"):
@@ -88,6 +89,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         *release.notes,
         *total_notes(plan, found.totals),
         *identifier_notes(request, columns, found.identifiers),
+        *formula_notes(request, found.formulas),
         *released.notes,
     )
     if shuffled is not None:

@@ -29,6 +29,7 @@ class Recounted(NamedTuple):
     identifiers: dict[Name, str]  # columns that look like identifiers, and why
     totals: Ints  # of columns of whole numbers, if they are kept
     reached: dict[Name, dict[str, float]]  # what groups reach in confidential columns
+    formulas: list[Name]  # columns with text that a spreadsheet would run
 
 
 def recount(
@@ -45,7 +46,9 @@ def recount(
     read = list(names) if others else [*columns, *by]
     unit = request.unit if request.unit in names or units is None else units
     codes = {name: [code] for name, code in plan.spellings.codes.items()}
-    parts: list[Counted] = released.keep(count_part, plan.columns, codes, others, unit, columns=read)
+    parts: list[Counted] = released.keep(
+        count_part, plan.columns, codes, others, unit, request.writes_csv, columns=read
+    )
     found = sum(part.rows for part in parts)
     if found != plan.rows:
         raise FileError(f"Output {request.output} has {found} records instead of {plan.rows}. Nothing was released.")
@@ -82,7 +85,8 @@ def recount(
     found_in = released.regroup(how)
     totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
     reached = told(promise, [worst for _, worst in found_in if worst])
-    return Recounted(sum(uniques for uniques, _ in found_in), named, totals, reached)
+    formulas = list(dict.fromkeys(name for part in parts for name in part.formulas))
+    return Recounted(sum(uniques for uniques, _ in found_in), named, totals, reached, formulas)
 
 
 def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket]) -> None:

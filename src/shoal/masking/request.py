@@ -308,6 +308,13 @@ class MaskRequest:
     thousands: str | None = _ask(
         None, "The sign between thousands in a CSV file, as the point in 90.000,50; none if not given.", "--thousands"
     )
+    escape_formulas: bool | None = _ask(
+        False,
+        """Put an apostrophe before cells of text in a CSV file that a spreadsheet would run as formulas: those that
+        begin with =, +, - or @ and are no numbers.""",
+        "--escape-formulas",
+        stored=(bool, NoneType),
+    )
     progress: bool = _ask(False, "Show a progress bar on a terminal.", stored=())
     options: Mapping[str, Any] = field(
         default_factory=dict,
@@ -356,6 +363,10 @@ class MaskRequest:
             raise InputError(
                 f"Parameter 'integers' keeps totals of means without weights, got 'totals' with {other}. Take "
                 "integers='round', or leave that out."
+            )
+        if self.escape_formulas and not self.writes_csv:
+            raise InputError(
+                f"Parameter 'escape_formulas' is about CSV files, but 'output' is {self.output}. Leave it out."
             )
         if self.sums is not None:
             from shoal.masking.additivity import in_order, read_rule
@@ -565,6 +576,13 @@ class MaskRequest:
         from shoal.tables.kinds import as_plain
 
         return None if self.kinds is None else {name: as_plain(kind) for name, kind in self.kinds.items()}
+
+    @property
+    def writes_csv(self) -> bool:
+        """Whether a CSV file is written."""
+        from shoal.tables.files import CSV as ENDINGS
+
+        return self.output is not None and Path(self.output).suffix.lower() in ENDINGS
 
     @property
     def shuffled(self) -> bool:

@@ -64,5 +64,5 @@ def _mask_files(data: Any, request: MaskRequest, template: Template | None) -> R
         with open_local(paths, target, limits, state, template, **known) as records:  # type: ignore[arg-type]
             return mask_records(records, request)
 
-    steps = max(1, stored_bytes(paths) // 10_000_000)
+    steps = max(1, stored_bytes(paths) // 45_000_000)
     return watch(run, steps, title=request.title, show=request.progress)

@@ -19,6 +19,7 @@ from shoal.masking.parts import Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.models.units import record_counters
 from shoal.tables.columns import Kind, Name, NewColumn
+from shoal.tables.formulas import escape_formulas
 from shoal.tables.table import Table
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def release_part(
     spellings: Spellings,
     rounded: bool,
     shuffled: Ints | None,
+    escape: bool,
 ) -> Table:
     """Return a part with the released values in their place; shuffled, its units are numbered anew."""
     if KEPT in answers:
@@ -136,6 +138,8 @@ def release_part(
     if spellings.joined is not None and spellings.joined.texts:
         released = released.relabelled(_joined_cells(table, columns.by, spellings.joined))
     released = released.without(dropped)
+    if escape:
+        released = escape_formulas(released)
     if shuffled is None:
         return released
     released = released.take(shuffled)

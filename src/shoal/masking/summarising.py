@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shoal.core.checks import as_names
-from shoal.core.errors import IdentifierWarning, NotKAnonymousWarning
+from shoal.core.errors import FormulaWarning, IdentifierWarning, NotKAnonymousWarning
 from shoal.core.types import Ints
 from shoal.engines.records import Records
 from shoal.masking.parts import Bucket, Columns, new_zeros
@@ -17,11 +17,12 @@ from shoal.masking.plan import Plan
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.tables.columns import Name
+from shoal.tables.formulas import FORMULAS
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
 
-__all__ = ["identifier_notes", "summarise", "total_notes"]
+__all__ = ["formula_notes", "identifier_notes", "summarise", "total_notes"]
 
 
 def summarise(
@@ -130,6 +131,18 @@ def identifier_notes(request: MaskRequest, columns: Columns, found: Mapping[Name
             )
             warnings.warn(warning, IdentifierWarning, stacklevel=5)
     return notes
+
+
+def formula_notes(request: MaskRequest, names: Sequence[Name]) -> list[str]:
+    """Say that formulas were escaped, or warn of those that were not."""
+    if request.escape_formulas:
+        return [f"an apostrophe stands before cells of text that begin with {FORMULAS} and are no numbers"]
+    if not names:
+        return []
+    held = f"{', '.join(map(str, names))} hold cells that a spreadsheet would run as formulas ({FORMULAS})"
+    warning = f"Columns {held}. Take escape_formulas=True to put an apostrophe before them."
+    warnings.warn(warning, FormulaWarning, stacklevel=5)
+    return [f"columns {held}: take escape_formulas=True to put an apostrophe before them"]
 
 
 def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:

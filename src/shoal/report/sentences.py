@@ -59,7 +59,10 @@ def unprotected(release: Release) -> tuple[str, str]:
         same = either(list(map(str, alike)))
         text += f"There are groups whose records all have the same {same}: whoever finds one knows. "
     if "the records are in random order" not in release.notes:
-        text += "The records are in the order of the original: whoever knows a record's place there finds it. "
+        text += (
+            "The records are in the order of the original: whoever knows a record's place there finds it, and if they "
+            "were sorted, neighbours tell more of a value than its group does; --shuffle releases them in any order. "
+        )
     return ("What does it not protect?", text + sections.APPROXIMATE)
 
 

@@ -194,12 +194,15 @@ def _try_lock(handle: int) -> bool:
 
 @contextmanager
 def naming(target: Path) -> Iterator[None]:
-    """Name the output that could not be written."""
+    """Name the output that could not be written, or a file that could not be read meanwhile."""
     try:
         yield
     except FileError:
         raise
     except OSError as error:
+        other = error.filename
+        if isinstance(other, (str, os.PathLike)) and MARK not in str(other) and Path(other) != target:
+            raise FileError(f"File {other} cannot be read: {error.strerror}.") from None
         raise FileError(f"Output {target} cannot be written: {error.strerror or error}.") from None
 
 
