@@ -123,6 +123,22 @@ def start(page, **choices):
     page.get_by_role("button", name="Try", exact=True).click()
 
 
+def drag(page, level, target):
+    """Drag a level of an ordered category to the place of another further down, with the mouse."""
+    rows = page.get_by_role("dialog").locator(".s-list > *")
+    ready = "[...document.querySelectorAll('.s-list')].some(e => Object.keys(e).some(k => k.startsWith('Sortable')))"
+    page.wait_for_function(ready)  # what makes the list one to be dragged is loaded when it is first needed
+    rows.filter(has_text=level).locator("span").hover()  # once the dialog stands still
+    page.mouse.down()
+    end = rows.filter(has_text=target).bounding_box()
+    for turn in range(50):  # others make room one after the other, as the mouse moves
+        page.mouse.move(end["x"] + 30, end["y"] + (0.7 + turn % 2 / 5) * end["height"], steps=4)
+        if level in rows.filter(has_text=re.compile(f"{target}|{level}")).last.inner_text():
+            break
+        page.wait_for_timeout(50)
+    page.mouse.up()
+
+
 def tick_all(page):
     """Read all warnings: each is its own box."""
     boxes = page.locator("section", has_text="What you should know").get_by_role("checkbox")
@@ -150,7 +166,10 @@ def test_the_whole_way_on_the_demo_table(page, home):
     page.locator("[data-test=try-1]").wait_for()
     start(page, k=8)
     page.locator("[data-test=try-2]").wait_for()
-    page.get_by_role("button", name="Choose try 1").click()
+    point = page.get_by_role("img", name="Map of tries").locator("text", has_text=re.compile("^1$")).last
+    point.hover()
+    playwright.expect(page.get_by_role("img", name="Map of tries")).to_contain_text("Try 1: univariate, k = 4")
+    point.click()
     page.get_by_role("button", name="Release try 1").click()
     playwright.expect(page.locator("[data-test=verified]")).to_contain_text("shared by at least 4 records")
     write = page.get_by_role("button", name="Write the files")
@@ -168,8 +187,9 @@ def test_the_whole_way_on_the_demo_table(page, home):
         assert (home / "given.csv").read_bytes() == given
     manifest = [sys.executable, "-m", "shoal", "mask", "--from-manifest", "given-manifest.json"]
     assert "same bytes" in run(manifest, cwd=home).stdout
-    assert "Masking report" in (home / "given-report.html").read_text()
-    assert "Masking report" in page.frame_locator("iframe").locator("body").inner_text()
+    for report in ((home / "given-report.html").read_text(), page.frame_locator("iframe").locator("body").inner_text()):
+        assert "Masking report" in report
+        assert "The ring marks univariate at k = 4." in report  # on the map, as in that of the command line
 
 
 def test_the_whole_way_on_adult_from_its_path(page, home):
@@ -185,7 +205,7 @@ def test_the_whole_way_on_adult_from_its_path(page, home):
         name = row.get_attribute("aria-label").removeprefix("Role of ")
         row.select_option("key" if name in ("age", "sex") else "confidential" if name == "Salary" else "identifier")
     playwright.expect(page.locator("[data-test=counts]")).to_contain_text("over 2 keys")
-    start(page, k=7)
+    start(page, k=7, method="mdav")
     page.locator("[data-test=try-1]").wait_for()
     playwright.expect(page.locator("[data-test=try-1]")).to_contain_text("Values in every group")
     go(page, "Release")
@@ -263,6 +283,7 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
     go(page, "Roles")
     page.get_by_label("Role of region").select_option("key")
     page.get_by_label("Kind of region", exact=True).select_option("ordinal")
+    drag(page, "Centre", "North")
     page.get_by_role("button", name="Move West up the list").click()
     page.get_by_role("button", name="Take this order").click()
     page.get_by_role("button", name="Edit the kind of region").wait_for()
@@ -281,7 +302,7 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
         time.sleep(0.05)
     saved = (home / "saved.shoal").read_text()
     assert not re.search("West|Islands|Chemistry|Textiles", saved)
-    assert json.loads(saved)["settings"]["kinds"]["region"][:2] == [{"place": 0}, {"place": 1}]
+    assert json.loads(saved)["settings"]["kinds"]["region"] == [{"place": p} for p in (1, 2, 3, 0, 5, 4)]
     go(page, "Release")
     tick_all(page)
     page.get_by_role("button", name="Write the files").click()
@@ -305,6 +326,90 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
     page.get_by_role("button", name="Cancel").click()
 
 
+def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
+    (home / "kept").mkdir()
+    firms(200).write_csv(home / "kept" / "dragged.csv")
+    page.locator("input[type=file]").set_input_files(home / "kept" / "dragged.csv")
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("200 records")
+    start(page, method="mdav")
+    page.locator("[data-test=try-1]").wait_for()
+    page.get_by_label("File", exact=True).fill(str(home / "dragged.shoal"))
+    page.get_by_role("button", name="Save", exact=True).click()
+    go(page, "Release")
+    tick_all(page)
+    page.get_by_label("Folder").fill(str(home / "kept"))
+    page.get_by_label("Folder").press("Tab")
+    page.get_by_role("button", name="Write the files").click()
+    page.locator("[data-test=written]").wait_for()
+    manifest = json.loads((home / "kept" / "dragged-masked-manifest.json").read_text())
+    assert manifest["input"]["path"] == "dragged.csv"
+    command = [sys.executable, "-m", "shoal", "mask", "--from-manifest", "dragged-masked-manifest.json"]
+    assert "same bytes" in run(command, cwd=home / "kept").stdout
+    saved = (home / "dragged.shoal").read_text()
+    assert json.loads(saved)["table"] == "dragged.csv"
+    page.get_by_role("navigation").get_by_role("button", name="Table").click()
+    page.get_by_role("button", name="Open firms.csv").click()
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("3,000 records")
+    open_work(page, "dragged.shoal")  # its table is not the one that is open
+    playwright.expect(page.get_by_role("alert")).to_contain_text("drag in dragged.csv")
+    page.get_by_role("button", name="Back to dragged.csv and its tries").click()  # nothing is lost by a wrong click
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("Try 1: mdav, k = 5")
+    open_work(page, "dragged.shoal")
+    go(page, "Compare")
+    page.get_by_role("button", name="Run try 1 again").wait_for()
+
+
+def open_work(page, name):
+    go(page, "Table")
+    page.get_by_role("button", name="Open saved work").click()
+    page.get_by_role("button", name=f"Open {name}").click()
+
+
+def test_files_of_other_programs_go_all_the_way(page, home):
+    table = firms(200).drop("research")
+    table.write_excel(home / "excel.xlsx")
+    table.write_parquet(home / "arrow.parquet")
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pyreadstat.write_sav(table.to_pandas(), home / "spss.sav")
+    pyreadstat.write_dta(table.to_pandas(), home / "stata.dta")
+    for name in ("excel.xlsx", "spss.sav", "stata.dta", "arrow.parquet"):
+        page.get_by_label("Path of the file").fill(str(home / name))
+        page.get_by_label("Path of the file").press("Enter")
+        playwright.expect(page.locator("[data-test=state]")).to_contain_text(f"{name}: 200 records, 8 columns")
+        start(page, method="mdav")
+        page.get_by_role("button", name="Release try 1").click()
+        tick_all(page)
+        page.get_by_role("button", name="Write the files").click()
+        page.locator("[data-test=written]").wait_for()
+        given = home / name.replace(".", "-masked.")
+        released = shoal.inspect(given)
+        assert released.view.alike(["region", "employees", "sales"]).get(1, 0) == 0
+        assert released.view.column("weight").to_list() == table["weight"].to_list()
+        before = given.read_bytes()
+        given.unlink()
+        exec(page.locator("[data-test=python]").inner_text(), {})
+        assert given.read_bytes() == before
+        go(page, "Table")
+
+
+def test_a_preview_follows_the_slider_while_it_moves(page):
+    go(page, "Protect")
+    told = page.locator("[data-test=preview]")
+    playwright.expect(told).to_contain_text("A sample of")
+    slider, before = page.get_by_label("Group size k, by moving"), told.inner_text()
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 12, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    for share in (0.3, 0.6):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        playwright.expect(told).not_to_have_text(before)
+        before, k = told.inner_text(), told.get_attribute("data-k")
+        playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value(k)
+    page.mouse.up()
+    page.get_by_label("Value that stands for a group").select_option("medoid")  # so does any other choice
+    playwright.expect(told).not_to_have_text(before)
+
+
 def test_every_step_is_accessible_light_and_dark(page):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -325,7 +430,9 @@ def test_every_step_is_accessible_light_and_dark(page):
             assert not serious, step
             for size in ({"width": 640, "height": 360}, {"width": 1280, "height": 720}):  # at 200 % zoom, and without
                 page.set_viewport_size(size)
-                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), step
+                page.wait_for_function(
+                    "document.documentElement.scrollWidth <= innerWidth"
+                )  # once charts have followed
         page.get_by_role("button", name="Light or dark").click()
 
 
@@ -356,6 +463,8 @@ def test_only_the_browser_with_the_token_from_the_page_itself_is_answered(server
     assert ask(wire, cookie=cookie, origin="http://evil.example", **socket) == 403
     assert ask(wire, origin=here, **socket) == 403
     assert ask("/report/nobody/1", cookie=cookie) == 404
+    assert ask("/_nicegui/upload", "POST", cookie=cookie, content_length="2000020000") == 413
+    assert ask("/_nicegui/upload", "POST", cookie=cookie, transfer_encoding="chunked") == 413
     assert {oct(path.stat().st_mode & 0o777) for path in (server.state / "shoal", *server.sessions())} == {"0o700"}
 
 

@@ -1,12 +1,14 @@
 """What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
 
 import time
+from dataclasses import fields
 
 import numpy as np
 import polars as pl
 import pytest
 
 import shoal
+from shoal.app.charts import risk_utility_map
 from shoal.app.folder import Folder, state_folder
 from shoal.app.opening import open_source
 from shoal.app.trying import preview, run_try
@@ -20,9 +22,7 @@ from shoal.demo import firms
 def work(tmp_path):
     firms(400).write_csv(tmp_path / "firms.csv")
     source = Source(tmp_path / "firms.csv", str(tmp_path / "firms.csv"))
-    work = Work()
-    work.start(*open_source(source, tmp_path / "part.csv"))
-    return work
+    return Work().begun(*open_source(source, tmp_path / "part.csv"))
 
 
 def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
@@ -78,6 +78,13 @@ def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
         source, found = open_source(Source(tmp_path / name, name), tmp_path / "part.csv")
         assert source.part
         assert found.records == 50
+        work = Work().begun(source, found)
+        one = run_try(work, 1, work.settings, tmp_path)
+        assert (one.release.records, one.release.parameters["engine"]) == (400, "local")  # from file to file
+        assert "--engine local" in one.release.command("in", "out")
+        point = risk_utility_map([one], 1, dark=False)["series"][0]["data"][0]
+        # What was not measured is not drawn as no risk at all.
+        assert (point["value"][1], point["symbol"]) == (round(100 * len(one.release.sizes) / 400, 4), "emptyCircle")
     assert not (tmp_path / "part.csv").exists()
 
 
@@ -88,9 +95,10 @@ def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(wor
     call = one.release.call(str(work.source.path), str(tmp_path / "again.csv"))
     exec(call, {})
     assert (tmp_path / "again.csv").read_bytes() == one.file(work.source).read_bytes()
-    loss, records = preview(work, work.settings)
-    assert 0 < loss < 100
-    assert records <= 400
+    found = preview(work, work.settings)
+    assert 0 < found.loss < 100
+    assert found.linked > 0
+    assert (found.records <= 400, found.method) == (True, "auto")
 
 
 def test_settings_that_do_not_go_together_are_refused_in_words(work):
@@ -118,6 +126,8 @@ def test_help_and_choices_come_from_the_request_and_the_registry():
     assert help_of("k") == "The least number of records in a group, at least 2."
     assert methods() == shoal.methods().names
     assert {option.name for option in options_of("search")} >= {"time_limit", "bound"}
+    assert "effort" not in {option.name for option in options_of("auto")}  # it is one choice, not two
+    assert not any("Python" in help_of(item.name) for item in fields(shoal.MaskRequest))
 
 
 def test_the_state_folder_is_private_and_remembers_paths_only(tmp_path, monkeypatch):

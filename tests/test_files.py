@@ -485,3 +485,14 @@ def test_stata_integers_and_tagged_missing_values_stay(tmp_path):
             assert kept.readstat_variable_types[name] == known.readstat_variable_types[name]
         assert kept.missing_user_values == {"answer": ["a", "b"]}
         assert kept.readstat_variable_types["income"] == ("int32" if integers == "round" else "double")
+
+
+@pytest.mark.parametrize(("suffix", "read"), [(".sav", "sav"), (".zsav", "sav"), (".dta", "dta"), (".xpt", "xport")])
+def test_a_file_does_not_tell_when_it_was_written(tmp_path, suffix, read):
+    """The same run makes the same bytes, which a manifest promises."""
+    library = pytest.importorskip("pyreadstat")
+    write_file(pl.DataFrame({"age": np.arange(12.0), "town": ["a", "b"] * 6}), tmp_path / f"in{suffix}")
+    shoal.mask(tmp_path / f"in{suffix}", 3, columns=["age"], output=tmp_path / f"out{suffix}")
+    frame, told = getattr(library, f"read_{read}")(tmp_path / f"out{suffix}")
+    assert told.creation_time.isoformat() == "2000-01-01T00:00:00"
+    assert frame["age"].tolist() == [1.0] * 3 + [4.0] * 3 + [7.0] * 3 + [10.0] * 3

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shoal.algorithms.registry import methods
     from shoal.algorithms.spanning_tree import SpanningTree, spanning_tree
     from shoal.assessment.assess import assess
+    from shoal.comparison.around import compare_around
     from shoal.comparison.compare import compare
     from shoal.core.errors import (
         DataBoundsWarning,
@@ -68,6 +69,7 @@ __all__ = [
     "VerificationError",
     "assess",
     "compare",
+    "compare_around",
     "inspect",
     "mask",
     "methods",
@@ -93,6 +95,7 @@ _HOMES = {
     "Release": "shoal.masking.release",
     "assess": "shoal.assessment.assess",
     "compare": "shoal.comparison.compare",
+    "compare_around": "shoal.comparison.around",
     "inspect": "shoal.inspection",
     "mask": "shoal.masking.mask",
     "SpanningTree": "shoal.algorithms.spanning_tree",

@@ -41,6 +41,11 @@ class View:
         return self.table.rows
 
     @property
+    def memory(self) -> int:
+        """The bytes that the columns take in memory as they are counted; a CSV file is kept as text besides."""
+        return sum(int(column.estimated_size()) for column in self.columns().values())
+
+    @property
     def format(self) -> Mapping[str, str | None]:
         """How a CSV file is written, as `shoal.mask` takes it; empty for other tables."""
         if not isinstance(self.table, CsvTable):

@@ -44,7 +44,6 @@ def _frame(dark: bool, x: str, y: str, **more: Any) -> dict[str, Any]:
     }
     return {
         "animation": False,
-        "aria": {"enabled": True},
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": c["ink"]},
         "grid": {"left": 64, "right": 24, "top": 36 if "legend" in more else 12, "bottom": 52},
         "tooltip": {"trigger": "item"},
@@ -55,12 +54,13 @@ def _frame(dark: bool, x: str, y: str, **more: Any) -> dict[str, Any]:
 
 
 def risk_utility_map(tries: Sequence[Try], chosen: int | None, *, dark: bool) -> dict[str, Any]:
-    """Return the map: what each try loses, and what it still risks. Tries whose risk is unknown are at its foot."""
+    """Return the map: what each try loses, and what it still risks; hollow where only the least risk is known."""
     c = DARK if dark else LIGHT
     points = [
         {
             "name": one.title,
-            "value": [round(one.figures["loss"], 4), round(100 * (one.figures["linked"] or 0.0), 4), one.number],
+            "value": [round(one.figures["loss"], 4), round(100 * _risk(one), 4), one.number],
+            "symbol": "circle" if one.figures["linked"] is not None else "emptyCircle",
             "symbolSize": 20 if one.number == chosen else 14,
             "itemStyle": {"color": c["mark"] if one.number == chosen else c["after"]},
             "label": {"show": True, "formatter": str(one.number), "position": "right", "color": c["ink"]},
@@ -78,8 +78,15 @@ def risk_utility_map(tries: Sequence[Try], chosen: int | None, *, dark: bool) ->
     )
 
 
+def _risk(one: Try) -> float:
+    """Return the share of records that are linked, or at least that which blind choice within groups finds."""
+    found = one.figures
+    return float(found["groups"] / max(found["records"], 1) if found["linked"] is None else found["linked"])
+
+
 def _linked(one: Try) -> str:
-    return "not measured" if one.figures["linked"] is None else f"{100 * one.figures['linked']:.2f} %"
+    told = f"{100 * _risk(one):.2f} %"
+    return f"not measured, at least {told}" if one.figures["linked"] is None else told
 
 
 def distribution(before: pl.Series, afters: Sequence[tuple[str, pl.Series]], *, dark: bool) -> dict[str, Any]:

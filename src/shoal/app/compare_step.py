@@ -36,7 +36,9 @@ def show(tab: Tab) -> None:
         chart.props["role"] = "img"
         chart.props["aria-label"] = "Map of tries by information loss and linked records; the cards below say the same"
         chart.on_point_click(lambda event: _choose(tab, int(event.value[2])))
-        hint("Lower and further left is better. Click a point to choose its try.")
+        unknown = any(one.figures["linked"] is None for one in work.tries)
+        hollow = " Of a hollow one the risk was not measured: it is at least that high." if unknown else ""
+        hint(f"Lower and further left is better. Click a point to choose its try.{hollow}")
     text("h2", "Tries").style("margin-top: 4px")
     with ui.element("div").classes("s-tries"):
         for one in work.tries:
@@ -107,7 +109,11 @@ def _back(tab: Tab, one: Try) -> None:
 def _side_by_side(tab: Tab) -> None:
     work = tab.work
     first, second = work.current, work.trial(work.beside)
-    if first is None or first.release is None or isinstance(first.release.data, (str, Path)):
+    if first is None or first.release is None:
+        return
+    if isinstance(first.release.data, (str, Path)):
+        with card("Before and after"):
+            hint("This table was masked from file to file. It is not drawn here: it is not read into memory.")
         return
     others = {"": "nothing"} | {
         str(one.number): one.title for one in work.tries if one.number != first.number and one.release is not None

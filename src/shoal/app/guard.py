@@ -9,7 +9,9 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
-__all__ = ["Guard"]
+__all__ = ["MOST_UPLOADED", "Guard"]
+
+MOST_UPLOADED = 2_000_000_000  # bytes of a file that is dragged in
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,6 +32,7 @@ HEADERS = (
 # Not a redirect: a page that the browser opens by itself sends the cookie, wherever the first address was clicked.
 WELCOME = b'<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>shoal</title></html>'
 REFUSED = b"shoal: this address is not open to you. Take the address that `shoal app` has printed; it works once."
+TOO_LARGE = b"shoal: a file that is sent may have 2 GB at most. Open a larger one by its path."
 
 
 class Guard:
@@ -67,6 +70,8 @@ class Guard:
             await self.app(scope, receive, send)
         elif not self._is_at_home(scope):
             await _refuse(scope, receive, send)
+        elif self._has_cookie(scope) and _is_too_large(scope):
+            await _answer(send, 413, TOO_LARGE, b"text/plain; charset=utf-8")
         elif self._has_cookie(scope):
             await self.app(scope, receive, _with_headers(send))
         elif scope["type"] == "http" and self._takes_token(scope):
@@ -99,6 +104,14 @@ class Guard:
             return False
         self._token = None
         return True
+
+
+def _is_too_large(scope: Scope) -> bool:
+    """Whether more is sent than a file may have, or not told how much; a form around a file takes a little."""
+    if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+        return False
+    told = dict(scope["headers"]).get(b"content-length", b"")
+    return not told.isdigit() or int(told) > MOST_UPLOADED + 10_000
 
 
 def _with_headers(send: Send) -> Send:

@@ -9,12 +9,13 @@ from typing import Any
 from nicegui import ui
 
 import shoal
-from shoal.app.parts import Entry, button, dialog_over, field, hint, text
+from shoal.app.parts import Entry, button, dialog_over, dropped, field, hint, text
 from shoal.app.tab import Tab
 
 __all__ = ["current_kind", "edit_kind", "kinds_for", "values_of"]
 
 MOST_LEVELS = 100
+MOST_OF_HIERARCHY = 20_000_000  # bytes of a file
 WORDS = {"number": "number", "nominal": "category", "ordinal": "ordered category", "hierarchy": "hierarchy"}
 
 
@@ -50,10 +51,13 @@ def values_of(tab: Tab, name: Any) -> list[Any]:
 def edit_kind(tab: Tab, column: Any, kind: str) -> None:
     """Open the dialog of a kind; the column keeps its kind if it is left."""
     values = values_of(tab, column.name)
-    if kind != "date" and len(values) > MOST_LEVELS and kind == "ordinal":
+    if kind == "ordinal" and not tab.work.values:
+        tab.refuse("Values are hidden, and their order cannot be chosen. Show them in the step Table first.")
+        return
+    if kind == "ordinal" and len(values) > MOST_LEVELS:
         tab.refuse(f"Column “{column.name}” has {len(values):,} values: too many to put in order by hand.")
         return
-    with dialog_over(tab) as dialog:
+    with dialog_over(tab, afterwards=tab.changed) as dialog:  # the choice shows the kind that was taken
         {"ordinal": _levels, "hierarchy": _hierarchy, "date": _date}[kind](tab, column.name, values, dialog)
 
 
@@ -71,7 +75,7 @@ def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
 def _levels(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
     given = tab.work.settings.kinds.get(name)
     levels = list(given) if isinstance(given, list) else list(values)
-    text("h2", f"Order of {name}").style("font-size: 18px; margin: 0")
+    text("h2", f"Order of {name}")
     hint("From the lowest to the highest. Drag a level, or move it with the arrows.")
 
     @ui.refreshable
@@ -99,15 +103,11 @@ def _levels(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
 
 
 def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    given = tab.work.settings.kinds.get(name)
-    ways = given["ways"] if isinstance(given, dict) else {}
-    text("h2", f"Hierarchy of {name}").style("font-size: 18px; margin: 0")
-    with field("A CSV file with a line a value, from the value to the root"):
-        path = Entry("", lambda _: None).style("width: 100%")
+    text("h2", f"Hierarchy of {name}")
 
-    def read() -> None:
+    def read(path: Path) -> None:
         try:
-            found = shoal.Hierarchy(Path(path.value).expanduser())
+            found = shoal.Hierarchy(path)
         except shoal.ShoalError as error:
             tab.refuse(error)
             dialog.close()
@@ -115,32 +115,48 @@ def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> Non
         listed: Any = found.ways
         _set(tab, name, {"ways": {v: list(a) for v, a in listed.items()}, "release": "ancestor"}, dialog)
 
-    button("Take this file", read, kind="main")
-    if len(values) <= MOST_LEVELS:
-        text("h3", "Or join values").style("margin-top: 8px")
-        hint(
-            "Name the group that each value belongs to. Values with the same name are joined; all groups meet at “all”."
-        )
-        entries = {}
-        with ui.element("div").style("max-height: 36vh; overflow: auto; width: 100%"):
-            for value in values:
-                with ui.element("div").style("display: flex; gap: 8px; margin-bottom: 4px; align-items: center"):
-                    text("span", str(value)).style("flex: 1")
-                    above = (ways.get(value) or [""])[0]
-                    entries[value] = Entry(above, lambda _: None, label=f"Group of {value}")
+    async def take(event: Any) -> None:
+        place = tab.folder.fresh(event.file.name)
+        await event.file.save(place)
+        read(place)
 
-        def join() -> None:
-            made = {value: [entry.value.strip() or str(value), "all"] for value, entry in entries.items()}
-            _set(tab, name, {"ways": made, "release": "ancestor"}, dialog)
-
-        button("Take these groups", join, kind="main")
+    with field("A CSV file with a line a value, from the value to the root"):
+        path = Entry("", lambda _: None).style("width: 100%")
+    with ui.element("div").classes("s-row"):
+        button("Take this file", lambda: read(Path(path.value).expanduser()), kind="main")
+        dropped(take, MOST_OF_HIERARCHY)
+    if len(values) <= MOST_LEVELS and tab.work.values:
+        _joining(tab, name, values, dialog)
+    elif not tab.work.values:
+        hint("Values are hidden: show them in the step Table to join them here.")
     button("Cancel", dialog.close)
+
+
+def _joining(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
+    """Let values be joined to groups, by name."""
+    given = tab.work.settings.kinds.get(name)
+    ways = given["ways"] if isinstance(given, dict) else {}
+    text("h3", "Or join values")
+    hint("Name the group that each value belongs to. Values with the same name are joined; all groups meet at “all”.")
+    entries = {}
+    with ui.element("div").style("max-height: 36vh; overflow: auto; width: 100%"):
+        for value in values:
+            with ui.element("div").style("display: flex; gap: 8px; margin-bottom: 4px; align-items: center"):
+                text("span", str(value)).style("flex: 1")
+                above = (ways.get(value) or [""])[0]
+                entries[value] = Entry(above, lambda _: None, label=f"Group of {value}")
+
+    def join() -> None:
+        made = {value: [entry.value.strip() or str(value), "all"] for value, entry in entries.items()}
+        _set(tab, name, {"ways": made, "release": "ancestor"}, dialog)
+
+    button("Take these groups", join, kind="main")
 
 
 def _date(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
     given = tab.work.settings.kinds.get(name)
     format_ = given.partition(" ")[2] if isinstance(given, str) and given.startswith("date") else ""
-    text("h2", f"Dates of {name}").style("font-size: 18px; margin: 0")
+    text("h2", f"Dates of {name}")
     with field("How they are written", "Such as %d.%m.%Y for 31.12.2024; empty for 2024-12-31."):
         entry = Entry(format_, lambda _: None)
     with ui.element("div").classes("s-row"):

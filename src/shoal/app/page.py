@@ -43,13 +43,12 @@ KEEP_FOCUS = """(() => {
 
 def build(tab: Tab) -> None:
     """Build the page of a tab."""
-    work = tab.work
     ui.add_css(Path(__file__).with_name("style.css"))
     ui.run_javascript(CLOSED)
-    mode = ui.dark_mode(work.dark)
+    mode = ui.dark_mode(tab.work.dark)
 
     def switch() -> None:
-        mode.value = work.dark = not work.dark
+        mode.value = tab.work.dark = not tab.work.dark
         tab.changed()
 
     content = ui.refreshable(lambda: _content(tab))
@@ -62,15 +61,16 @@ def build(tab: Tab) -> None:
         content()
     tab.layer = ui.element("div")
     ui.skip_link("Skip to the step", target=main)
-    shown = {"version": tab.version}
-    _mark(steps, work.step)
+    shown: dict[str, object] = {"version": tab.version, "step": tab.work.step}
+    _mark(steps, tab.work.step)
 
     def follow() -> None:
-        if shown["version"] != tab.version:
-            shown["version"] = tab.version
-            _mark(steps, work.step)
-            ui.run_javascript(KEEP_FOCUS)
-            content.refresh()
+        if shown["version"] == tab.version:
+            return
+        _mark(steps, tab.work.step)
+        ui.run_javascript(KEEP_FOCUS if shown["step"] == tab.work.step else "scrollTo(0, 0)")
+        shown.update(version=tab.version, step=tab.work.step)
+        content.refresh()
 
     ui.timer(0.1, follow)
 

@@ -16,6 +16,7 @@ __all__ = [
     "button",
     "card",
     "dialog_over",
+    "dropped",
     "fact",
     "field",
     "heading",
@@ -25,16 +26,25 @@ __all__ = [
     "tick",
 ]
 
+# The uploader's own buttons have no names that a screen reader could tell.
+CHOOSE = """<div style="padding: 14px">
+    <label class="s-btn" style="position: relative; display: inline-block">Choose a file
+        <q-uploader-add-trigger aria-label="Choose a file" tabindex="0" />
+    </label>
+    <span style="margin-left: 12px">or drop it here</span>
+</div>"""
+
 
 @contextmanager
-def dialog_over(tab: Any) -> Iterator[ui.dialog]:
-    """Open a dialog over the page of a tab; it stays while the step below is shown anew."""
+def dialog_over(tab: Any, *, afterwards: Callable[[], None] | None = None) -> Iterator[ui.dialog]:
+    """Open a dialog over the page of a tab; it stays while the step below is shown anew. `afterwards` it is closed."""
     with tab.layer, ui.dialog() as dialog, ui.card().classes("s-dialog"):
         yield dialog
 
     def closed() -> None:
         dialog.delete()
-        tab.changed()
+        if afterwards is not None:
+            afterwards()
 
     dialog.on("hide", closed, args=[])
     dialog.open()
@@ -155,6 +165,13 @@ def tick(words: str, checked: bool, on_change: Callable[[bool], Any], *, label: 
         box.on("change", lambda event: on_change(bool(event.args)), js_handler="(e) => emit(e.target.checked)")
         if words:
             text("label", words).props["for"] = box.html_id
+
+
+def dropped(take: Callable[[Any], Any], most: int, too_large: Callable[[], Any] | None = None) -> None:
+    """Let a file of at most so many bytes be chosen or dropped."""
+    upload = ui.upload(auto_upload=True, max_files=1, max_file_size=most, on_upload=take, on_rejected=too_large)
+    upload.props("flat").classes("s-upload")
+    upload.add_slot("header", CHOOSE)
 
 
 def plain_table(head: Sequence[object], rows: Sequence[Sequence[object]], *, numbers: Sequence[int] = ()) -> None:

@@ -12,7 +12,7 @@ import shoal
 from shoal.app.jobs import in_background
 from shoal.app.parts import Entry, Select, button, card, field, heading, hint, text, tick
 from shoal.app.tab import Tab
-from shoal.app.trying import preview
+from shoal.app.trying import Preview, preview
 from shoal.app.words import LABELS, choices_of, default_of, for_people, help_of, method_help, methods, options_of
 
 __all__ = ["show"]
@@ -50,24 +50,16 @@ def _put(tab: Tab, name: str, value: Any) -> None:
 
 def _size(tab: Tab) -> None:
     settings = tab.work.settings
+    measured: dict[str, Any] = {}
     with card(LABELS["k"]):
-        shown = ui.refreshable(_previewed)
 
-        async def measure() -> None:
-            asked = settings.copy()
-            shown.refresh("Measuring a sample …")
-            found = await in_background(preview, tab.work, asked)
-            if asked.asked["k"] == settings.asked["k"]:
-                shown.refresh(_told(found), asked.asked["k"])
-
-        async def set_k(value: Any, other: Callable[[], ui.element]) -> None:
+        def set_k(value: Any, other: Callable[[], ui.element]) -> None:
             try:
                 settings.asked["k"] = int(value)
             except (TypeError, ValueError):
                 tab.refuse(f"Group size k must be a whole number of at least 2, got “{value}”.")
                 return
             ui.run_javascript(f"getHtmlElement({other().id}).value = {settings.asked['k']}")
-            await measure()
 
         with ui.element("div").style("display: flex; gap: 16px; align-items: center"):
             slider = ui.element("input").style("flex: 1; accent-color: var(--mark)")
@@ -75,22 +67,36 @@ def _size(tab: Tab) -> None:
             slider.props["max"] = str(MOST_K)
             slider.props["defaultValue"] = str(settings.asked["k"])
             slider.props["aria-label"] = "Group size k, by moving"
-            slider.on("change", lambda e: set_k(e.args, lambda: number), js_handler="(e) => emit(e.target.value)")
+            slider.on(
+                "input", lambda e: set_k(e.args, lambda: number), js_handler="(e) => emit(e.target.value)", throttle=0.1
+            )
             number = Entry(
                 str(settings.asked["k"]), lambda value: set_k(value, lambda: slider), label=LABELS["k"], kind="number"
             ).style("width: 84px")
             number.props("min=2")
         hint(help_of("k"))
+        shown = ui.refreshable(_previewed)
         shown("Measuring a sample …")
-        ui.timer(0.1, measure, once=True)
+
+        async def follow() -> None:
+            """Measure what is asked now, unless it was measured last: while a slider moves, again and again."""
+            asked = settings.copy()
+            if asked.asked == measured.get("asked"):
+                return
+            measured["asked"] = asked.asked
+            found = await in_background(preview, tab.work, asked)
+            shown.refresh(_told(found), asked.asked["k"])
+
+        ui.timer(0.1, follow)
 
 
-def _told(found: tuple[float, int] | None) -> str:
+def _told(found: Preview | None) -> str:
     if found is None:
         return "A sample cannot say what this costs. Try it."
-    loss, records = found
+    linked = "" if found.linked is None else f", and {100 * found.linked:.1f} % of its records could be linked"
     return (
-        f"On a sample of {records:,} records, by MDAV: information loss {loss:.2f} %. All records together lose less."
+        f"A sample of {found.records:,} records loses {found.loss:.2f} % of its information by {found.method}{linked}. "
+        "All records together usually lose less: they are nearer to each other."
     )
 
 
@@ -105,13 +111,20 @@ def _method(tab: Tab) -> None:
     def set_method(name: str) -> None:
         settings.asked.pop("options", None)
         _put(tab, "method", name)
-        tab.changed()
+        options.refresh(name)
+
+    @ui.refreshable
+    def options(name: str) -> None:
+        hint(method_help(name))
+        for option in options_of(name):
+            _option(tab, option)
 
     with card(LABELS["method"]):
-        with field(LABELS["method"], method_help(chosen)):
-            Select({name: name for name in methods()}, chosen, set_method)
-        for option in options_of(chosen):
-            _option(tab, option)
+        with field(LABELS["method"]):
+            choice = Select({name: name for name in methods()}, chosen, set_method)
+        with ui.element("div").style("margin: -8px 0 12px") as told:
+            options(chosen)
+        choice.props["aria-describedby"] = told.html_id
         with field(LABELS["effort"], help_of("effort")):
             _words(tab, "effort")
 
@@ -134,7 +147,8 @@ def _option(tab: Tab, option: Any) -> None:
         return
     with field(title, option.help):
         if option.choices:
-            Select({str(c): str(c) for c in option.choices}, str(value), put)
+            usual = {} if option.default in option.choices else {"": "as usual"}
+            Select(usual | {str(c): str(c) for c in option.choices}, "" if value is None else str(value), put)
         else:
             Entry("" if value is None or not isinstance(value, (int, float, str)) else str(value), put)
 

@@ -104,7 +104,7 @@ def _protected(tab: Tab, one: Try, release: shoal.Release, ticked: Callable[[], 
 def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], object]:
     """Show where files go; return what shows anew whether they may be written."""
     source: Any = tab.work.source
-    wanted = {name: name != "labels" and not (name == "manifest" and source.dragged) for name in FILES}
+    wanted = {name: name != "labels" for name in FILES}
     state = {"replace": False}
 
     def write() -> None:
@@ -121,10 +121,9 @@ def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], object]:
         with field("Name of the masked file"):
             name = Entry(one.file(source).name, lambda _: None)
         for file, words in FILES.items():
-            if file == "manifest" and source.dragged:
-                hint("No manifest: the table was dragged in, and its place is not known. Open it by its path for one.")
-                continue
             tick(words, wanted[file], partial(wanted.__setitem__, file))
+            if file == "manifest" and source.dragged:
+                hint(f"The place of {source.title} is not known: the manifest tells its name and SHA-256.")
         hint(help_of("labels"))
         tick("Replace files that are there", state["replace"], partial(state.__setitem__, "replace"))
         ready = ui.refreshable(lambda: _ready(tab, one, write))
@@ -175,7 +174,8 @@ def _write(one: Try, source: Source, files: Mapping[str, Path], *, replace: bool
         elif name.startswith("hierarchy "):
             _write_ways(release.parameters["kinds"], name.partition(" ")[2], path)
     if "manifest" in files:
-        release.manifest(files["manifest"], source=source.path, output=files["masked"])
+        told = source.title if source.dragged else None
+        release.manifest(files["manifest"], source=source.path, output=files["masked"], name=told)
     return list(files.values())
 
 
@@ -225,6 +225,8 @@ def _repeat(tab: Tab, one: Try, release: shoal.Release) -> None:
             if one.repeatable
             else "Both ask for the same, but may give other values."
         )
+        if source.dragged:
+            hint(f"Write where {source.title} lies: it was dragged in, and its place is not known.")
         for label, code in (
             ("Command", release.command(name, str(target), hierarchies)),
             ("Python", release.call(name, str(target))),
@@ -258,9 +260,15 @@ def _report(tab: Tab, one: Try) -> None:
 
 
 def _make_report(one: Try, source: Source, output: Path) -> Path:
+    """Make the report as `shoal mask --report` does, with the same method at other k on its map."""
     release: Any = one.release
-    path: Path = release.report(Path(str(one.folder)) / "report.html", original=source.path, output=output)
-    return path
+    if one.comparison is None:
+        one.comparison = shoal.compare_around(release, source.path)
+    return Path(
+        release.report(
+            Path(str(one.folder)) / "report.html", original=source.path, output=output, comparison=one.comparison
+        )
+    )
 
 
 def report_of(tab: Tab | None, number: int) -> Response:

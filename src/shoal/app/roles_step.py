@@ -18,6 +18,7 @@ from shoal.app.work import ROLES
 __all__ = ["show"]
 
 BARS = 12
+UNTOUCHED = "In the release as it was: nothing is promised of it."
 ROWS = 50  # columns of the table on one sheet
 STEPS = (
     (1, 1, "unique"),
@@ -44,10 +45,11 @@ def show(tab: Tab) -> None:
 
     with card("Columns"):
         _grid(tab, recount)
-    with card("What the roles mean"), ui.element("dl"):
-        for label, parameter in ROLES.values():
+    with card("What roles, kinds and importance mean"), ui.element("dl"):
+        told = {label: help_of(name) if name else UNTOUCHED for label, name in ROLES.values()}
+        told |= {"Kind": f"{help_of('kinds').partition(':')[0]}.", "Importance": help_of("importance")}
+        for label, words in told.items():
             text("dt", label).style("font-weight: 600")
-            words = help_of(parameter) if parameter else "In the release as it was: nothing is promised of it."
             text("dd", words).style("margin: 0 0 8px; color: var(--soft); font-size: 13px")
 
 
@@ -174,6 +176,9 @@ def histogram(cells: pl.Series) -> list[int]:
     """
     present = cells.drop_nulls()
     if present.dtype.is_numeric() and present.n_unique() > BARS:
-        return [int(count) for count in np.histogram(present.to_numpy(), bins=BARS)[0]]
+        values = present.to_numpy()
+        # A few values far away would push all others into one bar.
+        clipped = np.clip(values, *np.quantile(values, [0.01, 0.99]))
+        return [int(count) for count in np.histogram(clipped, bins=BARS)[0]]
     counts = present.value_counts(sort=True)["count"].to_list()
     return [int(count) for count in counts[:BARS]]

@@ -16,7 +16,7 @@ from typing import Any
 import shoal
 from shoal.app.kind_dialogs import values_of
 from shoal.app.tab import Tab
-from shoal.app.work import Settings, Try
+from shoal.app.work import Settings, Source, Try
 
 __all__ = ["open_work", "save_work"]
 
@@ -30,9 +30,6 @@ def save_work(tab: Tab, path: Path) -> None:
     source = work.source
     if source is None:
         return
-    if source.dragged:
-        tab.refuse("The table was dragged in, and its place is not known. Open it by its path to save the work.")
-        return
     if path.suffix != ENDING:
         tab.refuse(f"Saved work must end in {ENDING}, got “{path.name}”.")
         return
@@ -40,7 +37,7 @@ def save_work(tab: Tab, path: Path) -> None:
     def write() -> Path:
         content = {
             "shoal work": FORMAT,
-            "table": str(source.path),
+            "table": source.name,
             "sha256": _digest(source.path),
             "csv": dict(source.csv),
             "settings": _with_places(tab, work.settings),
@@ -71,12 +68,23 @@ def open_work(tab: Tab, path: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         tab.refuse(f"File {path} is no saved work of shoal. Choose one that ends in {ENDING}.")
         return
+    source = tab.work.source
+    if table.is_absolute() and table.is_file():
+        source = Source(table, str(table))
+    elif source is None:
+        tab.refuse(f"Table {table} of the saved work is not there. Open it or drag it in, then open the work again.")
+        return
+    opened = source
+
+    def check() -> None:
+        if _digest(opened.path) != digest:
+            raise shoal.InputError(
+                f"Table {opened.title} is not the one that the work was saved with: its content differs. Open or drag "
+                f"in {table.name} as it was, then open the work again."
+            )
 
     def restore() -> None:
         work = tab.work
-        if _digest(table) != digest:
-            tab.refuse(f"Table {table} has changed since the work was saved. Its settings are not taken over.")
-            return
         work.settings = _from_places(tab, content["settings"])
         work.tries = [
             Try(t["number"], _from_places(tab, t["settings"]), t["figures"], stopped=t["stopped"])
@@ -84,7 +92,7 @@ def open_work(tab: Tab, path: Path) -> None:
         ]
         work.chosen = content["chosen"]
 
-    tab.open(table, csv=content["csv"], then=restore)
+    tab.open(opened.path, opened.name if opened.dragged else None, csv=content["csv"], check=check, then=restore)
 
 
 def _digest(path: Path) -> str:

@@ -18,6 +18,8 @@ from shoal.app.work import Settings, Source, Try, Work
 
 __all__ = ["Tab"]
 
+BUSY = "Something is running already. Wait for its end, or stop it."
+
 
 class Tab:
     """What a tab knows and does. It outlives its page, which a reload builds anew.
@@ -31,6 +33,7 @@ class Tab:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.work = Work()
+        self.earlier: list[Work] = []  # with other tables: opening one by mistake loses nothing
         self.version = 0  # the page is shown anew when it grows
         self.layer: Any = None  # where the page, if there is one, has its dialogs
 
@@ -40,8 +43,24 @@ class Tab:
 
     def go(self, step: str) -> None:
         """Open a step."""
-        self.work.step = step
+        if self.work.step != step:
+            self.work.step = step
+            self.changed()
+
+    def back_to(self, earlier: Work) -> None:
+        """Go on with an earlier table and its tries."""
+        if self.work.busy:
+            self.refuse(BUSY)
+            return
+        self._leave()
+        self.earlier = [work for work in self.earlier if work is not earlier]
+        earlier.step, earlier.dark, earlier.values = self.work.step, self.work.dark, self.work.values
+        self.work = earlier
         self.changed()
+
+    def _leave(self) -> None:
+        if self.work.tries:
+            self.earlier.append(self.work)
 
     def refuse(self, error: object) -> None:
         """Say what went wrong, in the words of the page."""
@@ -51,10 +70,11 @@ class Tab:
     def run(self, title: str, function: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Run a function in the background, one at a time; `done` gets what it returns, unless it was stopped."""
         if self.work.busy:
-            self.refuse("Something is running already. Wait for its end, or stop it.")
+            self.refuse(BUSY)
             return
-        job = self.work.job = Job(title)
-        self.work.error = ""
+        work = self.work  # which is another one when a table has been opened
+        job = work.job = Job(title)
+        work.error = ""
 
         async def go() -> None:
             try:
@@ -69,7 +89,7 @@ class Tab:
                 self.work.error = f"That did not work, and should not have happened: {type(error).__name__}: {error}"
                 raise
             finally:
-                self.work.job = None
+                work.job = None
                 self.changed()
 
         background_tasks.create(go(), name=title)
@@ -81,20 +101,27 @@ class Tab:
         name: str | None = None,
         *,
         csv: Mapping[str, str] | None = None,
+        check: Callable[[], None] | None = None,
         then: Callable[[], None] | None = None,
     ) -> None:
-        """Open a table; `name` if it was dragged in, `csv` if the user said how it is written."""
+        """Open a table; `name` if it was dragged in, `csv` as the user said it is written; `check` may refuse it."""
         path = path.expanduser().absolute()
         source = Source(path, name or str(path), csv=csv or {})
 
         def opened(found: tuple[Source, shoal.Inspection]) -> None:
-            self.work.start(*found)
+            self._leave()
+            self.work = self.work.begun(*found)
             if name is None:
                 self.folder.remember(path)
             if then is not None:
                 then()
 
-        self.run(f"Opening {source.title}", lambda: open_source(source, self.folder.fresh("part.csv")), opened)
+        def look() -> tuple[Source, shoal.Inspection]:
+            if check is not None:
+                check()
+            return open_source(source, self.folder.fresh("part.csv"))
+
+        self.run(f"Opening {source.title}", look, opened)
 
     def start_try(self, settings: Settings | None = None, replaced: Try | None = None) -> None:
         """Mask the table as it is asked now, or run a try anew whose result is not there."""

@@ -9,21 +9,27 @@ from typing import Any
 
 from nicegui import ui
 
-from shoal.app.parts import Entry, button, card, dialog_over, fact, field, heading, hint, plain_table, text, tick
+from shoal.app.guard import MOST_UPLOADED
+from shoal.app.parts import (
+    Entry,
+    button,
+    card,
+    dialog_over,
+    dropped,
+    fact,
+    field,
+    heading,
+    hint,
+    plain_table,
+    text,
+    tick,
+)
 from shoal.app.saving import open_work
 from shoal.app.tab import Tab
 from shoal.app.words import help_of
 
 __all__ = ["show"]
 
-MOST_UPLOADED = 2_000_000_000
-# The uploader's own buttons have no names that a screen reader could tell.
-CHOOSE = """<div style="padding: 14px">
-    <label class="s-btn" style="position: relative; display: inline-block">Choose a file
-        <q-uploader-add-trigger aria-label="Choose a file" tabindex="0" />
-    </label>
-    <span style="margin-left: 12px">or drop it here</span>
-</div>"""
 FORMAT = {"delimiter": "Delimiter", "encoding": "Encoding", "decimal": "Decimal sign", "thousands": "Thousands sign"}
 
 
@@ -35,6 +41,19 @@ def show(tab: Tab) -> None:
     with ui.element("div").classes("s-two"):
         _by_path(tab)
         _by_dragging(tab)
+    if tab.earlier:
+        _earlier(tab)
+
+
+def _earlier(tab: Tab) -> None:
+    """Show the tables that were open before, whose tries are still there."""
+    with card("Earlier in this tab"), ui.element("ul").classes("s-list"):
+        for work in tab.earlier:
+            title = work.source.title if work.source is not None else ""
+            with ui.element("li"):
+                tries = f"{len(work.tries)} tries" if len(work.tries) > 1 else "one try"
+                text("span", f"{title}: {tries}").style("flex: 1")
+                button("Back to it", partial(tab.back_to, work), kind="small", label=f"Back to {title} and its tries")
 
 
 def _by_path(tab: Tab) -> None:
@@ -67,9 +86,6 @@ def _forget(tab: Tab) -> None:
 def _by_dragging(tab: Tab) -> None:
     async def take(event: Any) -> None:
         name = Path(event.file.name).name
-        if event.file.size() > MOST_UPLOADED:
-            too_large()
-            return
         place = tab.folder.fresh(name)
         await event.file.save(place)
         tab.open(place, name)
@@ -78,11 +94,7 @@ def _by_dragging(tab: Tab) -> None:
         tab.refuse(f"A dragged-in file may have {MOST_UPLOADED / 1e9:.0f} GB at most. Open a larger one by its path.")
 
     with card("Or drag a file in"):
-        upload = ui.upload(
-            auto_upload=True, max_files=1, max_file_size=MOST_UPLOADED, on_upload=take, on_rejected=too_large
-        )
-        upload.props("flat").classes("s-upload")
-        upload.add_slot("header", CHOOSE)
+        dropped(take, MOST_UPLOADED, too_large)
         hint("It is copied to a folder that only you can read and removed when the page is closed.")
 
 
@@ -96,7 +108,7 @@ def _summary(tab: Tab) -> None:
         with ui.element("div").classes("s-facts"):
             fact(f"{found.records:,}", "records in the part that is shown" if source.part else "records")
             fact(f"{len(found.columns)}", "columns")
-            fact(f"{size / 1e6:,.1f} MB", "file")
+            fact(f"{size / 1e6:,.1f} MB", f"file, {found.view.memory / 1e6:,.1f} MB in memory")
             fact(f"{sum(column.missing for column in found.columns):,}", "missing cells")
         if source.part:
             text("p", "This table is large: its first part is shown and counted. It is masked as a whole.", "s-note")
@@ -129,9 +141,9 @@ def _reading(tab: Tab) -> None:
             with ui.element("div").classes("s-row"):
                 entries = {}
                 for name, label in FORMAT.items():
-                    with field(label):
-                        entries[name] = Entry(given[name], lambda _: None).style("width: 130px")
-                        entries[name].props["title"] = help_of(name)
+                    with field(label, help_of(name)) as made:
+                        made.style("flex: 1 1 200px")
+                        entries[name] = Entry(given[name], lambda _: None)
 
             def again() -> None:
                 csv = dict(source.csv)
@@ -139,11 +151,10 @@ def _reading(tab: Tab) -> None:
                 tab.open(source.path, source.name if source.dragged else None, csv=csv)
 
             button("Read again", again)
-            hint("Found out from the file. Correct what is wrong and read it again; everything else starts anew.")
+            hint("Found out from the file. Correct what is wrong and read it again; roles are proposed anew.")
         codes = {name: listed for name, listed in work.settings.codes.items() if listed}
         words = "; ".join(f"{name}: {', '.join(map(str, listed))}" for name, listed in codes.items())
-        told_of = help_of("missing_codes").partition(", such as")[0]
-        with field("Codes for missing", f"{told_of}. Write them as income: -9, 99; job: ?"):
+        with field("Codes for missing", f"{help_of('missing_codes')} Write them as income: -9, 99; job: ?"):
             Entry(words, lambda value: _set_codes(tab, value)).style("width: 100%")
 
 
@@ -164,7 +175,7 @@ def _browse(tab: Tab, *, saved: bool = False) -> None:
     source = tab.work.source
     state = {"folder": source.path.parent if source is not None and not source.dragged else Path.cwd()}
     with dialog_over(tab) as dialog:
-        text("h2", "Open saved work" if saved else "Open a table").style("font-size: 18px; margin: 0")
+        text("h2", "Open saved work" if saved else "Open a table")
 
         @ui.refreshable
         def listing() -> None:

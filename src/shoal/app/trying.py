@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import shoal
+from shoal.app.words import options_of
 from shoal.app.work import Settings, Try, Work
 
-__all__ = ["measure", "preview", "run_try"]
+__all__ = ["Preview", "measure", "preview", "run_try"]
 
 SAMPLE = 1000  # records of a preview
 MOST_MEASURED = 200_000  # records that are measured beside their originals
@@ -22,7 +23,9 @@ def run_try(work: Work, number: int, settings: Settings, folder: Path) -> Try:
     settings.request()  # refused before anything is read, if it does not go together
     started = time.perf_counter()
     output, labels = one.file(source), one.labels
-    one.release = shoal.mask(source.path, **settings.parameters(), **source.csv, output=output, labels=labels)
+    engine = "local" if source.part else None  # large tables are masked from file to file
+    asked = settings.parameters() | dict(source.csv)
+    one.release = shoal.mask(source.path, **asked, engine=engine, output=output, labels=labels)
     one.figures = figures_of(one.release, time.perf_counter() - started)
     measure(work, one)
     return one
@@ -54,9 +57,14 @@ def measure(work: Work, one: Try) -> None:
     on_disk = release is None or isinstance(release.data, (str, Path)) or not release.labels.size
     if release is None or view is None or on_disk or source.part or release.records > MOST_MEASURED:
         return
+    one.assessment = _assess(view.frame, release)
+    one.figures["linked"] = _linked(one.assessment)
+
+
+def _assess(original: Any, release: shoal.Release) -> Any:
     asked = release.parameters
-    one.assessment = shoal.assess(
-        view.frame,
+    return shoal.assess(
+        original,
         release.data,
         columns=release.columns,
         kinds={name: kind for name, kind in (asked["kinds"] or {}).items() if name in release.columns},
@@ -67,23 +75,39 @@ def measure(work: Work, one: Try) -> None:
         kept=release.kept,
         shuffled=False,
     )
-    linkage = one.assessment.risk.linkage
-    one.figures["linked"] = None if linkage is None else max(linkage.share, linkage.chance)
 
 
-def preview(work: Work, settings: Settings) -> tuple[float, int] | None:
-    """Return the loss on a sample and the number of its records; None if the sample cannot say."""
+def _linked(found: Any) -> float | None:
+    """Return the share of records that an intruder links, or that chance does, whichever is more."""
+    linkage = found.risk.linkage
+    return None if linkage is None else max(linkage.share, linkage.chance)
+
+
+class Preview(NamedTuple):
+    """What a sample says of settings: its loss, the share of records that could be linked, how it was masked."""
+
+    loss: float
+    linked: float | None
+    records: int
+    method: str
+
+
+def preview(work: Work, settings: Settings) -> Preview | None:
+    """Mask a sample; None if it cannot say what the settings cost."""
     view = work.inspection.view if work.inspection is not None else None
     if view is None or view.records < 2:
         return None
     asked = settings.parameters() | {"shuffle": False}
-    if not any(asked.get(name) for name in ("unit", "diversity", "closeness")):
-        asked = {n: v for n, v in asked.items() if n not in (*settings.asked.get("options", {}), "effort", "refine")}
-        asked["method"] = "mdav"
+    options = settings.asked.get("options", {})
+    limited = "time_limit" in {option.name for option in options_of(asked.get("method", "auto"))}
+    if limited or options.get("bound") or asked.get("effort") == "best":  # it would not be quick
+        asked = {n: v for n, v in asked.items() if n not in options} | {"method": "mdav", "effort": None}
     if asked.get("small", "error") == "error":
         asked["small"] = "suppress"
+    sample = view.sample(SAMPLE)
     try:
-        release = shoal.mask(view.sample(SAMPLE), **asked)
+        release = shoal.mask(sample, **asked)
+        linked = _linked(_assess(sample, release))
     except shoal.ShoalError:
         return None
-    return release.loss, release.records
+    return Preview(release.loss, linked, release.records, release.parameters["method"])

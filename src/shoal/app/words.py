@@ -40,6 +40,11 @@ CHOICES = {
     "integers": {"float": "may get decimals", "round": "stay whole", "totals": "stay whole, totals are kept"},
 }
 
+# What help texts say to those who write Python.
+OF_PYTHON = (
+    r"; in Python (“[^”]*”|[^.;]*)| or \(in Python\) [^:.;,]*| In Python [^.]*\.| a mapping, or|, such as “\{[^”]*\}”"
+)
+
 
 def for_people(text: str) -> str:
     """Return a help text, or a refusal, in the words of the page.
@@ -59,8 +64,15 @@ def for_people(text: str) -> str:
 
 
 def help_of(parameter: str) -> str:
-    """Return the help of a parameter of a masking."""
-    return for_people(_ITEMS[parameter].metadata["help"])
+    """Return the help of a parameter of a masking, without what it says to those who write Python.
+
+    Examples
+    --------
+    >>> help_of("importance")
+    'How much columns count when records are compared; 1 where not given.'
+    """
+    told = for_people(_ITEMS[parameter].metadata["help"])
+    return re.sub(OF_PYTHON, "", told)
 
 
 def choices_of(parameter: str) -> dict[str, str]:
@@ -81,9 +93,9 @@ def methods() -> list[str]:
 
 
 def options_of(method: str) -> list[Any]:
-    """Return the options of a method that can be typed."""
+    """Return the options of a method that can be typed, but for those that are parameters of every masking."""
     found = next((entry for entry in shoal.methods() if entry.name == method), None)
-    return [] if found is None else [option for option in found.options if option.scalar]
+    return [] if found is None else [o for o in found.options if o.scalar and o.name not in _ITEMS]
 
 
 def method_help(method: str) -> str:

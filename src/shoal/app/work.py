@@ -155,6 +155,8 @@ class Try:
         What is shown on its card, as plain values.
     release, assessment
         The results; None for a try of work that was opened again, until it is run anew.
+    comparison
+        The same method at other k, for the map of the report; None until it is made, and where it would take long.
     folder
         Where its masked table and labels are until they are released.
     stopped
@@ -166,6 +168,7 @@ class Try:
     figures: dict[str, Any] = field(default_factory=dict)
     release: shoal.Release | None = field(default=None, repr=False)
     assessment: Any = field(default=None, repr=False)
+    comparison: Any = field(default=None, repr=False)
     folder: Path | None = None
     stopped: bool = False
 
@@ -228,11 +231,10 @@ class Work:
     ticked: dict[int, set[str]] = field(default_factory=dict)
     error: str = ""
 
-    def start(self, source: Source, inspection: shoal.Inspection) -> None:
-        """Begin with a table; what was tried with another is gone."""
-        self.source, self.inspection = source, inspection
-        self.settings = Settings.proposed(inspection)
-        self.tries, self.chosen, self.beside, self.ticked, self.error = [], None, None, {}, ""
+    def begun(self, source: Source, inspection: shoal.Inspection) -> Work:
+        """Return new work with another table; what the user wants to see stays as it is."""
+        settings = Settings.proposed(inspection)
+        return Work(source, inspection, settings, step=self.step, dark=self.dark, values=self.values)
 
     @property
     def busy(self) -> bool:

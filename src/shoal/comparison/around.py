@@ -40,7 +40,8 @@ ASKED = (
 def compare_around(release: Release, original: Any, *, progress: bool = False) -> Comparison | None:
     """Put the method of a release, with its options, at other k and with other promises beside it.
 
-    That is what a report draws: a map of risk and utility, and what promises cost.
+    That is what a report draws, ``release.report(…, comparison=found)``: a map of risk and utility, and what promises
+    cost.
 
     Parameters
     ----------
@@ -56,6 +57,14 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     Comparison or None
         None where it would take longer than the reader of a report waits, where the table is not held in memory, and
         for a function of the user, which is not called behind the user's back.
+
+    Examples
+    --------
+    >>> from shoal.masking.mask import mask
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> found = compare_around(mask(X, 4, method="mdav"), X)
+    >>> sorted(trial.k for trial in found.trials)
+    [2, 3, 4, 5, 8, 10, 15]
     """
     asked, known = release.parameters, METHODS | CONFIDENTIAL_METHODS
     slow = release.records > MOST_RECORDS or release.timings["partition"] > MOST_SECONDS

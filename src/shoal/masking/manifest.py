@@ -36,12 +36,17 @@ LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
 
 
 def write_manifest(
-    release: Release, path: Path, *, source: str | os.PathLike[str], output: str | os.PathLike[str]
+    release: Release,
+    path: Path,
+    *,
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    name: str | None = None,
 ) -> None:
-    """Write the manifest of a release; paths in it are relative to its own folder."""
+    """Write the manifest of a release; paths in it are relative to its folder, `name` stands for the source."""
     content = {
         **described(release),
-        "input": {"path": relative_to(source, path), **digests(source)},
+        "input": {"path": name or relative_to(source, path), **digests(source)},
         "output": {"path": relative_to(output, path), "sha256": sha256(written_path(output))},
     }
     with written_beside(path) as temporary:

@@ -226,7 +226,7 @@ class Release:
         output
             The file of the masked table, to say how to repeat the masking.
         comparison
-            What `shoal.compare` found, for a map of risk and utility.
+            What `shoal.compare_around` or `shoal.compare` found, for a map of risk and utility.
 
         Returns
         -------
@@ -236,7 +236,12 @@ class Release:
         return write_report("pages:release_page", path, self, original=original, output=output, comparison=comparison)
 
     def manifest(
-        self, path: str | os.PathLike[str], *, source: str | os.PathLike[str], output: str | os.PathLike[str]
+        self,
+        path: str | os.PathLike[str],
+        *,
+        source: str | os.PathLike[str],
+        output: str | os.PathLike[str],
+        name: str | None = None,
     ) -> Path:
         """Write the record of the run: enough to repeat it to the byte (``shoal mask --from-manifest``).
 
@@ -246,6 +251,9 @@ class Release:
             The JSON file.
         source, output
             The file that was masked and the masked file.
+        name
+            What the manifest calls the file that was masked, if its place is not to be told: it is then looked for
+            beside the manifest, or named to ``shoal mask IN --from-manifest``. Its SHA-256 tells it from others.
 
         Returns
         -------
@@ -254,7 +262,7 @@ class Release:
         """
         from shoal.masking.manifest import write_manifest
 
-        write_manifest(self, Path(path), source=source, output=output)
+        write_manifest(self, Path(path), source=source, output=output, name=name)
         return Path(path)
 
     def command(self, source: str, output: str, hierarchies: Mapping[Name, str] | None = None) -> str:

@@ -28,6 +28,15 @@ READERS = {
     ".xpt": "read_xport",
 }
 SPSS = (".sav", ".zsav")
+# Where a file tells when it was written, a time of the same length, and how often it is told.
+_SPSS_TIME = (rb"(?s)\A(.{92}).{17}", rb"\g<1>01 Jan 0000:00:00", 1)
+TIMES = {
+    ".sav": _SPSS_TIME,
+    ".zsav": _SPSS_TIME,
+    ".dta": (rb"(<timestamp>\x11).{17}", rb"\g<1>01 Jan 2000 00:00", 1),
+    ".xpt": (rb"\d\d[A-Z]{3}\d\d(:\d\d){3}", b"01JAN00:00:00:00", 4),
+}
+HEAD = 2000  # bytes in which it stands
 WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt": "write_xport"}
 
 
@@ -194,7 +203,8 @@ def write_stat(table: Table, path: Path) -> None:
         formats = {
             name: written
             for name, written in known.original_variable_types.items()
-            if name in frame.columns
+            if written  # SAS may tell none
+            and name in frame.columns
             and (name not in table.changed or _shows(written, frame[name], table.changed[name]))
         }
 
@@ -221,6 +231,16 @@ def write_stat(table: Table, path: Path) -> None:
         raise FileError(
             f"A file {suffix} cannot hold this table: {error}. Rename or drop the column, or write Parquet or CSV."
         ) from None
+    _set_time(path)
+
+
+def _set_time(path: Path) -> None:
+    """Put a fixed time in place of that at which a file was written: the same table makes the same file."""
+    pattern, fixed, times = TIMES[path.suffix.lower()]
+    with path.open("r+b") as file:
+        head = re.sub(pattern, fixed, file.read(HEAD), count=times)
+        file.seek(0)
+        file.write(head)
 
 
 def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
