@@ -1,0 +1,330 @@
+"""The parts of a joint release: sensitivities by brute force, accounting, slow references, an experiment on ε."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import beta
+
+from shoal.core.errors import InputError
+from shoal.privacy import dependence_tree, gaussian, marginals
+from shoal.privacy.accounting import check_delta, delta_of, gaussian_scale, rho_of
+from shoal.privacy.bins import BINS, CategoryBins, NumberBins, WholeBins
+from shoal.privacy.dependence_tree import choose_tree, score_pairs
+from shoal.privacy.gaussian import noisy_counts
+from shoal.privacy.histograms import fit_counts, fit_levels, levels_of
+from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
+from shoal.privacy.selection import noisy_largest
+from shoal.privacy.synthesis import merge_bins, plan, synthesise
+from shoal.privacy.tree_model import fit_pair, tree_model
+
+SIZES = (3, 2)
+
+
+def _neighbours(records: int, contributions: int):
+    """All pairs of tables of two columns that differ in the records of one unit: the first m of them."""
+    cells = list(product(*(range(size) for size in SIZES)))
+    for shared in product(cells, repeat=records - contributions):
+        for ours, theirs in combinations(list(product(cells, repeat=contributions)), 2):
+            yield np.array([*ours, *shared]), np.array([*theirs, *shared])
+
+
+@pytest.mark.parametrize("contributions", [1, 2])
+def test_no_neighbours_are_farther_apart_than_the_sensitivity_says(contributions):
+    farthest_levels = farthest_pairs = 0.0
+    for one, other in _neighbours(2, contributions):
+        levels = [np.concatenate(levels_of(count(table[:, 0], SIZES[0]))) for table in (one, other)]
+        pairs = [count_pairs(table[:, 0], table[:, 1], SIZES) for table in (one, other)]
+        farthest_levels = max(farthest_levels, np.linalg.norm(levels[0] - levels[1]))
+        farthest_pairs = max(farthest_pairs, np.linalg.norm(pairs[0] - pairs[1]))
+    depth = len(levels_of(np.zeros(SIZES[0], dtype=np.int64)))
+    assert farthest_levels <= sensitivity(depth, contributions) <= farthest_levels * (1 + 1e-12)
+    assert farthest_pairs <= sensitivity(1, contributions) <= farthest_pairs * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("contributions", [1, 2])
+def test_no_neighbours_change_a_score_by_more_than_two_for_each_record(contributions):
+    noisy = [np.array([0.7, 1.1, 1.2]), np.array([2.6, 0.4])]  # whatever histograms were released before
+    changes = [
+        abs(score_pairs(one, noisy, 0.5)[0, 1] - score_pairs(other, noisy, 0.5)[0, 1])
+        for one, other in _neighbours(3, contributions)
+    ]
+    assert max(changes) == 2 * contributions
+
+
+def test_delta_is_the_least_over_all_orders():
+    for rho, epsilon in [(0.01, 0.5), (0.1, 1.0), (1.0, 4.0), (0.5, 0.1)]:
+        alphas = 1 + np.geomspace(1e-4, 1e4, 400_001)
+        logs = (alphas - 1) * (alphas * rho - epsilon) + alphas * np.log1p(-1 / alphas) - np.log(alphas - 1)
+        assert delta_of(rho, epsilon) == pytest.approx(math.exp(logs.min()), rel=1e-6)
+        # Bun and Steinke's older and weaker bound: δ = e^(−(ε−ρ)²/4ρ)
+        assert epsilon < rho or delta_of(rho, epsilon) < math.exp(-((epsilon - rho) ** 2) / (4 * rho))
+
+
+def test_delta_agrees_with_opendp():
+    from opendp.combinators import make_zCDP_to_approxDP
+    from opendp.domains import atom_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import absolute_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    noise = make_gaussian(atom_domain(T="i64"), absolute_distance(T="i64"), scale=10.0)  # ρ = 1/200
+    profile = make_zCDP_to_approxDP(noise).map(1)
+    for delta in (1e-3, 1e-6, 1e-9):
+        assert delta_of(1 / 200, profile.epsilon(delta)) == pytest.approx(delta, rel=1e-9)
+
+
+def test_rho_is_the_largest_that_the_budget_allows():
+    for epsilon, delta in [(0.01, 1e-9), (1.0, 1e-6), (10.0, 1e-12), (300.0, 1e-3)]:
+        rho = rho_of(epsilon, delta)
+        assert delta_of(rho, epsilon) <= delta < delta_of(rho * 1.0001, epsilon)
+    assert gaussian_scale(math.sqrt(2), 0.25) == pytest.approx(2.0)  # ρ = Δ²/2σ² = 2/8
+
+
+def test_opendp_grants_what_is_spent(monkeypatch):
+    spent = []
+
+    def watched(make, distance, rho, scale):
+        measurement = gaussian_budget(make, distance, rho, scale)
+        spent.append((rho, measurement.map(distance)))
+        return measurement
+
+    gaussian_budget = gaussian.within_budget
+    monkeypatch.setattr(gaussian, "within_budget", watched)
+    monkeypatch.setattr("shoal.privacy.selection.within_budget", watched)
+    noisy_counts(np.zeros(4, dtype=np.int64), sensitivity(3, 2), 0.0123)
+    noisy_largest(np.array([1, 2, 3]), 4, 0.0456)
+    for asked, mapped in spent:
+        assert asked * (1 - 1e-12) < mapped <= asked
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_all_that_is_spent_adds_up_to_the_budget_and_no_more(monkeypatch, columns):
+    spent = []
+
+    def counts(cells, distance, rho, rng):
+        spent.append(rho)
+        return noisy_counts(cells, distance, rho, rng)
+
+    def largest(scores, distance, rho, rng):
+        spent.append(rho)
+        return noisy_largest(scores, distance, rho, rng)
+
+    monkeypatch.setattr(marginals, "noisy_counts", counts)
+    monkeypatch.setattr(dependence_tree, "noisy_largest", largest)
+    epsilon, delta = 1.5, 1e-5
+    shared = plan(rho_of(epsilon, delta), 50, [NumberBins(0.0, 1.0)] * columns, 3)
+    values = np.random.default_rng(0).random((50, columns))
+    synthesise(values, [NumberBins(0.0, 1.0)] * columns, shared, 3, np.random.default_rng(1))
+    total = sum(map(Fraction, spent))
+    assert 0.9 * rho_of(epsilon, delta) < total <= Fraction(rho_of(epsilon, delta))
+    assert delta_of(float(total), epsilon) <= delta
+
+
+def test_opendp_draws_what_its_scale_says():
+    draws = noisy_counts(np.full(20_000, 7), math.sqrt(2), 0.01)  # σ = 10
+    assert draws.dtype == np.int64
+    assert abs(draws.mean() - 7) < 6 * 10 / math.sqrt(20_000)
+    assert abs(draws.std() / 10 - 1) < 6 / math.sqrt(2 * 20_000)
+
+
+def _bounds(hits: int, trials: int, error: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval, each end wrong with that probability at most."""
+    low = beta.ppf(error, hits, trials - hits + 1) if hits else 0.0
+    high = beta.ppf(1 - error, hits + 1, trials - hits) if hits < trials else 1.0
+    return float(low), float(high)
+
+
+def _worst_excess(scale: float, trials: int, error: float = 1e-6) -> float:
+    """Return how surely the worst event breaks (ε, δ) = (1, 0.05) for two neighbours; above 0: broken.
+
+    Ten events are looked at in both directions, so a mechanism that keeps the promise is called broken with probability
+    at most 10 · 2 · 2 · 1e-6.
+    """
+    epsilon, delta = 1.0, 0.05
+    bins = [CategoryBins(2), CategoryBins(2)]
+    rng = np.random.default_rng(20)
+    shared = plan(rho_of(epsilon, delta) * scale, 6, bins, 1)
+    one = np.array([[0.0, 0.0]] * 5 + [[0.0, 0.0]])
+    other = np.array([[0.0, 0.0]] * 5 + [[1.0, 1.0]])
+    totals = []
+    for table in (one, other):
+        drawn = np.array([synthesise(table, bins, shared, 1, rng).values.sum(axis=0) for _ in range(trials)])
+        totals.append(
+            np.concatenate(
+                [(drawn.sum(axis=1) <= t)[None] for t in range(5)] + [(drawn[:, [0]] <= t).T for t in range(5)]
+            )
+        )
+    worst = -math.inf
+    for first, second in (totals, totals[::-1]):
+        for here, there in zip(first.sum(axis=1), second.sum(axis=1), strict=True):
+            low, _ = _bounds(int(here), trials, error)
+            _, high = _bounds(int(there), trials, error)
+            worst = max(worst, low - math.exp(epsilon) * high - delta)
+    return worst
+
+
+def test_an_experiment_finds_no_event_that_breaks_the_promise_and_would_with_less_noise():
+    assert _worst_excess(1.0, 1500) <= 0
+    assert _worst_excess(100.0, 200) > 0
+
+
+def test_a_histogram_of_levels_is_the_least_squares_fit_where_no_count_is_negative():
+    rng = np.random.default_rng(0)
+    levels = [table + rng.integers(-3, 4, len(table)) for table in levels_of(np.full(8, 50))]
+    rows = np.vstack([np.kron(np.eye(2**level), np.ones(8 // 2**level)) for level in (1, 2, 3)])
+    # Lagrange: least squares under the condition that the bins sum to 400
+    matrix = np.block([[rows.T @ rows, np.ones((8, 1))], [np.ones((1, 8)), np.zeros((1, 1))]])
+    expected = np.linalg.solve(matrix, np.append(rows.T @ np.concatenate(levels), 400))[:8]
+    np.testing.assert_allclose(fit_levels(levels, 8, 400), expected)
+
+
+def test_a_histogram_has_all_records_and_none_beyond_the_last_bin():
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 3, 5, 8, 37):
+        levels = [
+            table + rng.integers(-30, 30, len(table)) for table in levels_of(count(rng.integers(0, size, 20), size))
+        ]
+        fitted = fit_levels(levels, size, 20)
+        assert len(fitted) == size
+        assert fitted.min() >= 0
+        assert fitted.sum() == pytest.approx(20)
+
+
+def test_counts_of_categories_are_the_nearest_ones():
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        noisy = rng.integers(-10, 20, 6)
+        slow = minimize(
+            lambda x, noisy=noisy: np.square(x - noisy).sum(),
+            np.full(6, 5.0),
+            bounds=[(0, None)] * 6,
+            constraints={"type": "eq", "fun": lambda x: x.sum() - 30},
+            options={"ftol": 1e-12},
+        ).x
+        np.testing.assert_allclose(fit_counts(noisy, 30), slow, atol=1e-4)
+
+
+def test_counts_of_pairs_are_the_nearest_ones():
+    rng = np.random.default_rng(3)
+    rows, columns = np.array([10.0, 0.0, 20.0]), np.array([25.0, 5.0])
+    for _ in range(5):
+        noisy = rng.integers(-15, 25, (3, 2))
+        sums = [
+            {"type": "eq", "fun": lambda x: x.reshape(3, 2).sum(axis=1) - rows},
+            {"type": "eq", "fun": lambda x: x.reshape(3, 2)[:, 0].sum() - columns[0]},
+        ]
+        slow = minimize(
+            lambda x, noisy=noisy: np.square(x - noisy.ravel()).sum(),
+            (np.outer(rows, columns) / 30).ravel(),
+            bounds=[(0, None)] * 6,
+            constraints=sums,
+            options={"ftol": 1e-12},
+        ).x
+        np.testing.assert_allclose(fit_pair(noisy, rows, columns).ravel(), slow, atol=1e-3)
+
+
+def test_the_marginals_of_a_tree_model_are_the_fitted_counts():
+    rng = np.random.default_rng(4)
+    sizes, n = (2, 3, 2, 4), 60
+    histograms = [n * rng.dirichlet(np.ones(size)) for size in sizes]
+    tree = [(1, 3), (0, 1), (1, 2)]
+    pairs = {
+        (a, b): fit_pair(rng.integers(-5, 15, (sizes[a], sizes[b])), histograms[a], histograms[b]) for a, b in tree
+    }
+    model = tree_model(histograms, pairs)
+    joint = np.zeros(sizes)  # the probability of every possible record, by enumeration
+    for record in product(*map(range, sizes)):
+        probability = model.histogram[record[model.root]] / n
+        for parent, child, counts in model.branches:
+            row = counts[record[parent]]
+            probability *= row[record[child]] / row.sum() if row.sum() > 0 else 1 / len(row)
+        joint[record] = probability
+    assert joint.sum() == pytest.approx(1)
+    for a, b in tree:
+        others = tuple(j for j in range(4) if j not in (a, b))
+        np.testing.assert_allclose(n * joint.sum(axis=others), pairs[a, b] if a < b else pairs[a, b].T, atol=1e-3)
+    drawn = np.zeros(sizes)
+    np.add.at(drawn, tuple(model.draw(50_000, rng).T), 1)
+    assert np.abs(drawn / 50_000 - joint).sum() < 0.02
+
+
+def test_a_large_budget_reproduces_the_chosen_marginals():
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 4, 300)
+    second = (first + rng.integers(0, 2, 300)) % 4
+    values = np.column_stack([first, second, 3 - second, rng.integers(0, 3, 300)]).astype(float)
+    bins = [CategoryBins(4), WholeBins(0, 3), CategoryBins(4), WholeBins(0, 2)]
+    released = synthesise(values, bins, plan(1e9, 300, bins, 1), 1, None)
+    assert {(1, 2), (0, 1)} <= set(released.tree) or {(1, 2), (0, 2)} <= set(released.tree)
+    for a, b in released.tree:
+        shape = bins[a].size, bins[b].size
+        ours, theirs = (count_pairs(*table[:, [a, b]].astype(int).T, shape) for table in (released.values, values))
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_tree_has_the_greatest_scores_at_a_large_budget_and_any_at_a_small_one():
+    scores = {(0, 1): 9, (0, 2): 8, (0, 3): 7, (1, 2): 6, (1, 3): 5, (2, 3): 30}
+    assert choose_tree(scores, 4, 1, 1e6, None) == [(2, 3), (0, 1), (0, 2)]
+    rng = np.random.default_rng(6)
+    trees = {tuple(sorted(choose_tree(scores, 4, 1, 1e-9, rng))) for _ in range(300)}
+    assert len(trees) == 16  # Cayley: all trees of four columns
+
+
+def test_values_stay_in_their_domain():
+    rng = np.random.default_rng(7)
+    values = np.column_stack([rng.normal(50, 40, 200), rng.integers(-9, 9, 200), rng.integers(0, 3, 200)])
+    bins = [NumberBins(0.0, 100.0), WholeBins(-2.5, 3.7), CategoryBins(5)]
+    released = synthesise(values, bins, plan(0.05, 200, bins, 1), 1, None).values
+    assert released.shape == values.shape
+    assert released[:, 0].min() >= 0
+    assert released[:, 0].max() <= 100
+    assert set(released[:, 1]) <= {-2, -1, 0, 1, 2, 3}
+    assert set(released[:, 2]) <= {0, 1, 2, 3, 4}
+
+
+def test_whole_numbers_have_a_bin_each_or_share_it_equally():
+    few, many = WholeBins(1, 12), WholeBins(0, 999)
+    assert few.size == 12
+    np.testing.assert_array_equal(few.encode(np.arange(1.0, 13)), np.arange(12))
+    assert many.size == BINS
+    assert set(np.bincount(many.encode(np.arange(1000.0)))) == {3, 4}
+    codes = many.encode(np.arange(1000.0))
+    np.testing.assert_array_equal(many.encode(many.draw(codes, np.random.default_rng(0))), codes)
+    assert WholeBins(0.2, 0.8).size == 0
+    assert WholeBins(-1e90, 1e90).size == BINS
+
+
+def test_the_seed_alone_decides():
+    values = np.random.default_rng(8).random((100, 3))
+    bins = [NumberBins(0.0, 1.0)] * 3
+    shared = plan(0.1, 100, bins, 1)
+    one, two, other = (synthesise(values, bins, shared, 1, np.random.default_rng(seed)).values for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).any()
+    assert (synthesise(values, bins, shared, 1, None).values != synthesise(values, bins, shared, 1, None).values).any()
+
+
+def test_measured_tables_keep_their_shapes():
+    tables = [np.arange(3), np.arange(4).reshape(2, 2)]
+    for ours, theirs in zip(measure(tables, 1, 1e9, np.random.default_rng(0)), tables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_classes_hold_equally_many_records_and_every_bin_has_one():
+    labels = merge_bins(np.full(256, 4.0), 16, ordered=True)
+    assert set(np.bincount(labels)) == {16}
+    assert (np.diff(labels) >= 0).all()
+    assert merge_bins(np.array([0.0, 0.0, 10.0, 0.0]), 2, ordered=True).max() <= 1
+
+
+@pytest.mark.parametrize("delta", [None, 0, -1e-9, 1.0, 0.01, math.nan, "small", True])
+def test_a_delta_that_promises_nothing_is_refused(delta):
+    with pytest.raises(InputError, match="'delta'"):
+        check_delta(delta, 100)
