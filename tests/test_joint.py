@@ -13,14 +13,14 @@ from scipy.stats import beta
 
 from shoal.core.errors import InputError
 from shoal.privacy import dependence_tree, gaussian, marginals
-from shoal.privacy.accounting import check_delta, delta_of, gaussian_scale, rho_of
-from shoal.privacy.bins import BINS, CategoryBins, NumberBins, WholeBins
+from shoal.privacy.accounting import check_delta, delta_of, gaussian_scale, guess_of, rho_of
+from shoal.privacy.bins import CategoryBins, NumberBins, WholeBins
 from shoal.privacy.dependence_tree import choose_tree, score_pairs
 from shoal.privacy.gaussian import noisy_counts
 from shoal.privacy.histograms import fit_counts, fit_levels, levels_of
 from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
 from shoal.privacy.selection import noisy_largest
-from shoal.privacy.synthesis import merge_bins, plan, synthesise
+from shoal.privacy.synthesis import bins_of_numbers, merge_bins, share, synthesise
 from shoal.privacy.tree_model import fit_pair, tree_model
 
 SIZES = (3, 2)
@@ -87,6 +87,16 @@ def test_rho_is_the_largest_that_the_budget_allows():
     assert gaussian_scale(math.sqrt(2), 0.25) == pytest.approx(2.0)  # ρ = Δ²/2σ² = 2/8
 
 
+def test_no_guess_is_better_than_the_bound_says():
+    from scipy.stats import norm
+
+    for rho in (1e-4, 0.02, 0.5, 3.0):
+        best = norm.cdf(math.sqrt(2 * rho) / 2)  # one Gaussian draw, the neighbours √(2ρ) scales apart
+        for epsilon in (0.1, 1.0, 5.0):
+            assert best <= guess_of(rho, epsilon) <= 1
+    assert guess_of(0.02, 0.1) == pytest.approx(0.55)  # ½ + ½ √(0.02/2)
+
+
 def test_opendp_grants_what_is_spent(monkeypatch):
     spent = []
 
@@ -119,9 +129,9 @@ def test_all_that_is_spent_adds_up_to_the_budget_and_no_more(monkeypatch, column
     monkeypatch.setattr(marginals, "noisy_counts", counts)
     monkeypatch.setattr(dependence_tree, "noisy_largest", largest)
     epsilon, delta = 1.5, 1e-5
-    shared = plan(rho_of(epsilon, delta), 50, [NumberBins(0.0, 1.0)] * columns, 3)
+    shared = share(rho_of(epsilon, delta), 50, [NumberBins(0.0, 1.0, 256)] * columns, 3)
     values = np.random.default_rng(0).random((50, columns))
-    synthesise(values, [NumberBins(0.0, 1.0)] * columns, shared, 3, np.random.default_rng(1))
+    synthesise(values, [NumberBins(0.0, 1.0, 256)] * columns, shared, 3, np.random.default_rng(1))
     total = sum(map(Fraction, spent))
     assert 0.9 * rho_of(epsilon, delta) < total <= Fraction(rho_of(epsilon, delta))
     assert delta_of(float(total), epsilon) <= delta
@@ -150,7 +160,7 @@ def _worst_excess(columns: int, noise: float, trials: int, error: float = 1e-6) 
     epsilon, delta = 1.0, 0.05
     bins = [CategoryBins(2)] * columns
     rng = np.random.default_rng(20)
-    shared = plan(rho_of(epsilon, delta) / noise**2, 6, bins, 1)
+    shared = share(rho_of(epsilon, delta) / noise**2, 6, bins, 1)
     tables = np.zeros((6, columns)), np.eye(6)[:, [0] * columns]  # one record has 1 everywhere
     zeros = [
         np.array([(synthesise(table, bins, shared, 1, rng).values == 0).sum() for _ in range(trials)])
@@ -256,8 +266,8 @@ def test_a_large_budget_reproduces_the_chosen_marginals():
     first = rng.integers(0, 4, 300)
     second = (first + rng.integers(0, 2, 300)) % 4
     values = np.column_stack([first, second, 3 - second, rng.integers(0, 3, 300)]).astype(float)
-    bins = [CategoryBins(4), WholeBins(0, 3), CategoryBins(4), WholeBins(0, 2)]
-    released = synthesise(values, bins, plan(1e9, 300, bins, 1), 1, None)
+    bins = [CategoryBins(4), WholeBins(0, 3, 256), CategoryBins(4), WholeBins(0, 2, 256)]
+    released = synthesise(values, bins, share(1e9, 300, bins, 1), 1, None)
     assert {(1, 2), (0, 1)} <= set(released.tree) or {(1, 2), (0, 2)} <= set(released.tree)
     for a, b in released.tree:
         shape = bins[a].size, bins[b].size
@@ -276,8 +286,8 @@ def test_the_tree_has_the_greatest_scores_at_a_large_budget_and_any_at_a_small_o
 def test_values_stay_in_their_domain():
     rng = np.random.default_rng(7)
     values = np.column_stack([rng.normal(50, 40, 200), rng.integers(-9, 9, 200), rng.integers(0, 3, 200)])
-    bins = [NumberBins(0.0, 100.0), WholeBins(-2.5, 3.7), CategoryBins(5)]
-    released = synthesise(values, bins, plan(0.05, 200, bins, 1), 1, None).values
+    bins = [NumberBins(0.0, 100.0, 256), WholeBins(-2.5, 3.7, 256), CategoryBins(5)]
+    released = synthesise(values, bins, share(0.05, 200, bins, 1), 1, None).values
     assert released.shape == values.shape
     assert released[:, 0].min() >= 0
     assert released[:, 0].max() <= 100
@@ -286,21 +296,29 @@ def test_values_stay_in_their_domain():
 
 
 def test_whole_numbers_have_a_bin_each_or_share_it_equally():
-    few, many = WholeBins(1, 12), WholeBins(0, 999)
+    few, many = WholeBins(1, 12, 256), WholeBins(0, 999, 256)
     assert few.size == 12
     np.testing.assert_array_equal(few.encode(np.arange(1.0, 13)), np.arange(12))
-    assert many.size == BINS
+    assert many.size == 256
     assert set(np.bincount(many.encode(np.arange(1000.0)))) == {3, 4}
     codes = many.encode(np.arange(1000.0))
     np.testing.assert_array_equal(many.encode(many.draw(codes, np.random.default_rng(0))), codes)
-    assert WholeBins(0.2, 0.8).size == 0
-    assert WholeBins(-1e90, 1e90).size == BINS
+    assert WholeBins(0.2, 0.8, 256).size == 0
+    assert WholeBins(-1e90, 1e90, 2**14).size == 2**14
+
+
+def test_the_number_of_bins_follows_public_figures_alone():
+    assert bins_of_numbers(1e-9, 100, 3, 1) == 2**8
+    assert bins_of_numbers(1.0, 10**9, 3, 1) == 2**14
+    some = bins_of_numbers(0.02, 100_000, 4, 1)
+    assert some == bins_of_numbers(0.02, 300_000, 4, 3)  # three times the records, three times the noise
+    assert some.bit_count() == 1
 
 
 def test_the_seed_alone_decides():
     values = np.random.default_rng(8).random((100, 3))
-    bins = [NumberBins(0.0, 1.0)] * 3
-    shared = plan(0.1, 100, bins, 1)
+    bins = [NumberBins(0.0, 1.0, 256)] * 3
+    shared = share(0.1, 100, bins, 1)
     one, two, other = (synthesise(values, bins, shared, 1, np.random.default_rng(seed)).values for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, two)
     assert (one != other).any()

@@ -18,7 +18,7 @@ import math
 
 from shoal.core.errors import InputError
 
-__all__ = ["check_delta", "delta_of", "gaussian_scale", "rho_of"]
+__all__ = ["check_delta", "delta_of", "gaussian_scale", "guess_of", "rho_of"]
 
 STEPS = 200  # halvings of an interval: more than float64 can tell apart
 ROUNDING = 1e-9  # what float64 may lose of δ, kept as a reserve
@@ -83,6 +83,22 @@ def rho_of(epsilon: float, delta: float) -> float:
             break
         low, high = (rho, high) if delta_of(rho, epsilon) * (1 + ROUNDING) <= delta else (low, rho)
     return low
+
+
+def guess_of(rho: float, epsilon: float) -> float:
+    """Return how likely the best guess between two equally likely values of a record can be right, at most.
+
+    Whoever knows all other records and sees a ρ-zCDP release can tell two neighbouring tables apart with an advantage
+    of at most √(ρ/2) (Pinsker's inequality), and with no more than ε and its δ allow.
+
+    Examples
+    --------
+    >>> round(guess_of(0.02, 1.0), 2)
+    0.55
+    """
+    delta = delta_of(rho, epsilon)
+    allowed = (math.expm1(min(epsilon, 700.0)) + 2 * delta) / (math.exp(min(epsilon, 700.0)) + 1)
+    return (1 + min(math.sqrt(rho / 2), allowed, 1.0)) / 2
 
 
 def gaussian_scale(sensitivity: float, rho: float) -> float:

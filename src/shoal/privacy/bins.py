@@ -10,9 +10,8 @@ import numpy as np
 
 from shoal.core.types import Floats, Ints
 
-__all__ = ["BINS", "CategoryBins", "ColumnBins", "NumberBins", "WholeBins"]
+__all__ = ["CategoryBins", "ColumnBins", "NumberBins", "WholeBins"]
 
-BINS = 256  # of a column of numbers; too many cost little, because counts are fitted as a binary tree
 MOST = 2**53  # whole numbers up to here are exact as floats
 
 
@@ -22,15 +21,14 @@ class NumberBins:
 
     Examples
     --------
-    >>> bins = NumberBins(0.0, 10.0)
-    >>> bins.size, bins.encode(np.array([0.0, 5.0, 10.0])).tolist()
-    (256, [0, 128, 255])
+    >>> NumberBins(0.0, 10.0, 256).encode(np.array([0.0, 5.0, 10.0])).tolist()
+    [0, 128, 255]
     """
 
     lower: float
     upper: float
+    size: int
     ordered = True
-    size = BINS
 
     def encode(self, values: Floats) -> Ints:
         """Return the bin of each value."""
@@ -49,13 +47,14 @@ class WholeBins:
 
     Examples
     --------
-    >>> bins = WholeBins(-0.5, 3.0)
+    >>> bins = WholeBins(-0.5, 3.0, 256)
     >>> bins.size, bins.encode(np.array([0.0, 3.0, 9.0])).tolist()
     (4, [0, 3, 3])
     """
 
     lower: float
     upper: float
+    most: int
     ordered = True
 
     @cached_property
@@ -63,7 +62,7 @@ class WholeBins:
         """The first number of each bin, and the one after the last."""
         first = max(math.ceil(self.lower), -MOST)
         numbers = min(math.floor(self.upper), MOST) - first + 1
-        size = min(BINS, max(0, numbers))
+        size = min(self.most, max(0, numbers))
         return first + numbers * np.arange(size + 1) // max(1, size)
 
     @property

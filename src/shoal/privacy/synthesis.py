@@ -28,16 +28,17 @@ from shoal.privacy.histograms import fit_counts, fit_levels, levels_of
 from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
 from shoal.privacy.tree_model import fit_pair, spread, tree_model
 
-__all__ = ["Plan", "Synthesis", "merge_bins", "plan", "synthesise"]
+__all__ = ["Spending", "Synthesis", "bins_of_numbers", "merge_bins", "share", "synthesise"]
 
 # Of the budget: for histograms, for the choice of the tree; the rest is for pairs.
 HISTOGRAMS, TREE = 0.5, 0.1
-FEWEST, MOST = 2, 16
+FEWEST, MOST = 2, 16  # classes of a column
+COARSEST, FINEST = 2**8, 2**14  # bins of a column of numbers
 ROUNDING = 1e-12  # what shares may exceed their sum by, kept as a reserve
 
 
 @dataclass(frozen=True)
-class Plan:
+class Spending:
     """How the budget is spent, from public quantities alone.
 
     Parameters
@@ -69,30 +70,44 @@ class Synthesis:
     tree: tuple[tuple[int, int], ...]
 
 
-def plan(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> Plan:
+def bins_of_numbers(rho: float, n: int, columns: int, contributions: int) -> int:
+    """Return into how many bins a column of numbers is divided: about four for as many records as noise is wide.
+
+    Too many cost little, because counts are fitted as a binary tree; too few blur a column that fills a small part of
+    its domain.
+
+    Examples
+    --------
+    >>> bins_of_numbers(0.02, 1000, 4, 1), bins_of_numbers(0.02, 100_000, 4, 1)
+    (256, 8192)
+    """
+    scale = gaussian_scale(sensitivity(COARSEST.bit_length() - 1, contributions), _histogram_rho(rho, columns))
+    return min(FINEST, max(COARSEST, 1 << math.floor(4 * n / scale).bit_length()))
+
+
+def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> Spending:
     """Share a budget among what is measured.
 
     Examples
     --------
     >>> from shoal.privacy.bins import CategoryBins
-    >>> shared = plan(0.02, 1000, [CategoryBins(2), CategoryBins(3)], 1)
-    >>> 2 * shared.histogram_rho + shared.pair_rho <= 0.02
+    >>> spending = share(0.02, 1000, [CategoryBins(2), CategoryBins(3)], 1)
+    >>> 2 * spending.histogram_rho + spending.pair_rho <= 0.02
     True
     """
     columns, rho = len(bins), rho * (1 - ROUNDING)
     tree = TREE if columns > 2 else 0.0
-    histograms = HISTOGRAMS if columns > 1 else 1.0
-    pair_rho = rho * (1 - histograms - tree) / max(1, columns - 1)
-    histogram_rho = rho * histograms / columns
+    histogram_rho = _histogram_rho(rho, columns)
+    pair_rho = rho * (1 - HISTOGRAMS - tree) / (columns - 1) if columns > 1 else 0.0
     scales = tuple(gaussian_scale(sensitivity(_depth(column), contributions), histogram_rho) for column in bins)
     pair_scale = gaussian_scale(sensitivity(1, contributions), pair_rho) if columns > 1 else 0.0
     # A pair of classes is to hold twice as many records as its noise is wide.
     classes = min(MOST, max(FEWEST, math.isqrt(math.floor(n / (2 * pair_scale))))) if columns > 1 else 1
-    return Plan(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
+    return Spending(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
 
 
 def synthesise(
-    values: Floats, bins: Sequence[ColumnBins], shared: Plan, contributions: int, rng: np.random.Generator | None
+    values: Floats, bins: Sequence[ColumnBins], spending: Spending, contributions: int, rng: np.random.Generator | None
 ) -> Synthesis:
     """Draw as many records as there are from a model of the noisy marginals.
 
@@ -102,7 +117,7 @@ def synthesise(
         The records, ``(n, d)``; categories as codes.
     bins
         The bins of each column.
-    shared
+    spending
         How the budget is spent.
     contributions
         How many records a unit has at most.
@@ -112,20 +127,20 @@ def synthesise(
     n = len(values)
     codes = np.column_stack([column.encode(values[:, j]) for j, column in enumerate(bins)])
     histograms = [
-        _histogram(codes[:, j], column, shared.histogram_rho, contributions, rng) for j, column in enumerate(bins)
+        _histogram(codes[:, j], column, spending.histogram_rho, contributions, rng) for j, column in enumerate(bins)
     ]
-    merged = [merge_bins(h, shared.classes, b.ordered) for h, b in zip(histograms, bins, strict=True)]
+    merged = [merge_bins(h, spending.classes, b.ordered) for h, b in zip(histograms, bins, strict=True)]
     coarse: list[Floats] = [
         np.bincount(labels, weights=h).astype(np.float64) for labels, h in zip(merged, histograms, strict=True)
     ]
     classes = np.column_stack([labels[codes[:, j]] for j, labels in enumerate(merged)])
 
-    scores = score_pairs(classes, coarse, shared.pair_scale)
-    tree = choose_tree(scores, len(bins), contributions, shared.tree_rho, rng)
+    scores = score_pairs(classes, coarse, spending.pair_scale)
+    tree = choose_tree(scores, len(bins), contributions, spending.tree_rho, rng)
     pairs = {}
     for first, second in tree:
         counts = count_pairs(classes[:, first], classes[:, second], (len(coarse[first]), len(coarse[second])))
-        noisy = measure([counts], contributions, shared.pair_rho, rng)[0]
+        noisy = measure([counts], contributions, spending.pair_rho, rng)[0]
         pairs[first, second] = fit_pair(noisy, coarse[first], coarse[second])
 
     draws = np.random.default_rng() if rng is None else rng
@@ -160,6 +175,11 @@ def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
         largest = np.argsort(-histogram, kind="stable")[: classes - 1]
         labels[largest] = np.arange(len(largest))
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def _histogram_rho(rho: float, columns: int) -> float:
+    """Return what each histogram has of the budget."""
+    return rho * (HISTOGRAMS if columns > 1 else 1.0) / columns
 
 
 def _depth(column: ColumnBins) -> int:
