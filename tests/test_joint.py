@@ -17,11 +17,11 @@ from shoal.privacy.accounting import check_delta, delta_of, gaussian_scale, gues
 from shoal.privacy.bins import CategoryBins, NumberBins, WholeBins
 from shoal.privacy.dependence_tree import choose_tree, score_pairs
 from shoal.privacy.gaussian import noisy_counts
-from shoal.privacy.histograms import fit_counts, fit_levels, levels_of
 from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
+from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
 from shoal.privacy.selection import noisy_largest
 from shoal.privacy.synthesis import bins_of_numbers, merge_bins, share, synthesise
-from shoal.privacy.tree_model import fit_pair, tree_model
+from shoal.privacy.tree_model import tree_model, with_sums
 
 SIZES = (3, 2)
 
@@ -36,15 +36,16 @@ def _neighbours(records: int, contributions: int):
 
 @pytest.mark.parametrize("contributions", [1, 2])
 def test_no_neighbours_are_farther_apart_than_the_sensitivity_says(contributions):
-    farthest_levels = farthest_pairs = 0.0
-    for one, other in _neighbours(2, contributions):
-        levels = [np.concatenate(levels_of(count(table[:, 0], SIZES[0]))) for table in (one, other)]
-        pairs = [count_pairs(table[:, 0], table[:, 1], SIZES) for table in (one, other)]
-        farthest_levels = max(farthest_levels, np.linalg.norm(levels[0] - levels[1]))
-        farthest_pairs = max(farthest_pairs, np.linalg.norm(pairs[0] - pairs[1]))
-    depth = len(levels_of(np.zeros(SIZES[0], dtype=np.int64)))
-    assert farthest_levels <= sensitivity(depth, contributions) <= farthest_levels * (1 + 1e-12)
-    assert farthest_pairs <= sensitivity(1, contributions) <= farthest_pairs * (1 + 1e-12)
+    farthest = {"column": 0.0, "nested column": 0.0, "nested pairs": 0.0}
+    for tables in _neighbours(2, contributions):
+        columns = [count(table[:, 0], SIZES[0]) for table in tables]
+        nested = [np.concatenate(nest(counts)) for counts in columns]
+        pairs = [nest(count_pairs(table[:, 0], table[:, 1], SIZES)) for table in tables]
+        flat = [np.concatenate([level.ravel() for level in levels]) for levels in pairs]
+        for name, (one, other) in zip(farthest, (columns, nested, flat), strict=True):
+            farthest[name] = max(farthest[name], float(np.linalg.norm(one - other)))
+    for name, measured in zip(farthest, (1, depth_of(SIZES[:1]), depth_of(SIZES)), strict=True):
+        assert farthest[name] <= sensitivity(measured, contributions) <= farthest[name] * (1 + 1e-12), name
 
 
 @pytest.mark.parametrize("contributions", [1, 2])
@@ -181,59 +182,55 @@ def test_an_experiment_finds_no_event_that_breaks_the_promise_and_would_with_les
     assert _worst_excess(columns, less, trials) > 0
 
 
-def test_a_histogram_of_levels_is_the_least_squares_fit_where_no_count_is_negative():
+@pytest.mark.parametrize("shape", [(8,), (4, 4), (2, 8), (8, 2)])
+def test_nested_counts_are_fitted_by_least_squares_where_none_is_negative(shape):
     rng = np.random.default_rng(0)
-    levels = [table + rng.integers(-3, 4, len(table)) for table in levels_of(np.full(8, 50))]
-    rows = np.vstack([np.kron(np.eye(2**level), np.ones(8 // 2**level)) for level in (1, 2, 3)])
-    # Lagrange: least squares under the condition that the bins sum to 400
-    matrix = np.block([[rows.T @ rows, np.ones((8, 1))], [np.ones((1, 8)), np.zeros((1, 1))]])
-    expected = np.linalg.solve(matrix, np.append(rows.T @ np.concatenate(levels), 400))[:8]
-    np.testing.assert_allclose(fit_levels(levels, 8, 400), expected)
+    cells = np.eye(math.prod(shape), dtype=np.int64)
+    rows = np.column_stack([np.concatenate([level.ravel() for level in nest(cell.reshape(shape))]) for cell in cells])
+    n = 50 * len(cells)
+    levels = [table + rng.integers(-3, 4, table.shape) for table in nest(np.full(shape, 50))]
+    noisy = np.concatenate([level.ravel() for level in levels])
+    # Lagrange: least squares under the condition that the cells sum to n
+    ones = np.ones((len(cells), 1))
+    expected = np.linalg.solve(np.block([[rows.T @ rows, ones], [ones.T, 0]]), np.append(rows.T @ noisy, n))[:-1]
+    np.testing.assert_allclose(fit_nested(levels, shape, n).ravel(), expected)
 
 
-def test_a_histogram_has_all_records_and_none_beyond_the_last_bin():
+@pytest.mark.parametrize("shape", [(1,), (2,), (3,), (37,), (1, 1), (1, 5), (3, 2), (7, 12)])
+def test_fitted_counts_have_all_records_and_none_beyond_the_table(shape):
     rng = np.random.default_rng(1)
-    for size in (1, 2, 3, 5, 8, 37):
-        levels = [
-            table + rng.integers(-30, 30, len(table)) for table in levels_of(count(rng.integers(0, size, 20), size))
-        ]
-        fitted = fit_levels(levels, size, 20)
-        assert len(fitted) == size
-        assert fitted.min() >= 0
-        assert fitted.sum() == pytest.approx(20)
+    counts = count(rng.integers(0, math.prod(shape), 20), math.prod(shape)).reshape(shape)
+    levels = nest(counts)
+    np.testing.assert_allclose(fit_nested(levels, shape, 20), counts)
+    fitted = fit_nested([level + rng.integers(-30, 30, level.shape) for level in levels], shape, 20)
+    assert fitted.shape == shape
+    assert fitted.min() >= 0
+    assert fitted.sum() == pytest.approx(20)
 
 
-def test_counts_of_categories_are_the_nearest_ones():
+def test_the_nearest_counts_are_the_nearest():
     rng = np.random.default_rng(2)
-    for _ in range(5):
-        noisy = rng.integers(-10, 20, 6)
+    noisy = rng.integers(-10, 20, (5, 6)).astype(float)
+    totals = np.array([30.0, 1.0, 0.0, 100.0, 7.0])
+    for ours, row, total in zip(nearest(noisy, totals), noisy, totals, strict=True):
         slow = minimize(
-            lambda x, noisy=noisy: np.square(x - noisy).sum(),
-            np.full(6, 5.0),
+            lambda x, row=row: np.square(x - row).sum(),
+            np.full(6, total / 6),
             bounds=[(0, None)] * 6,
-            constraints={"type": "eq", "fun": lambda x: x.sum() - 30},
+            constraints={"type": "eq", "fun": lambda x, total=total: x.sum() - total},
             options={"ftol": 1e-12},
         ).x
-        np.testing.assert_allclose(fit_counts(noisy, 30), slow, atol=1e-4)
+        np.testing.assert_allclose(ours, slow, atol=1e-4)
 
 
-def test_counts_of_pairs_are_the_nearest_ones():
+def test_sums_of_rows_and_columns_are_reached_from_any_counts():
     rng = np.random.default_rng(3)
     rows, columns = np.array([10.0, 0.0, 20.0]), np.array([25.0, 5.0])
-    for _ in range(5):
-        noisy = rng.integers(-15, 25, (3, 2))
-        sums = [
-            {"type": "eq", "fun": lambda x: x.reshape(3, 2).sum(axis=1) - rows},
-            {"type": "eq", "fun": lambda x: x.reshape(3, 2)[:, 0].sum() - columns[0]},
-        ]
-        slow = minimize(
-            lambda x, noisy=noisy: np.square(x - noisy.ravel()).sum(),
-            (np.outer(rows, columns) / 30).ravel(),
-            bounds=[(0, None)] * 6,
-            constraints=sums,
-            options={"ftol": 1e-12},
-        ).x
-        np.testing.assert_allclose(fit_pair(noisy, rows, columns).ravel(), slow, atol=1e-3)
+    for counts in (rng.random((3, 2)), np.zeros((3, 2)), np.array([[0.0, 30.0], [0.0, 0.0], [0.0, 0.0]])):
+        fitted = with_sums(counts, rows, columns)
+        np.testing.assert_allclose(fitted.sum(axis=1), rows, atol=1e-3)
+        np.testing.assert_allclose(fitted.sum(axis=0), columns, atol=1e-3)
+        assert fitted.min() >= 0
 
 
 def test_the_marginals_of_a_tree_model_are_the_fitted_counts():
@@ -241,9 +238,7 @@ def test_the_marginals_of_a_tree_model_are_the_fitted_counts():
     sizes, n = (2, 3, 2, 4), 60
     histograms = [n * rng.dirichlet(np.ones(size)) for size in sizes]
     tree = [(1, 3), (0, 1), (1, 2)]
-    pairs = {
-        (a, b): fit_pair(rng.integers(-5, 15, (sizes[a], sizes[b])), histograms[a], histograms[b]) for a, b in tree
-    }
+    pairs = {(a, b): with_sums(rng.random((sizes[a], sizes[b])), histograms[a], histograms[b]) for a, b in tree}
     model = tree_model(histograms, pairs)
     joint = np.zeros(sizes)  # the probability of every possible record, by enumeration
     for record in product(*map(range, sizes)):
@@ -335,7 +330,11 @@ def test_classes_hold_equally_many_records_and_every_bin_has_one():
     labels = merge_bins(np.full(256, 4.0), 16, ordered=True)
     assert set(np.bincount(labels)) == {16}
     assert (np.diff(labels) >= 0).all()
-    assert merge_bins(np.array([0.0, 0.0, 10.0, 0.0]), 2, ordered=True).max() <= 1
+    for ordered in (True, False):
+        for histogram in (np.array([0.0, 0.0, 10.0, 0.0]), np.array([5.0]), np.array([1.0, 9.0])):
+            labels = merge_bins(histogram, 3, ordered)
+            assert set(labels) == set(range(labels.max() + 1))
+            assert labels.max() < 3
 
 
 @pytest.mark.parametrize("delta", [None, 0, -1e-9, 1.0, 0.01, math.nan, "small", True])

@@ -9,7 +9,7 @@
 Steps 1 and 3 look at the table and spend the budget, each knowing what came before; ρ adds up. All else is computed
 from what they returned and from public knowledge: the number of records, the bins, the budget.
 
-R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest (2021), with the histograms of Hay et al. (2010).
+R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest (2021), with the nested counts of Hay et al. (2010).
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from shoal.core.types import Floats, Ints
 from shoal.privacy.accounting import gaussian_scale
 from shoal.privacy.bins import ColumnBins
 from shoal.privacy.dependence_tree import choose_tree, score_pairs
-from shoal.privacy.histograms import fit_counts, fit_levels, levels_of
 from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
-from shoal.privacy.tree_model import fit_pair, spread, tree_model
+from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
+from shoal.privacy.tree_model import spread, tree_model, with_sums
 
 __all__ = ["Spending", "Synthesis", "bins_of_numbers", "merge_bins", "share", "synthesise"]
 
 # Of the budget: for histograms, for the choice of the tree; the rest is for pairs.
 HISTOGRAMS, TREE = 0.5, 0.1
-FEWEST, MOST = 2, 16  # classes of a column
+FEWEST, MOST = 4, 32  # classes of a column
+SCORED = 6  # classes that the tree is chosen by: few, because errors of histograms look like dependence
+CHANCE = 4  # records: what chance adds to the noise of a pair of classes
 COARSEST, FINEST = 2**8, 2**14  # bins of a column of numbers
 ROUNDING = 1e-12  # what shares may exceed their sum by, kept as a reserve
 
@@ -98,11 +100,14 @@ def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) ->
     columns, rho = len(bins), rho * (1 - ROUNDING)
     tree = TREE if columns > 2 else 0.0
     histogram_rho = _histogram_rho(rho, columns)
-    pair_rho = rho * (1 - HISTOGRAMS - tree) / (columns - 1) if columns > 1 else 0.0
+    pair_rho = rho * (1 - HISTOGRAMS - tree) / max(1, columns - 1)
     scales = tuple(gaussian_scale(sensitivity(_depth(column), contributions), histogram_rho) for column in bins)
-    pair_scale = gaussian_scale(sensitivity(1, contributions), pair_rho) if columns > 1 else 0.0
-    # A pair of classes is to hold twice as many records as its noise is wide.
-    classes = min(MOST, max(FEWEST, math.isqrt(math.floor(n / (2 * pair_scale))))) if columns > 1 else 1
+    if columns == 1:
+        return Spending(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
+    # A pair of classes is to hold about as many records as one count of it would have noise.
+    once = gaussian_scale(sensitivity(1, contributions), pair_rho)
+    classes = 2 ** round(math.log2(min(MOST, max(FEWEST, math.sqrt(n / (once + CHANCE))))))
+    pair_scale = gaussian_scale(sensitivity(depth_of((classes, classes)), contributions), pair_rho)
     return Spending(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
 
 
@@ -129,30 +134,47 @@ def synthesise(
     histograms = [
         _histogram(codes[:, j], column, spending.histogram_rho, contributions, rng) for j, column in enumerate(bins)
     ]
-    merged = [merge_bins(h, spending.classes, b.ordered) for h, b in zip(histograms, bins, strict=True)]
-    coarse: list[Floats] = [
-        np.bincount(labels, weights=h).astype(np.float64) for labels, h in zip(merged, histograms, strict=True)
-    ]
-    classes = np.column_stack([labels[codes[:, j]] for j, labels in enumerate(merged)])
-
-    scores = score_pairs(classes, coarse, spending.pair_scale)
+    few = [_Classes(h, b, min(SCORED, spending.classes)) for h, b in zip(histograms, bins, strict=True)]
+    scores = score_pairs(_classified(codes, few), [column.histogram for column in few], spending.pair_scale)
     tree = choose_tree(scores, len(bins), contributions, spending.tree_rho, rng)
+
+    classes = [_Classes(h, b, spending.classes) for h, b in zip(histograms, bins, strict=True)]
+    merged, coarse = _classified(codes, classes), [column.histogram for column in classes]
     pairs = {}
     for first, second in tree:
-        counts = count_pairs(classes[:, first], classes[:, second], (len(coarse[first]), len(coarse[second])))
-        noisy = measure([counts], contributions, spending.pair_rho, rng)[0]
-        pairs[first, second] = fit_pair(noisy, coarse[first], coarse[second])
+        counts = count_pairs(merged[:, first], merged[:, second], (len(coarse[first]), len(coarse[second])))
+        fitted = fit_nested(measure(nest(counts), contributions, spending.pair_rho, rng), counts.shape, n)
+        pairs[first, second] = with_sums(fitted, coarse[first], coarse[second])
 
     draws = np.random.default_rng() if rng is None else rng
     drawn = tree_model(coarse, pairs).draw(n, draws)
-    released = np.empty(values.shape)
-    for j, column in enumerate(bins):
-        fine = np.empty(n, dtype=np.int64)
-        for label in range(len(coarse[j])):
-            members, records = np.nonzero(merged[j] == label)[0], np.nonzero(drawn[:, j] == label)[0]
-            fine[records] = members[spread(histograms[j][members], len(records), draws)]
-        released[:, j] = column.draw(fine, draws)
-    return Synthesis(released, tuple(tree))
+    released = [
+        b.draw(column.bins_of(drawn[:, j], draws), draws)
+        for j, (b, column) in enumerate(zip(bins, classes, strict=True))
+    ]
+    return Synthesis(np.column_stack(released), tuple(tree))
+
+
+class _Classes:
+    """The classes that the bins of a column are merged into."""
+
+    def __init__(self, histogram: Floats, bins: ColumnBins, most: int) -> None:
+        self.counts = histogram
+        self.labels = merge_bins(histogram, most, bins.ordered)
+        self.histogram: Floats = np.bincount(self.labels, weights=histogram).astype(np.float64)
+
+    def bins_of(self, drawn: Ints, rng: np.random.Generator) -> Ints:
+        """Return a bin of each record's class, each as often as its noisy count says."""
+        fine = np.empty(len(drawn), dtype=np.int64)
+        for label in range(len(self.histogram)):
+            members, records = np.nonzero(self.labels == label)[0], np.nonzero(drawn == label)[0]
+            fine[records] = members[spread(self.counts[members], len(records), rng)]
+        return fine
+
+
+def _classified(codes: Ints, classes: Sequence[_Classes]) -> Ints:
+    """Return the class of each record in each column."""
+    return np.column_stack([column.labels[codes[:, j]] for j, column in enumerate(classes)])
 
 
 def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
@@ -165,16 +187,16 @@ def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
     >>> merge_bins(np.array([1.0, 1.0, 8.0, 0.0, 2.0]), 3, ordered=False).tolist()
     [2, 2, 0, 2, 1]
     """
-    if len(histogram) <= classes:
-        return np.arange(len(histogram))
-    if ordered:
-        middles = np.cumsum(histogram) - histogram / 2
-        labels = np.minimum(middles / histogram.sum() * classes, classes - 1).astype(np.int64)
-    else:
-        labels = np.full(len(histogram), classes - 1)
-        largest = np.argsort(-histogram, kind="stable")[: classes - 1]
-        labels[largest] = np.arange(len(largest))
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    bins = np.arange(len(histogram))
+    if not ordered:  # the most frequent first, so that their ranges are alike
+        labels = np.empty_like(bins)
+        labels[np.argsort(-histogram, kind="stable")] = np.minimum(bins, classes - 1)
+        return labels
+    if len(bins) <= classes:
+        return bins
+    middles = np.cumsum(histogram) - histogram / 2
+    labels = np.minimum(middles / histogram.sum() * classes, classes - 1).astype(np.int64)
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def _histogram_rho(rho: float, columns: int) -> float:
@@ -184,7 +206,7 @@ def _histogram_rho(rho: float, columns: int) -> float:
 
 def _depth(column: ColumnBins) -> int:
     """Return how many tables of counts a histogram is measured by."""
-    return max(1, (column.size - 1).bit_length()) if column.ordered else 1
+    return depth_of((column.size,)) if column.ordered else 1
 
 
 def _histogram(
@@ -192,5 +214,7 @@ def _histogram(
 ) -> Floats:
     counts = count(codes, column.size)
     if column.ordered:
-        return fit_levels(measure(levels_of(counts), contributions, rho, rng), column.size, len(codes))
-    return fit_counts(measure([counts], contributions, rho, rng)[0], len(codes))
+        return fit_nested(measure(nest(counts), contributions, rho, rng), counts.shape, len(codes))
+    noisy = measure([counts], contributions, rho, rng)[0].astype(np.float64)
+    fitted: Floats = nearest(noisy[None], np.array([float(len(codes))]))[0]
+    return fitted

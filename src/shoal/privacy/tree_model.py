@@ -15,9 +15,9 @@ import numpy as np
 
 from shoal.core.types import Floats, Ints
 
-__all__ = ["TreeModel", "fit_pair", "spread", "tree_model"]
+__all__ = ["TreeModel", "spread", "tree_model", "with_sums"]
 
-ROUNDS, NEAR = 2000, 1e-6  # a few dozen rounds, but for noise far beyond the counts
+ROUNDS, NEAR, TRACE = 500, 1e-6, 1e-6
 
 
 @dataclass(frozen=True)
@@ -68,40 +68,28 @@ def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -
     return TreeModel(0, histograms[0], tuple(branches))
 
 
-def fit_pair(noisy: Ints, rows: Floats, columns: Floats) -> Floats:
-    """Return the nearest counts of pairs (least squares) that are not below 0 and have these sums of rows and columns.
+def with_sums(counts: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return counts of pairs brought to these sums of rows and columns, by factors of each row and column.
 
-    R. Dykstra's alternating projections (1983): on the counts with these sums, and on those that are not below 0.
-
-    Parameters
-    ----------
-    noisy
-        The counts.
-    rows, columns
-        The sums of rows and columns, two histograms of equally many records.
+    Iterative proportional fitting (W. E. Deming and F. F. Stephan, 1940). A trace of independent columns is put in
+    first, because a row of zeros has no factor.
 
     Examples
     --------
-    >>> fit_pair(np.array([[3, -1], [1, 2]]), np.array([3.0, 2.0]), np.array([3.0, 2.0])).round(2).tolist()
-    [[3.0, 0.0], [0.0, 2.0]]
+    >>> with_sums(np.array([[1.0, 1.0], [0.0, 2.0]]), np.array([4.0, 2.0]), np.array([2.0, 4.0])).round(3).tolist()
+    [[2.0, 2.0], [0.0, 2.0]]
     """
-    fitted: Floats = noisy.astype(np.float64)
-    correction = np.zeros(noisy.shape)
+    fitted: Floats = (1 - TRACE) * counts + TRACE * np.outer(rows, columns) / rows.sum()
     for _ in range(ROUNDS):
-        summed = _with_sums(fitted, rows, columns)
-        fitted = np.maximum(summed + correction, 0.0)
-        correction += summed - fitted
-        if np.abs(fitted - summed).max() <= NEAR * rows.sum():
+        fitted = fitted * _factors(rows, fitted.sum(axis=1))[:, None]
+        fitted = fitted * _factors(columns, fitted.sum(axis=0))
+        if np.abs(fitted.sum(axis=1) - rows).max() <= NEAR * rows.sum():
             break
     return fitted
 
 
-def _with_sums(counts: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Return the nearest counts with these sums of rows and columns."""
-    of_rows, of_columns = rows - counts.sum(axis=1), columns - counts.sum(axis=0)
-    height, width = counts.shape
-    summed: Floats = counts + of_rows[:, None] / width + of_columns / height - of_rows.sum() / counts.size
-    return summed
+def _factors(wanted: Floats, found: Floats) -> Floats:
+    return np.divide(wanted, found, out=np.zeros(len(wanted)), where=found > 0)
 
 
 def spread(expected: Floats, n: int, rng: np.random.Generator) -> Ints:
