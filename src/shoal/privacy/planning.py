@@ -131,7 +131,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
             width = float(ready.bounds.width[j]) if ready.whole[j] else None
             check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j], width)
     named = dict(zip(ready.published, shares.tolist(), strict=True))
-    _warn(method, epsilon, named)
+    _warn(method, epsilon, named if isinstance(budget, str) else {})
     return Plan(ready, method, epsilon, size, named, budgets, groupings, kept, truncate, monotone, rng)
 
 
@@ -164,13 +164,13 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
             LargeBudgetWarning,
             stacklevel=CALLER,
         )
-    even = epsilon / len(shares)
-    little = {name: share for name, share in shares.items() if share < LITTLE * even}
+    little = {name: share for name, share in shares.items() if share < LITTLE * epsilon / len(shares)}
     if little:
         told = ", ".join(f"{name!r} {share:.2g}" for name, share in little.items())
         warnings.warn(
             f"Parameter 'budget' leaves some columns hardly anything of epsilon={epsilon:g}: {told}. Noise is all that "
-            "will be left of them. Shares by the width of the domain depend on units; take budget='even'.",
+            "will be left of them. Shares by the width of the domain depend on units; take budget='even', or give the "
+            "shares.",
             UnevenBudgetWarning,
             stacklevel=CALLER,
         )

@@ -89,8 +89,8 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         The groups of method ``"given"``: a number for each record, or the column that holds it.
     categories
         Columns of categories or truth values to publish by randomised response, and the categories that there can be,
-        from public knowledge: ``{"sex": ["f", "m"], "smokes": [False, True]}``. Any other cell, and a missing one, counts
-        as the last.
+        from public knowledge: ``{"sex": ["f", "m"], "smokes": [False, True]}``. Any other cell, and a missing
+        one, counts as the last.
     integers
         Columns that are released as integers; their bounds are integers too.
     truncate

@@ -3,8 +3,7 @@
 Every record tells its category with probability t, and else one of all c categories, each equally likely. It tells
 any category with a probability of at least (1 − t)/c and at most t + (1 − t)/c, whatever is true, so for two tables
 that differ in one record the probability of a release differs by a factor of at most 1 + t c/(1 − t). t is chosen so
-that this is at most e^ε: ε-differential privacy, Definition 1, record by record. A value that is no category tells one
-at random, which lies between the two probabilities above.
+that this is at most e^ε: ε-differential privacy, Definition 1, record by record.
 
 Exactness: t is a number of 64-bit words over 2^64, rounded down from a lower bound of e^ε in rational numbers; words
 come from the system's source of randomness, and those that would make one category more likely than another are
