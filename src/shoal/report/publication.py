@@ -1,7 +1,7 @@
 """The page of a differentially private release.
 
-Nothing on it is computed from the confidential values: the terms are public, and the statistics are those of the
-released table itself, which is noisy already.
+Nothing on the public page is computed from the confidential values: the terms are public, and the statistics are those
+of the released table itself, which is noisy already. The private page adds what the data holder alone may know.
 """
 
 from __future__ import annotations
@@ -20,47 +20,76 @@ from shoal.tables.frames import open_table
 
 __all__ = ["publication_page"]
 
+DONE_TO_NUMBERS = {
+    "none": "and random noise was added to every one of them",
+    "insensitive": "averaged in groups along an order fixed beforehand, and random noise was added to every average",
+    "insensitive-ir": "averaged in groups of neighbours, each column on its own, and random noise was added to every "
+    "average",
+}
+SHARED = "averaged in groups that were formed from the values, and random noise was added to every average"
 
-def publication_page(publication: Publication) -> Page:
+
+def publication_page(publication: Publication, *, private: bool = False) -> Page:
     """Make the page of a publication."""
     columns = publication.columns
     names = ", ".join(map(str, columns))
-    method = publication.parameters["method"]
+    method = str(publication.parameters["method"])
     whole = publication.definition == 1
-    done = (
-        f"In {names}, the values of {len(publication.labels):,} records were clipped to a domain fixed beforehand, "
-        "averaged in groups, and random noise was added to every average. All other columns were left out, unless the "
-        "notes name them."
-    )
-    noise = (
-        "A group's average carries Laplace noise whose scale is the figure below divided by the number of records in "
-        "the group. Statistics over many groups are close to the truth; a single value is not."
-    )
     budget_of = "privacy budget of this release"
     if publication.unit is not None:
         budget_of = f"privacy budget of all records of a unit ({publication.unit})"
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(publication.parameters)}
     return Page(
-        title="Publication report",
-        subtitle=f"{len(publication.labels):,} records; columns {names}",
+        title="Publication report" + (" — PRIVATE, not for release" if private else ""),
+        subtitle=f"{publication.records:,} records; columns {names}",
         tiles=[
             (f"ε = {publication.epsilon:g}", budget_of),
             (f"Definition {publication.definition}", "raw to released table" if whole else "with the groups as given"),
-            (str(method), "method"),
+            (method, "method"),
             (f"{len(columns)}", f"column{'s' * (len(columns) != 1)} published"),
         ],
         summary=[
-            ("What was done.", done),
+            ("What was done.", _done(publication, method)),
             ("What is guaranteed?", publication.guarantee),
-            ("How large is the noise?", noise),
+            ("How large is the noise?", _noise(publication, method)),
         ],
         sections=[
             _terms(publication),
             _released(publication),
+            *([_private(publication)] if private else []),
             sections.details([("Parameters and versions", as_json(repeat))], []),
         ],
-        notes=publication.notes,
+        notes=publication.notes if private else publication.public_notes,
     )
+
+
+def _done(publication: Publication, method: str) -> str:
+    numbers = [str(name) for name in publication.columns if name in publication.bounds]
+    answers = [str(name) for name in publication.columns if name in publication.categories]
+    told = []
+    if numbers:
+        how = DONE_TO_NUMBERS.get(method, SHARED)
+        told.append(
+            f"In {', '.join(numbers)}, the values of {publication.records:,} records were clipped to a domain fixed "
+            f"beforehand{',' if how.startswith('averaged') else ''} {how}."
+        )
+    if answers:
+        told.append(f"In {', '.join(answers)}, every record tells its category, or with some probability any of them.")
+    return " ".join([*told, "All other columns were left out, unless the notes name them."])
+
+
+def _noise(publication: Publication, method: str) -> str:
+    if not publication.bounds:
+        return "The table below says how likely a record tells its category on purpose; a single answer means little."
+    whose = "Every value" if method == "none" else "A group's average"
+    size = "" if method == "none" else " divided by the number of records in the group"
+    cut = (
+        "Values were then brought into the domain, which pulls their mean towards its middle: do not compute means "
+        "from them, but take the estimates below, which were made before."
+        if publication.parameters["truncate"]
+        else "Values were not brought into the domain, so that noise evens out in their mean."
+    )
+    return f"{whose} carries Laplace noise whose scale is the figure below{size}. {cut} A single value means little."
 
 
 def _terms(publication: Publication) -> Section:
@@ -68,6 +97,9 @@ def _terms(publication: Publication) -> Section:
 
     def row(name: Name) -> list[str]:
         budget = for_people(publication.budgets[name])
+        if name in publication.categories:
+            told = f"own category on purpose: {for_people(publication.truth[name])}"
+            return [str(name), budget, ", ".join(map(str, publication.categories[name])), told]
         if secret:
             return [str(name), budget, "read from the data", "not told"]
         low, high = publication.bounds[name]
@@ -79,9 +111,10 @@ def _terms(publication: Publication) -> Section:
         ]
 
     head = ["column", "share of ε", "domain", "noise scale × group size"]
+    covered = "" if publication.definition == 1 else ", with the groups as given"
     text = [
-        "The budget is shared by the columns: whoever combines them all learns no more than ε allows. The domain is "
-        "public knowledge that was fixed before the data were seen."
+        f"The budget is shared by the columns: all of them together are covered by ε{covered}, in the words above. The "
+        "domain is public knowledge that was fixed before the data were seen."
         if not secret
         else "The domains were read from the data: this release is an experiment and must not be published."
     ]
@@ -95,11 +128,30 @@ def _terms(publication: Publication) -> Section:
 
 def _released(publication: Publication) -> Section:
     table = open_table(publication.data)
-    rows = []
+    places = {name: name for name in table.names}
+    if isinstance(publication.data, np.ndarray):  # whose columns are numbered anew
+        kept = publication.parameters["keep"]
+        places = {name: place for place, name in enumerate(sorted([*publication.columns, *kept]))}
+    rows, estimates = [], []
     for name in publication.columns:
-        values = table.column(name).values
-        figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
-        rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
+        if name in publication.bounds:
+            values = table.column(places[name]).values
+            figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
+            rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
+        estimates += [[str(name), what, str(figure)] for what, figure in publication.estimates[name].rows()]
     head = ["column", "mean", "standard deviation", "lower quartile", "median", "upper quartile"]
-    text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."]
-    return Section("The released values", text, tables=[Table(head, rows)])
+    tables = [Table(head, rows)] if rows else []
+    text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."] if rows else []
+    if publication.parameters["bounds"] != "data":
+        tables.append(Table(["column", "estimate", "value ± standard error of the noise"], estimates))
+        text.append(
+            "Estimates come from the noisy sums before they were brought into the domain; their errors follow from the "
+            "noise alone and say nothing of values that were outside the domain."
+        )
+    return Section("The released values", text, tables=tables)
+
+
+def _private(publication: Publication) -> Section:
+    rows = [[name.removeprefix("private: "), value] for name, value in publication.private_rows()]
+    text = ["Exact figures of the confidential values: this page is for the data holder alone."]
+    return Section("Not for release", text, tables=[Table(["column", "figures"], rows)])

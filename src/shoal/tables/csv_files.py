@@ -169,6 +169,11 @@ class CsvTable:
         """Return some of the columns."""
         return CsvTable(self.text.select(list(names)), self.dialect, self._numbers, self._codes)
 
+    def in_own_dialect(self, delimiter: str = ",") -> CsvTable:
+        """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
+        numbers = [_plain(self.text[name], self.dialect).alias(name) for name in self.numeric_names()]
+        return CsvTable(self.text.with_columns(numbers), Dialect(delimiter), self._numbers, self._codes)
+
     def coded(self, codes: Codes) -> CsvTable:
         """Return the table with codes for missing."""
         return CsvTable(self.text, self.dialect, self._numbers, codes)
