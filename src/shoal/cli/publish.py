@@ -27,6 +27,10 @@ Source = Annotated[Path, typer.Argument(metavar="IN", help="Table to publish: CS
 Epsilon = Annotated[
     Text, typer.Option("-e", "--epsilon", help="Privacy budget of this release; with --explore a list: 0.5,1,2.")
 ]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Method marginals: the probability that epsilon may fail to hold, well below 1/n; e.g. 1e-9."),
+]
 Bounds = Annotated[
     Texts,
     typer.Option(
@@ -41,8 +45,8 @@ Categories = Annotated[
     typer.Option(
         "--categories",
         metavar="COLUMN=A,B,…",
-        help="Column of categories, by randomised response, and all there can be, from public knowledge (other cells "
-        "count as the last); repeat.",
+        help="Column of categories (by randomised response; marginals: with all others), and all there can be, from "
+        "public knowledge (other cells count as the last); repeat.",
     ),
 ]
 Integers = Annotated[Texts, typer.Option("--integer", help="Column that is released as integers; repeat.")]
@@ -63,8 +67,8 @@ Method = Annotated[
     typer.Option(
         "-m",
         "--method",
-        help=f"One of: {', '.join(PUBLICATION_METHODS)}, given, or one of shoal methods; {DEFAULT} if not given "
-        "(microaggregated: optimal). With --explore a list.",
+        help=f"One of: {', '.join(PUBLICATION_METHODS)}, marginals (with --delta), given, or one of shoal methods; "
+        f"{DEFAULT} if not given (microaggregated: optimal). With --explore a list.",
     ),
 ]
 GroupSize = Annotated[
@@ -93,6 +97,7 @@ Contributions = Annotated[
 Ledger = Annotated[File, typer.Option(help="JSON file of the data set's spent budgets; checked and written first.")]
 DataSet = Annotated[Text, typer.Option(help="Name of the data set that the ledger is kept for.")]
 TotalBudget = Annotated[float | None, typer.Option(help="Total budget of the data set, for a new ledger.")]
+TotalDelta = Annotated[float | None, typer.Option(help="Total of delta, for a new ledger of releases that have one.")]
 NewLedger = Annotated[bool, typer.Option("--new-ledger", help="Start a ledger: this is the data set's first release.")]
 Explore = Annotated[
     bool, typer.Option("--explore", help="Release nothing: expected error of every method by k and epsilon.")
@@ -115,6 +120,7 @@ Seed = Annotated[
 def publish(
     source: Source,
     epsilon: Epsilon = None,
+    delta: Delta = None,
     bounds: Bounds = None,
     output: Output = None,
     columns: Columns = None,
@@ -134,6 +140,7 @@ def publish(
     ledger: Ledger = None,
     dataset: DataSet = None,
     total_budget: TotalBudget = None,
+    total_delta: TotalDelta = None,
     new_ledger: NewLedger = False,
     explore: Explore = False,
     private: Private = False,
@@ -147,10 +154,11 @@ def publish(
     decimal: Annotated[str | None, option("decimal")] = None,
     thousands: Annotated[str | None, option("thousands")] = None,
 ) -> None:
-    """Publish a table with differential privacy: means of groups with Laplace noise.
+    """Publish a table with differential privacy: means of groups with noise, or records drawn from noisy counts.
 
     What epsilon covers: methods 'insensitive-ir' (the default), 'insensitive' and 'none' are epsilon-differentially
-    private from raw table to released table (Definition 1). All others protect the values of individuals with the
+    private from raw table to released table (Definition 1); 'marginals' is so but for a probability delta, and
+    releases columns that belong together. All others protect the values of individuals with the
     groups taken as given (Definition 3 of Soria-Comas and Domingo-Ferrer): the groups are visible in the release, and
     whoever knows the other records can learn from them more than epsilon says. Such a method must be asked for with
     --definition microaggregated. The summary says it in full; columns that are not named are dropped.
@@ -183,6 +191,7 @@ def publish(
         raise typer.BadParameter("say where the released table goes, e.g. -o released.csv", param_hint="-o")
     common |= {
         "method": _method(method, definition),
+        "delta": delta,
         "k": None if k is None else _number(k, "-k", int),
         "labels": labels,
         "categories": read_categories(categories or []),
@@ -193,6 +202,7 @@ def publish(
         "ledger": ledger,
         "dataset": dataset,
         "total_budget": total_budget,
+        "total_delta": total_delta,
         "new_ledger": new_ledger,
         "seed": seed,
         "output": output,

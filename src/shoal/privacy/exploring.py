@@ -25,7 +25,7 @@ from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
-from shoal.privacy.publication_methods import PUBLICATION_METHODS, PublicationMethod, find_publication_method
+from shoal.privacy.publication_methods import MARGINALS, PUBLICATION_METHODS, PublicationMethod, find_publication_method
 from shoal.privacy.units import Unit, budgets_of_records
 from shoal.privacy.worst_case import worst_case_k, worst_case_sse
 from shoal.tables.columns import Name
@@ -180,6 +180,11 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     """
     chosen = [find_publication_method(name) for name in as_names(methods)]
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
+    if MARGINALS in chosen:
+        raise InputError(
+            "Parameter 'methods' cannot name 'marginals': its records are nobody's, so that there is no squared error "
+            "of records to expect. The noise on its counts follows from public figures: a release says it in 'scales'."
+        )
     if not chosen or not epsilons:
         raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
     csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}

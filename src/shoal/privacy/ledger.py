@@ -6,7 +6,8 @@ with a second hard link is refused, because the name that is not written would k
 decimals, as they were typed: ten times 0.1 is 1.
 
 A ledger belongs to one data set, known by the name that its holder gives it and the names of its columns, never by
-anything computed from values. It adds up budgets of one kind: of one unit and under one definition of privacy. It is
+anything computed from values. It adds up budgets of one kind: of one unit and under one definition of privacy; ε and δ
+each have a sum and a total of their own (basic composition), and without a total of δ there is none to spend. It is
 started on purpose (`new`): a ledger that is gone is not taken for one that never was.
 """
 
@@ -38,7 +39,14 @@ class BudgetExceededError(InputError):
 
 
 def spend(
-    path: str | os.PathLike[str], epsilon: float, total: float | None, details: Mapping[str, Any], *, new: bool = False
+    path: str | os.PathLike[str],
+    epsilon: float,
+    total: float | None,
+    details: Mapping[str, Any],
+    *,
+    delta: float | None = None,
+    total_delta: float | None = None,
+    new: bool = False,
 ) -> dict[str, Any]:
     """Record a budget as spent, or refuse it.
 
@@ -54,6 +62,8 @@ def spend(
         Other facts to record in the entry; all entries of a ledger must have the same ``"unit"`` and the same
         ``"definition"``, or none. ``"dataset"`` and ``"schema"``, the name of the data set and of all its columns, are
         recorded once.
+    delta, total_delta
+        The same for δ; a ledger that was started without a total of δ has none to spend.
     new
         Whether this is the first release of the data set: the ledger must not be there yet, and else it must.
 
@@ -66,28 +76,42 @@ def spend(
     check_target(target, endings=(".json",))
     if total is not None:
         total = check_epsilon(total, "total_budget")
+    if total_delta is not None:
+        total_delta = check_epsilon(total_delta, "total_delta")
     with _locked(target):
         _check_one_name(target)
-        content = _started(target, total, details) if new else _open(target, total)
+        totals = {"total_budget": total, "total_delta": total_delta}
+        content = _started(target, totals, details) if new else _open(target, totals)
         _check_data_set(target, content, details)
         _check_kind(target, content, details)
-        before = _sum(content)
-        if before + _decimal(epsilon) > _decimal(content["total_budget"]):
-            allowed = f"{content['total_budget']:g}"
-            raise BudgetExceededError(
-                f"Ledger {target} allows epsilon={allowed} in total; {before.normalize():f} is spent, so {epsilon:g} "
-                "more is refused. Take a smaller epsilon, or keep the data unpublished: a total that is raised "
-                "afterwards protects nobody."
-            )
+        before = _sum(content, "epsilon")
+        _check_sum(target, "epsilon", before, epsilon, content["total_budget"])
+        _check_sum(target, "delta", _sum(content, "delta"), delta or 0.0, content.get("total_delta", 0.0))
         entry = {
             "number": len(content["entries"]) + 1,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "epsilon": epsilon,
+            **({} if delta is None else {"delta": delta}),
             **{name: value for name, value in details.items() if name not in DATA_SET},
         }
         content["entries"].append(entry)
         _write(target, content)
     return entry | {"ledger": target.name, "spent": float(before + _decimal(epsilon)), "total": content["total_budget"]}
+
+
+def _check_sum(target: Path, name: str, before: Decimal, amount: float, total: float) -> None:
+    """Refuse an amount that exceeds what is left of a total."""
+    if amount and not total:
+        raise BudgetExceededError(
+            f"Ledger {target} was started without a total of {name}, so {name}={amount:g} is refused. Take a method "
+            f"without {name}, or keep the data unpublished: a total that is raised afterwards protects nobody."
+        )
+    if before + _decimal(amount) > _decimal(total):
+        raise BudgetExceededError(
+            f"Ledger {target} allows {name}={total:g} in total; {before.normalize():f} is spent, so {amount:g} more is "
+            f"refused. Take a smaller {name}, or keep the data unpublished: a total that is raised afterwards protects "
+            "nobody."
+        )
 
 
 def _write(target: Path, content: Mapping[str, Any]) -> None:
@@ -106,7 +130,7 @@ def _write(target: Path, content: Mapping[str, Any]) -> None:
 
 def spent(path: str | os.PathLike[str]) -> float:
     """Return what a ledger has recorded as spent."""
-    return float(_sum(_open(Path(path), None)))
+    return float(_sum(_open(Path(path), {}), "epsilon"))
 
 
 def _resolved(path: Path) -> Path:
@@ -175,21 +199,22 @@ def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, An
         )
 
 
-def _started(path: Path, total: float | None, details: Mapping[str, Any]) -> dict[str, Any]:
+def _started(path: Path, totals: Mapping[str, float | None], details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a new ledger."""
     if path.exists():
         raise InputError(
             f"Ledger {path} is there already, so new_ledger=True is refused: what was spent must not be forgotten. "
             "Leave it out to go on with this ledger."
         )
-    if total is None:
+    if totals["total_budget"] is None:
         raise InputError(
             f"Ledger {path} is not there yet; a new one needs the total budget of the data set. Name 'total_budget'."
         )
-    return {"format": FORMAT, "total_budget": total, **{n: details[n] for n in DATA_SET if n in details}, "entries": []}
+    named = {name: total for name, total in totals.items() if total is not None}
+    return {"format": FORMAT, **named, **{n: details[n] for n in DATA_SET if n in details}, "entries": []}
 
 
-def _open(path: Path, total: float | None) -> dict[str, Any]:
+def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
@@ -204,11 +229,13 @@ def _open(path: Path, total: float | None) -> dict[str, Any]:
         raise _not_a_ledger(path) from None
     if not _is_sound(content):
         raise _not_a_ledger(path)
-    if total is not None and total != content["total_budget"]:
-        raise InputError(
-            f"Parameter 'total_budget' must be the one that ledger {path} records, {content['total_budget']:g}, got "
-            f"{total:g}. Leave it out."
-        )
+    for name, total in totals.items():
+        recorded = content.get(name, 0.0)
+        if total is not None and total != recorded:
+            raise InputError(
+                f"Parameter {name!r} must be the one that ledger {path} records, {recorded:g}, got {total:g}. Leave it "
+                "out."
+            )
     ledger: dict[str, Any] = content
     return ledger
 
@@ -219,7 +246,11 @@ def _is_sound(content: Any) -> bool:
         return False
     entries = content["entries"]
     numbered = all(isinstance(e, dict) and e.get("number") == i for i, e in enumerate(entries, start=1))
-    return numbered and all(map(_is_amount, [content.get("total_budget"), *(e.get("epsilon") for e in entries)]))
+    if not numbered:
+        return False
+    amounts = [content.get("total_budget"), *(entry.get("epsilon") for entry in entries)]
+    deltas = [content.get("total_delta", 1.0), *(entry.get("delta", 1.0) for entry in entries)]
+    return all(map(_is_amount, amounts + deltas))
 
 
 def _is_amount(value: object) -> bool:
@@ -237,8 +268,8 @@ def _not_a_ledger(path: Path) -> InputError:
     )
 
 
-def _sum(content: Mapping[str, Any]) -> Decimal:
-    return sum((_decimal(entry["epsilon"]) for entry in content["entries"]), Decimal(0))
+def _sum(content: Mapping[str, Any], name: str) -> Decimal:
+    return sum((_decimal(entry.get(name, 0.0)) for entry in content["entries"]), Decimal(0))
 
 
 def _decimal(amount: float) -> Decimal:

@@ -24,9 +24,10 @@ from shoal.masking.reading import unit_words
 from shoal.privacy.budgets import Budget, split_budget
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.guarantee import guarantee
+from shoal.privacy.joint import Counting, plan_counting
 from shoal.privacy.laplace import check_grid, check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets
-from shoal.privacy.publication_methods import GIVEN, PublicationMethod
+from shoal.privacy.publication_methods import GIVEN, MARGINALS, PublicationMethod
 from shoal.privacy.randomised_response import truth_probability
 from shoal.privacy.units import budgets_of_records
 from shoal.tables.columns import Name
@@ -59,6 +60,8 @@ class Plan:
         Whether released numbers are brought into the domain, and into the order that sorted groups must have.
     rng
         The generator of an experiment, or None.
+    counting
+        How counts are measured, if records are drawn from a model of them.
     """
 
     ready: Prepared
@@ -72,6 +75,7 @@ class Plan:
     truncate: bool
     monotone: bool
     rng: np.random.Generator | None
+    counting: Counting | None = None
 
     @property
     def promise(self) -> str:
@@ -84,6 +88,7 @@ class Plan:
             unit=self.ready.unit,
             data_bounds=self.ready.bounds.from_data,
             seeded=self.rng is not None,
+            counted=None if self.counting is None else (self.counting.delta, self.counting.spending.rho),
         )
 
     @property
@@ -114,6 +119,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     truncate: bool,
     monotone: bool,
     seed: int | None,
+    delta: float | None = None,
 ) -> Plan:
     """Check what was asked for against the table, share the budget and form the groups."""
     given = _labels(ready, method, labels)
@@ -121,6 +127,13 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     size = check_group_size(method, k, len(ready.X), len(ready.names))
     numbers = column_sets(method, ready.names, sets)
     rng = _generator(seed)
+    if method is MARGINALS:
+        _check_counted(budget, truncate=truncate, monotone=monotone)
+        counting = plan_counting(ready, epsilon, delta)
+        _warn(method, epsilon, {})
+        return Plan(ready, method, epsilon, size, {}, np.empty(0), [], kept, truncate, monotone, rng, counting)
+    if delta is not None:
+        raise InputError(f"Parameter 'delta' goes with method 'marginals' only, got method {method.name!r}.")
     shares = shares_of_columns(epsilon, budget, ready, numbers)
     budgets = budgets_of_records(shares, ready.unit)
     check_grids(len(ready.X), budgets, ready.published)
@@ -174,6 +187,20 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
             UnevenBudgetWarning,
             stacklevel=CALLER,
         )
+
+
+def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
+    """Refuse what has no meaning where records are drawn from a model."""
+    for name, default, given in (
+        ("budget", "even", budget),
+        ("truncate", True, truncate),
+        ("monotone", True, monotone),
+    ):
+        if given is not default and given != default:
+            raise InputError(
+                f"Parameter {name!r} does not go with method 'marginals', which draws records inside their domain from "
+                f"counts of all columns, got {given!r}. Leave it out."
+            )
 
 
 def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | None:

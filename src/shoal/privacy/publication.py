@@ -25,8 +25,9 @@ NOT_FOR_RELEASE, EXACT = "NOT FOR RELEASE", "what follows are exact figures of t
 class Publication:
     """A differentially private release.
 
-    `data`, `guarantee`, `epsilon`, `budgets`, `bounds`, `scales`, `truth` and `estimates` may be published. What is
-    named in `PRIVATE` is computed from the confidential table without noise: it is for the data holder.
+    `data`, `guarantee`, `epsilon`, `delta`, `budgets`, `bounds`, `scales`, `truth`, `estimates` and `tree` may be
+    published. What is named in `PRIVATE` is computed from the confidential table without noise: it is for the data
+    holder.
 
     Parameters
     ----------
@@ -68,6 +69,11 @@ class Publication:
         Everything that decided the result, as plain values.
     public_notes
         What was done that a reader might not expect, in sentences.
+    delta, rho
+        Of method ``"marginals"``: δ of the promise, and the budget in zCDP that (ε, δ) allows. None of its columns has
+        a share of ε; `scales` are the standard deviations of the noise on the counts of each column.
+    tree, pair_scale
+        The pairs of columns whose counts were measured, and the greatest standard deviation of the noise on them.
     """
 
     data: Any
@@ -90,6 +96,10 @@ class Publication:
     ledger_entry: Mapping[str, Any] | None
     parameters: Mapping[str, Any]
     public_notes: tuple[str, ...]
+    delta: float | None = None
+    rho: float | None = None
+    tree: tuple[tuple[Name, Name], ...] = ()
+    pair_scale: float | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -100,7 +110,7 @@ class Publication:
     @property
     def columns(self) -> list[Name]:
         """The protected columns."""
-        return list(self.budgets)
+        return list(self.parameters["columns"])
 
     @property
     def record_epsilon(self) -> float:
@@ -113,13 +123,18 @@ class Publication:
 
     def public_rows(self) -> list[tuple[str, str]]:
         """Return what may be published."""
+        delta = "" if self.delta is None else f", delta {self.delta:g}"
+        each = f"; ε {self.record_epsilon:.6g} for each record" if self.delta is None else ""
         lines = [
-            ("epsilon", f"{self.epsilon:g} (Definition {self.definition})"),
-            *([] if self.unit is None else [("unit", f"{self.unit}; ε {self.record_epsilon:.6g} for each record")]),
+            ("epsilon", f"{self.epsilon:g}{delta} (Definition {self.definition})"),
+            *([] if self.unit is None else [("unit", f"{self.unit}{each}")]),
             ("method", str(self.parameters["method"])),
             ("records", f"{self.records:,}"),
         ]
         lines += [(str(name), self._terms(name)) for name in self.columns]
+        if self.tree:
+            told = ", ".join(f"{one}–{other}" for one, other in self.tree)
+            lines.append(("pairs", f"{told}; counts with noise of standard deviation {self.pair_scale:.4g} at most"))
         if self.parameters["bounds"] != "data":
             for name, found in self.estimates.items():
                 lines.append((str(name), "; ".join(f"{what} {figure}" for what, figure in found.rows())))
@@ -151,9 +166,14 @@ class Publication:
 
     def _terms(self, name: Name) -> str:
         """Say what holds for a column; a domain that was read from the data would tell its maximum."""
+        listed = ", ".join(map(str, self.categories.get(name, ())))
+        if self.delta is not None:
+            low, high = self.bounds.get(name, (0.0, 0.0))
+            domain = "domain read from the data" if self.parameters["bounds"] == "data" else f"{low:g} to {high:g}"
+            noise = f"counts with noise of standard deviation {self.scales[name]:.4g}"
+            return f"{f'one of {listed}' if listed else domain}, {noise}"
         share = f"ε {self.budgets[name]:.6g}"
-        if name in self.categories:
-            listed = ", ".join(map(str, self.categories[name]))
+        if listed:
             return f"{share}, one of {listed}; told on purpose with probability {self.truth[name]:.4g}"
         if self.parameters["bounds"] == "data":
             return f"{share}, domain read from the data"

@@ -35,6 +35,7 @@ def write_publication_manifest(publication: Publication, path: Path, *, output: 
         "output": {"path": relative_to(output, path), "sha256": sha256(output)},
         "guarantee": publication.guarantee,
         "definition": publication.definition,
+        **({} if publication.delta is None else _counted(publication)),
         "unit": _unit(publication),
         "parameters": dict(publication.parameters),
         "columns": {str(name): _terms(publication, name) for name in publication.columns},
@@ -77,17 +78,32 @@ def _write(content: Mapping[str, Any], path: Path) -> None:
         temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False, default=plain) + "\n", encoding="utf-8")
 
 
+def _counted(publication: Publication) -> dict[str, Any]:
+    """Return what holds for a release that was drawn from a model of counts."""
+    pairs = [[str(one), str(other)] for one, other in publication.tree]
+    account = {"delta": publication.delta, "rho": publication.rho}
+    return account | {"pairs": pairs, "noise_of_counts_of_pairs": publication.pair_scale}
+
+
 def _unit(publication: Publication) -> dict[str, Any] | None:
     """Return whom ε covers with all of their records, and what is left for each; None for single records."""
     unit = publication.unit
     if unit is None:
         return None
-    budgets = {"epsilon": publication.epsilon, "epsilon_of_a_record": publication.record_epsilon}
+    budgets = {"epsilon": publication.epsilon}
+    if publication.delta is None:
+        budgets["epsilon_of_a_record"] = publication.record_epsilon
     return {"column": unit.column, "contributions": unit.contributions, **budgets}
 
 
 def _terms(publication: Publication, name: Name) -> dict[str, Any]:
     """Return what holds for a column; a domain that was read from the data would tell its maximum."""
+    if publication.delta is not None:
+        counted: dict[str, Any] = {"noise_of_counts": publication.scales[name]}
+        if name in publication.categories:
+            return counted | {"categories": list(publication.categories[name])}
+        known = publication.parameters["bounds"] != "data"
+        return counted | ({"bounds": publication.bounds[name]} if known else {})
     terms: dict[str, Any] = {"epsilon": publication.budgets[name]}
     if name in publication.categories:
         terms |= {"categories": list(publication.categories[name]), "told_on_purpose": publication.truth[name]}

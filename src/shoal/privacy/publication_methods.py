@@ -1,6 +1,7 @@
 """The methods of publication: the one list that the library, the command line and the docs read.
 
-Beside those listed here every method of `shoal.methods` can make the groups of a release, under Definition 3.
+Beside those listed here every method of `shoal.methods` can make the groups of a release, under Definition 3. Method
+`marginals` makes no groups and puts no noise on means: it stands apart.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Literal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError, closest
 
-__all__ = ["DEFAULT", "GIVEN", "PUBLICATION_METHODS", "PublicationMethod", "find_publication_method"]
+__all__ = ["DEFAULT", "GIVEN", "MARGINALS", "PUBLICATION_METHODS", "PublicationMethod", "find_publication_method"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,15 @@ _METHODS = (
 )
 PUBLICATION_METHODS: dict[str, PublicationMethod] = {method.name: method for method in _METHODS}
 DEFAULT = _METHODS[0].name
+MARGINALS = PublicationMethod(
+    "marginals",
+    "",
+    "whole records drawn from a model of noisy counts of columns and of pairs; takes δ",
+    1,
+    joint=True,
+    k="none",
+    keeps_rows=False,
+)
 GIVEN = PublicationMethod("given", "Algorithm 1", "the groups that were given", 3, joint=True, k="none")
 
 
@@ -103,15 +113,16 @@ def find_publication_method(name: str) -> PublicationMethod:
     """
     if name in PUBLICATION_METHODS:
         return PUBLICATION_METHODS[name]
-    if name == GIVEN.name:
-        return GIVEN
+    for entry in (MARGINALS, GIVEN):
+        if name == entry.name:
+            return entry
     if name in METHODS:
-        entry = METHODS[name]
-        each = entry.univariate or not entry.whole_records
-        groups = entry.name if entry.whole_records else "univariate"
-        return PublicationMethod(name, "", entry.summary, 3, joint=not each, k="needed", groups=groups)
+        grouping = METHODS[name]
+        each = grouping.univariate or not grouping.whole_records
+        groups = grouping.name if grouping.whole_records else "univariate"
+        return PublicationMethod(name, "", grouping.summary, 3, joint=not each, k="needed", groups=groups)
     known = ", ".join(PUBLICATION_METHODS)
     raise InputError(
-        f"Parameter 'method' must be one of {known}, 'given' with labels, or one of shoal.methods(), got {name!r}."
-        f"{closest(name, [*PUBLICATION_METHODS, *METHODS])}"
+        f"Parameter 'method' must be one of {known}, 'marginals' with delta, 'given' with labels, or one of "
+        f"shoal.methods(), got {name!r}.{closest(name, [*PUBLICATION_METHODS, MARGINALS.name, *METHODS])}"
     )

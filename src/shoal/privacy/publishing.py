@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError
-from shoal.core.types import Floats, Ints
 from shoal.privacy.budgets import Budget, check_epsilon
 from shoal.privacy.domains import BoundsGiven
+from shoal.privacy.joint import Counting
 from shoal.privacy.ledger import spend
 from shoal.privacy.planning import Plan, make_plan
 from shoal.privacy.preparing import prepare
@@ -34,6 +34,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     data: Any,
     epsilon: float,
     *,
+    delta: float | None = None,
     bounds: BoundsGiven,
     columns: Sequence[Name] | Name | None = None,
     method: str = DEFAULT,
@@ -51,6 +52,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     ledger: str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     total_budget: float | None = None,
+    total_delta: float | None = None,
     new_ledger: bool = False,
     seed: int | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -72,6 +74,8 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     epsilon
         The privacy budget of this release: of a record, or of a unit with all of its records. Above 10 it warns with a
         `LargeBudgetWarning`.
+    delta
+        For ``"marginals"``: the probability that epsilon may fail to hold, well below 1/n; for example 1e-9.
     bounds
         The domain of each column, ``{column: (lower, upper)}``, from public knowledge. Values outside are clipped and
         counted. ``"data"`` reads 1.5 times the maximum from the data: for experiments, with a `DataBoundsWarning`.
@@ -80,17 +84,18 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     method
         ``"insensitive-ir"``, each column on its own in groups of neighbours, rows without order; ``"insensitive"``, the
         same for one column, and for several whole records in a fixed order, with much more noise; ``"none"``, noise on
-        every value. Under Definition 3 ``"optimal"``, ``"mdav-ir"``, ``"mdav"``, any name of `shoal.methods`, or
-        ``"given"`` with `labels`.
+        every value; ``"marginals"``, whole records drawn from a model of noisy counts, with `delta`. Under
+        Definition 3 ``"optimal"``, ``"mdav-ir"``, ``"mdav"``, any name of `shoal.methods`, or ``"given"`` with
+        `labels`.
     k
         The number of records in a group. ``"insensitive-ir"`` takes the one with the least error in the worst case if
         it is not given, from public figures; for ``"optimal"`` it is the least number.
     labels
         The groups of method ``"given"``: a number for each record, or the column that holds it.
     categories
-        Columns of categories or truth values to publish by randomised response, and the categories that there can be,
-        from public knowledge: ``{"sex": ["f", "m"], "smokes": [False, True]}``. Any other cell, and a missing
-        one, counts as the last.
+        Columns of categories or truth values to publish by randomised response (``"marginals"``: with all others), and
+        the categories that there can be, from public knowledge: ``{"sex": ["f", "m"], "smokes": [False, True]}``. Any
+        other cell, and a missing one, counts as the last.
     integers
         Columns that are released as integers; their bounds are integers too.
     truncate
@@ -113,7 +118,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         from public knowledge. Then epsilon covers a unit with all of its records: the noise is that of epsilon / m for
         a record. A table in which somebody has more is refused. The column is not released. Without them a person with
         m records is protected by m times epsilon only.
-    ledger, dataset, total_budget, new_ledger
+    ledger, dataset, total_budget, total_delta, new_ledger
         A JSON file in which the budget is recorded before anything is released, and refused when the total budget of
         the data set of that name would be exceeded. The first release says ``new_ledger=True`` and the total.
     seed
@@ -144,10 +149,11 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     chosen = find_publication_method(method)
     epsilon = check_epsilon(epsilon)
     check_output(data, output)
-    _check_ledger(ledger, dataset, total_budget, new_ledger=new_ledger)
+    _check_ledger(ledger, dataset, total_budget, total_delta, new_ledger=new_ledger)
     csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
     ready = prepare(data, columns, bounds, unit, contributions, categories=categories, integers=integers, **csv)
     asked: dict[str, Any] = {
+        "delta": delta,
         "k": k,
         "labels": labels,
         "budget": budget,
@@ -161,7 +167,8 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     rehearse(plan, output if ledger is not None else None)
     entry = None
     if ledger is not None:
-        entry = spend(ledger, epsilon, total_budget, _details(plan, dataset), new=new_ledger)
+        deltas = {"delta": delta, "total_delta": total_delta}
+        entry = spend(ledger, epsilon, total_budget, _details(plan, dataset), **deltas, new=new_ledger)
 
     noisy = draw_noise(plan)
     released = build_table(plan, noisy.values, noisy.told)
@@ -172,16 +179,23 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         data=released.native,
         ledger_entry=entry,
         estimates=noisy.estimates,
+        tree=noisy.tree,
         parameters=_parameters(plan, said),
         **facts,
     )
 
 
 def _check_ledger(
-    ledger: str | os.PathLike[str] | None, dataset: str | None, total_budget: float | None, *, new_ledger: bool
+    ledger: str | os.PathLike[str] | None,
+    dataset: str | None,
+    total_budget: float | None,
+    total_delta: float | None,
+    *,
+    new_ledger: bool,
 ) -> None:
     if ledger is None:
-        for name, value in (("total_budget", total_budget), ("dataset", dataset), ("new_ledger", new_ledger or None)):
+        given = {"total_budget": total_budget, "total_delta": total_delta, "dataset": dataset}
+        for name, value in (given | {"new_ledger": new_ledger or None}).items():
             if value is not None:
                 raise InputError(f"Parameter {name!r} goes with a ledger. Name the ledger's file in 'ledger'.")
     elif not isinstance(dataset, str) or not dataset.strip():
@@ -209,6 +223,7 @@ def _parameters(plan: Plan, said: Mapping[str, Any]) -> dict[str, Any]:
     ready = plan.ready
     return {
         "epsilon": plan.epsilon,
+        **({} if plan.counting is None else {"delta": plan.counting.delta}),
         "method": plan.method.name,
         "columns": ready.published,
         "k": plan.k,
@@ -226,20 +241,10 @@ def _parameters(plan: Plan, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
-    """Return what a publication says of itself and of each column: promise, budgets, groups, noise, expected SSE."""
+    """Return what a publication says of itself and of each column: promise, domains, and what was done."""
     ready = plan.ready
-    errors, labels, sizes = np.empty(len(ready.names)), np.empty(ready.X.shape, dtype=np.int64), {}
-    for grouping in plan.groupings:
-        averaging = grouping.averaging_error(ready.X, ready.clipped)
-        for j, error in zip(grouping.columns, averaging, strict=True):
-            errors[j] = error + grouping.noise_error(float(plan.scales[j]))
-            labels[:, j], sizes[j] = grouping.labels, grouping.sizes
-    ends = np.column_stack([ready.bounds.lower, ready.bounds.upper])
-    answers = list(zip(ready.answers, plan.budgets[len(ready.names) :].tolist(), strict=True))
-
-    def named(values: Floats | Ints) -> dict[Name, Any]:
-        return dict(zip(ready.names, values.tolist(), strict=True))
-
+    ends = zip(ready.bounds.lower.tolist(), ready.bounds.upper.tolist(), strict=True)
+    answers = {answer.name: answer.outside for answer in ready.answers}
     return {
         "guarantee": plan.promise,
         "definition": plan.method.definition,
@@ -247,18 +252,48 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "unit": ready.unit,
         "records": len(ready.X),
         "budgets": plan.shares,
-        "bounds": {name: tuple(pair) for name, pair in named(ends).items()},
-        "scales": named(plan.scales),
-        "categories": {answer.name: answer.categories for answer, _ in answers},
-        "truth": {answer.name: truth_probability(len(answer.categories), budget) for answer, budget in answers},
-        "clipped": named(ready.outside) | {answer.name: answer.outside for answer, _ in answers},
-        "expected_sse": named(errors),
-        "labels": labels,
-        "sizes": {name: sizes[column] for column, name in enumerate(ready.names)},
+        "bounds": dict(zip(ready.names, ends, strict=True)),
+        "categories": {answer.name: answer.categories for answer in ready.answers},
+        "clipped": dict(zip(ready.names, ready.outside.tolist(), strict=True)) | answers,
         "public_notes": tuple(_notes(plan)),
         "dropped": tuple(
             str(name) for name in ready.table.names if name not in ready.published and name not in plan.kept
         ),
+        **(_of_groups(plan) if plan.counting is None else _of_counts(plan, plan.counting)),
+    }
+
+
+def _of_groups(plan: Plan) -> dict[str, Any]:
+    """Return the noise of each column, its groups and the expected SSE."""
+    ready = plan.ready
+    errors, labels, sizes = np.empty(len(ready.names)), np.empty(ready.X.shape, dtype=np.int64), {}
+    for grouping in plan.groupings:
+        averaging = grouping.averaging_error(ready.X, ready.clipped)
+        for j, error in zip(grouping.columns, averaging, strict=True):
+            errors[j] = error + grouping.noise_error(float(plan.scales[j]))
+            labels[:, j], sizes[j] = grouping.labels, grouping.sizes
+    answers = zip(ready.answers, plan.budgets[len(ready.names) :].tolist(), strict=True)
+    return {
+        "scales": dict(zip(ready.names, plan.scales.tolist(), strict=True)),
+        "truth": {answer.name: truth_probability(len(answer.categories), budget) for answer, budget in answers},
+        "expected_sse": dict(zip(ready.names, errors.tolist(), strict=True)),
+        "labels": labels,
+        "sizes": {name: sizes[column] for column, name in enumerate(ready.names)},
+    }
+
+
+def _of_counts(plan: Plan, counting: Counting) -> dict[str, Any]:
+    """Return the noise on the counts of each column and of pairs; there are no groups."""
+    spending = counting.spending
+    return {
+        "scales": dict(zip(plan.ready.published, spending.histogram_scales, strict=True)),
+        "truth": {},
+        "expected_sse": {},
+        "labels": np.empty((len(plan.ready.X), 0), dtype=np.int64),
+        "sizes": {},
+        "delta": counting.delta,
+        "rho": spending.rho,
+        "pair_scale": spending.pair_scale,
     }
 
 
@@ -268,7 +303,9 @@ def _notes(plan: Plan) -> list[str]:
         notes.append(f"released as they are, without protection: {', '.join(map(str, plan.kept))}")
     if plan.ready.bounds.from_data:
         notes.append("bounds were read from the data: for experiments, not for release")
-    if not plan.method.keeps_rows:
+    if plan.counting is not None:
+        notes.append("records were drawn from a model: a row belongs to nobody, and no two columns add up")
+    elif not plan.method.keeps_rows:
         notes.append(
             "rows stand in the order of the groups, not in the order of the input"
             if len(plan.groupings) + len(plan.ready.answers) == 1

@@ -12,6 +12,7 @@ import numpy as np
 from shoal.core.errors import FileError, InputError, ShoalError, VerificationError
 from shoal.core.types import Floats, Ints
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
+from shoal.privacy.joint import draw_records
 from shoal.privacy.laplace import TAIL, noisy_means
 from shoal.privacy.planning import Plan
 from shoal.privacy.randomised_response import estimate_shares, randomise
@@ -32,11 +33,16 @@ class Noisy:
     values: Floats
     told: list[Ints]
     estimates: Mapping[Name, Estimates]
+    tree: tuple[tuple[Name, Name], ...] = ()
 
 
 def draw_noise(plan: Plan) -> Noisy:
     """Draw all noise of a release; from here on nothing depends on the confidential values."""
     ready = plan.ready
+    if plan.counting is not None:
+        drawn = draw_records(ready, plan.counting, plan.rng)
+        _check_finite(drawn.values)
+        return Noisy(drawn.values, drawn.told, {}, drawn.tree)
     values, estimates = np.empty_like(ready.X), {}
     for grouping in plan.groupings:
         for j in grouping.columns:
@@ -67,9 +73,13 @@ def draw_noise(plan: Plan) -> Noisy:
     if plan.truncate:
         values = ready.bounds.clip(values)
     values = np.where(ready.whole, np.rint(values), values)
+    _check_finite(values)
+    return Noisy(*_arranged(plan, values, told), estimates)
+
+
+def _check_finite(values: Floats) -> None:
     if not np.isfinite(values).all():
         raise VerificationError("A value that was to be released is no finite number. Nothing was released.")
-    return Noisy(*_arranged(plan, values, told), estimates)
 
 
 def in_ascending_order(means: Floats, sizes: Ints) -> Floats:

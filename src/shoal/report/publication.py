@@ -21,6 +21,8 @@ from shoal.tables.frames import open_table
 __all__ = ["publication_page"]
 
 DONE_TO_NUMBERS = {
+    "marginals": "and counted, alone and in pairs of columns; random noise was added to every count, and as many new "
+    "records were drawn from a model of the noisy counts",
     "none": "and random noise was added to every one of them",
     "insensitive": "averaged in groups along an order fixed beforehand, and random noise was added to every average",
     "insensitive-ir": "averaged in groups of neighbours, each column on its own, and random noise was added to every "
@@ -44,6 +46,7 @@ def publication_page(publication: Publication, *, private: bool = False) -> Page
         subtitle=f"{publication.records:,} records; columns {names}",
         tiles=[
             (f"ε = {publication.epsilon:g}", budget_of),
+            *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "probability that ε may fail")]),
             (f"Definition {publication.definition}", "raw to released table" if whole else "with the groups as given"),
             (method, "method"),
             (f"{len(columns)}", f"column{'s' * (len(columns) != 1)} published"),
@@ -73,12 +76,22 @@ def _done(publication: Publication, method: str) -> str:
             f"In {', '.join(numbers)}, the values of {publication.records:,} records were clipped to a domain fixed "
             f"beforehand{',' if how.startswith('averaged') else ''} {how}."
         )
-    if answers:
+    if answers and publication.delta is not None:
+        told.append(f"In {', '.join(answers)}, the same was done with categories.")
+    elif answers:
         told.append(f"In {', '.join(answers)}, every record tells its category, or with some probability any of them.")
     return " ".join([*told, "All other columns were left out, unless the notes name them."])
 
 
 def _noise(publication: Publication, method: str) -> str:
+    if publication.delta is not None:
+        return (
+            "The count of a range of values carries Gaussian noise with the standard deviation below, that of a pair "
+            f"of ranges at most {for_people(publication.pair_scale or 0.0)}: groups of fewer records may be made of "
+            "noise alone. Relations between columns are those of the pairs that were counted: "
+            f"{', '.join(f'{one} and {other}' for one, other in publication.tree) or 'none'}. A single row means "
+            "nothing."
+        )
     if not publication.bounds:
         return "The table below says how likely a record tells its category on purpose; a single answer means little."
     whose = "Every value" if method == "none" else "A group's average"
@@ -96,6 +109,8 @@ def _terms(publication: Publication) -> Section:
     secret = publication.parameters["bounds"] == "data"
 
     def row(name: Name) -> list[str]:
+        if publication.delta is not None:
+            return [str(name), *_counted(publication, name)]
         budget = for_people(publication.budgets[name])
         if name in publication.categories:
             told = f"own category on purpose: {for_people(publication.truth[name])}"
@@ -111,6 +126,8 @@ def _terms(publication: Publication) -> Section:
         ]
 
     head = ["column", "share of ε", "domain", "noise scale × group size"]
+    if publication.delta is not None:
+        head = ["column", "domain", "standard deviation of the noise on a count"]
     covered = "" if publication.definition == 1 else ", with the groups as given"
     text = [
         f"The budget is shared by the columns: all of them together are covered by ε{covered}, in the words above. The "
@@ -118,12 +135,23 @@ def _terms(publication: Publication) -> Section:
         if not secret
         else "The domains were read from the data: this release is an experiment and must not be published."
     ]
-    if publication.unit is not None:
+    if publication.unit is not None and publication.delta is None:
         text.append(
             f"The records of a unit share ε ({publication.unit}): the noise is that of "
             f"{for_people(publication.record_epsilon)} for each record."
         )
     return Section("Terms", text, tables=[Table(head, [row(name) for name in publication.columns])])
+
+
+def _counted(publication: Publication, name: Name) -> list[str]:
+    """Return the domain of a column and the noise on its counts."""
+    noise = for_people(publication.scales[name])
+    if name in publication.categories:
+        return [", ".join(map(str, publication.categories[name])), noise]
+    if publication.parameters["bounds"] == "data":
+        return ["read from the data", noise]
+    low, high = publication.bounds[name]
+    return [f"{for_people(low, 6)} to {for_people(high, 6)}", noise]
 
 
 def _released(publication: Publication) -> Section:
@@ -138,11 +166,12 @@ def _released(publication: Publication) -> Section:
             values = table.column(places[name]).values
             figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
             rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
-        estimates += [[str(name), what, str(figure)] for what, figure in publication.estimates[name].rows()]
+        if name in publication.estimates:
+            estimates += [[str(name), what, str(figure)] for what, figure in publication.estimates[name].rows()]
     head = ["column", "mean", "standard deviation", "lower quartile", "median", "upper quartile"]
     tables = [Table(head, rows)] if rows else []
     text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."] if rows else []
-    if publication.parameters["bounds"] != "data":
+    if estimates and publication.parameters["bounds"] != "data":
         tables.append(Table(["column", "estimate", "value ± standard error of the noise"], estimates))
         text.append(
             "Estimates come from the noisy sums before they were brought into the domain; their errors follow from the "
