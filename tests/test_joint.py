@@ -208,6 +208,23 @@ def test_fitted_counts_have_all_records_and_none_beyond_the_table(shape):
     assert fitted.sum() == pytest.approx(20)
 
 
+def test_noise_at_the_far_end_of_a_wide_domain_is_left_out():
+    rng = np.random.default_rng(4)
+    counts = np.zeros(64, dtype=np.int64)
+    counts[:4] = 1000
+    beyond = {0.0: 0.0, 20.0: 0.0}
+    for scale in beyond:
+        for _ in range(20):
+            noisy = [
+                level + np.rint(rng.normal(scale=20.0, size=level.shape)).astype(np.int64) for level in nest(counts)
+            ]
+            fitted = fit_nested(noisy, (64,), 4000, scale)
+            assert fitted.sum() == pytest.approx(4000)
+            beyond[scale] += fitted[4:].sum() / 20
+    assert beyond[20.0] < beyond[0.0] / 2
+    np.testing.assert_allclose(fit_nested(nest(counts), (64,), 4000, 20.0), counts)
+
+
 def test_the_nearest_counts_are_the_nearest():
     rng = np.random.default_rng(2)
     noisy = rng.integers(-10, 20, (5, 6)).astype(float)

@@ -23,6 +23,7 @@ from shoal.core.types import Bools, Floats, Ints
 
 __all__ = ["depth_of", "fit_nested", "nearest", "nest"]
 
+EMPTY, SMALL = 1.5, 0.25  # a part of so many standard deviations and of such a share of its range may be noise alone
 NEVER = -1e18  # less than any noisy count: what is nearest to it is 0
 
 Shape = tuple[int, ...]
@@ -54,7 +55,7 @@ def nest(counts: Ints) -> list[Ints]:
     return [_parts(full, shape).sum(axis=1).reshape(shape) for shape in shapes[1:]]
 
 
-def fit_nested(levels: list[Ints], shape: Shape, n: int) -> Floats:
+def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> Floats:
     """Return the table of n records that the noisy counts of nested ranges speak for.
 
     Parameters
@@ -65,6 +66,8 @@ def fit_nested(levels: list[Ints], shape: Shape, n: int) -> Floats:
         The shape of the table.
     n
         The number of records.
+    scale
+        The standard deviation of the noise, if small parts of ranges that may be noise alone are to be left out.
 
     Examples
     --------
@@ -73,18 +76,33 @@ def fit_nested(levels: list[Ints], shape: Shape, n: int) -> Floats:
     """
     # Upwards: a range has been measured itself, and as the sum of its parts; the better one counts for more.
     averaged: list[Floats] = [levels[-1].astype(np.float64)]
-    variance = 1.0
+    variances = [1.0]
     for level in levels[-2::-1]:
         parts = _parts(averaged[-1], level.shape)
-        weight = parts.shape[1] * variance / (1 + parts.shape[1] * variance)
+        weight = parts.shape[1] * variances[-1] / (1 + parts.shape[1] * variances[-1])
         averaged.append(weight * level + (1 - weight) * parts.sum(axis=1).reshape(level.shape))
-        variance = weight
+        variances.append(weight)
     # Downwards: parts share what their range has; those beyond the table get nothing.
     fitted = np.full((1,) * len(shape), float(n))
-    for counts in averaged[::-1]:
+    for counts, variance in zip(averaged[::-1], variances[::-1], strict=True):
         noisy = np.where(_within(counts.shape, shape), counts, NEVER)
-        fitted = _whole(nearest(_parts(noisy, fitted.shape), fitted.ravel()), fitted.shape, counts.shape)
+        shared = nearest(_parts(noisy, fitted.shape), fitted.ravel())
+        fitted = _whole(_without_noise(shared, scale * math.sqrt(variance)), fitted.shape, counts.shape)
     return fitted[tuple(slice(size) for size in shape)]
+
+
+def _without_noise(shared: Floats, scale: float) -> Floats:
+    """Give what the small parts of a range have to its other parts, if it may be noise alone.
+
+    Where a domain is much too wide, most ranges are empty, and a few records that noise puts at its far end would cost
+    more than all that small parts are worth.
+    """
+    small = (shared < EMPTY * scale) & (shared < SMALL * shared.sum(axis=1, keepdims=True))
+    left = np.where(small, 0.0, shared)
+    totals = left.sum(axis=1, keepdims=True)
+    factors = np.divide(shared.sum(axis=1, keepdims=True), totals, out=np.ones_like(totals), where=totals > 0)
+    given: Floats = left * factors
+    return given
 
 
 def nearest(noisy: Floats, totals: Floats) -> Floats:

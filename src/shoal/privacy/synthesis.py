@@ -214,7 +214,8 @@ def _histogram(
 ) -> Floats:
     counts = count(codes, column.size)
     if column.ordered:
-        return fit_nested(measure(nest(counts), contributions, rho, rng), counts.shape, len(codes))
+        scale = gaussian_scale(sensitivity(_depth(column), contributions), rho)
+        return fit_nested(measure(nest(counts), contributions, rho, rng), counts.shape, len(codes), scale)
     noisy = measure([counts], contributions, rho, rng)[0].astype(np.float64)
     fitted: Floats = nearest(noisy[None], np.array([float(len(codes))]))[0]
     return fitted
