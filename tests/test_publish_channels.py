@@ -12,7 +12,7 @@ import pytest
 from test_publish_cli import invoke
 
 import shoal
-from shoal.core.errors import InputError, PrivateExplorationWarning, VerificationError
+from shoal.core.errors import FileError, InputError, PrivateExplorationWarning, VerificationError
 from shoal.privacy.exploring import explore
 from shoal.privacy.laplace import noisy_means
 from shoal.privacy.publication import PRIVATE
@@ -101,6 +101,13 @@ def test_refusals_do_not_depend_on_which_values_are_wrong():
     options = {"bounds": {}, "categories": {"x": ["1", "2"]}}
     said = {refusal(pl.DataFrame({"x": [1.0, bad]}), **options) for bad in (2.5, 77.25)}
     assert len(said) == 1
+
+
+def test_a_line_that_cannot_be_read_is_not_shown(tmp_path):
+    (tmp_path / "in.csv").write_text("x,y\n1,2\n3,4,secret\n")
+    with pytest.raises(FileError, match=r"Expected 2 columns, got 3\. Name another delimiter") as caught:
+        shoal.publish(tmp_path / "in.csv", 1.0, bounds=BOUNDS)
+    assert "secret" not in str(caught.value)
 
 
 def test_warnings_do_not_depend_on_values():

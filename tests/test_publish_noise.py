@@ -112,8 +112,17 @@ def test_noise_of_two_columns_is_independent():
 
 @pytest.mark.parametrize(
     ("method", "k"),
-    [("optimal", None), ("optimal", 9), ("mdav-ir", 9), ("mdav", 9), ("insensitive", 50), ("none", None)]
-    + [("mst-d", 9), ("insensitive-ir", 9), ("insensitive-ir", None)],
+    [
+        ("optimal", None),
+        ("optimal", 9),
+        ("mdav-ir", 9),
+        ("mdav", 9),
+        ("mst-d", 9),
+        ("insensitive", 50),
+        ("insensitive-ir", 9),
+        ("insensitive-ir", None),
+        ("none", None),
+    ],
 )
 def test_expected_sse_is_the_mean_of_measured_ones(method, k):
     rng = np.random.default_rng(3)

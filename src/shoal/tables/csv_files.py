@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -354,7 +355,8 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -
             ),
         )
     except pa.ArrowInvalid as error:
-        reason = str(error).splitlines()[0]
+        # Without the line itself, which is made of values.
+        reason = re.sub(r"(got \d+): .*", r"\1", str(error).splitlines()[0])
         raise FileError(
             f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Name another delimiter or "
             "repair the lines that have another number of fields than the header."
