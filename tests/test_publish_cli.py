@@ -20,6 +20,7 @@ from shoal.core.errors import InputError, ShoalError
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMED = ["--bounds", "sales=0:100", "--bounds", "wages=0:300"]
+GIVEN_GROUPS = ["--definition", "microaggregated"]
 
 
 def invoke(*arguments):
@@ -49,8 +50,10 @@ def folder(tmp_path):
 
 
 def test_a_release_with_ledger_and_manifest(folder):
-    command = ["publish", "firms.csv", "--epsilon", "1", *NAMED, "-o", "out.csv", "--ledger", "L.json"]
-    done = run(*command, "--total-budget", "1.5", "--manifest", "M.json", cwd=folder)
+    command = ["publish", "firms.csv", "--epsilon", "1", *NAMED, "-o", "out.csv", *GIVEN_GROUPS]
+    command += ["--ledger", "L.json", "--dataset", "firms"]
+    first = ["--new-ledger", "--total-budget", "1.5", "--manifest", "M.json", "--private-manifest", "P.json"]
+    done = run(*command, *first, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert pl.read_csv(folder / "out.csv").shape == (50, 2)
@@ -59,11 +62,17 @@ def test_a_release_with_ledger_and_manifest(folder):
     manifest = json.loads((folder / "M.json").read_text(encoding="utf-8"))
     assert manifest["guarantee"] in " ".join(done.stdout.split())
     assert manifest["columns"]["sales"]["bounds"] == [0, 100]
-    assert set(manifest["not_for_release"]["columns"]["sales"]) == {"groups", "clipped", "expected_sse"}
+    # What is computed from the data has a file of its own.
+    assert not {"not_for_release", "input", "dropped"} & set(manifest)
+    assert not {"groups", "clipped", "expected_sse"} & set(manifest["columns"]["sales"])
+    private = json.loads((folder / "P.json").read_text(encoding="utf-8"))
+    assert set(private["columns"]["sales"]) == {"groups", "clipped", "expected_sse"}
+    assert private["dropped"] == ["name"]
+    assert "for the data holder alone" in private["not_for_release"]
     # Nothing that was printed or written holds a raw value or a name.
     raw = pl.read_csv(folder / "firms.csv")
     shown = done.stdout + "".join(
-        (folder / name).read_text(encoding="utf-8") for name in ("out.csv", "M.json", "L.json")
+        (folder / name).read_text(encoding="utf-8") for name in ("out.csv", "M.json", "P.json", "L.json")
     )
     assert "firm 1" not in shown
     for value in (*raw["sales"], *raw["wages"]):
@@ -78,16 +87,17 @@ def test_a_release_with_ledger_and_manifest(folder):
 def test_methods_budgets_sets_and_seed(folder, monkeypatch):
     monkeypatch.chdir(folder)
     for extra, words in [
-        (["-m", "mdav", "-k", "5", "--set", "sales", "--set", "wages", "--budget", "even"], "ε 0.5"),
+        ([*GIVEN_GROUPS, "-m", "mdav", "-k", "5", "--set", "sales", "--set", "wages", "--budget", "even"], "ε 0.5"),
         (["-m", "insensitive", "-k", "5"], "order of the groups"),
         (["-m", "none", "--budget", "sales=0.75,wages=0.25"], "ε 0.75"),
-        (["-k", "7", "-c", "sales", "-c", "wages"], "(Definition 3)"),
+        ([*GIVEN_GROUPS, "-k", "7", "-c", "sales", "-c", "wages"], "(Definition 3)"),
+        (["-k", "7", "-c", "sales", "-c", "wages"], "(Definition 1)"),
     ]:
         code, shown, _, warned = invoke("publish", "firms.csv", "-e", "1", *NAMED, "-o", "out.parquet", *extra)
         assert code == 0
         assert words in shown
         assert not warned
-    experiment = ["-b", "data", "-c", "sales", "--keep", "name", "--seed", "1", "-o", "o.csv"]
+    experiment = ["-b", "data", "-c", "sales", "-m", "none", "--keep", "name", "--seed", "1", "-o", "o.csv"]
     code, shown, _, warned = invoke("publish", "firms.csv", "-e", "1", *experiment)
     assert code == 0
     assert warned == {"DataBoundsWarning", "SeededNoiseWarning", "UnprotectedColumnWarning"}
@@ -96,13 +106,13 @@ def test_methods_budgets_sets_and_seed(folder, monkeypatch):
 
 def test_columns_share_the_budget_evenly_if_nothing_is_said(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    for extra in ([], ["--explore", "-m", "optimal"]):
+    for extra in (["-m", "none"], ["--explore", "-m", "optimal"]):
         shown = []
         for budget in ([], ["--budget", "even"], ["--budget", "sensitivity"]):
             command = ["publish", "firms.csv", "-e", "1", *NAMED, *extra, *budget]
-            code, text, _, _ = invoke(*command, *([] if extra else ["-o", "o.csv"]))
+            code, text, _, _ = invoke(*command, *(["-o", "o.csv"] if "none" in extra else []))
             assert code == 0
-            shown.append(text)
+            shown.append(re.sub("mean .*", "", text))
         assert shown[0] == shown[1] != shown[2]
     assert "ε 0.5, domain 0 to 100" in invoke("publish", "firms.csv", "-e", "1", *NAMED, "-o", "o.csv")[1]
 
@@ -122,7 +132,7 @@ def test_exploring_releases_nothing(folder):
     assert set(folder.iterdir()) - before == {folder / "p.png"}
     lines = done.stdout.splitlines()
     assert sum(line.startswith(("optimal", "none")) for line in lines) == 2
-    assert sum(line.startswith(("mdav ", "mdav-ir", "insensitive")) for line in lines) == 6
+    assert sum(line.startswith(("mdav ", "mdav-ir", "insensitive ", "insensitive-ir")) for line in lines) == 8
 
 
 def test_exploring_some_methods(folder, monkeypatch):
@@ -198,9 +208,8 @@ def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     secret = 48.123456
     pl.DataFrame({"sales": [1.5, 2.5, 90.0, secret, 3.25] * 20}).write_csv("in.csv")
-    code, out, _, _ = invoke(
-        "publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "out.csv", "--report", "out.html"
-    )
+    command = ["publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "out.csv", *GIVEN_GROUPS]
+    code, out, _, _ = invoke(*command, "--report", "out.html", "--private-report", "private.html")
     assert code == 0
     assert "out.html" in out
     page = Path("out.html").read_text(encoding="utf-8")
@@ -209,13 +218,17 @@ def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatc
     assert str(secret) not in page
     assert "clipped: " not in page
     assert "expected SSE" not in page
+    private = Path("private.html").read_text(encoding="utf-8")
+    assert "PRIVATE, not for release" in private
+    assert "expected SSE" in private
+    assert str(secret) not in private
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert invoke("publish", "in.csv", "-e", "1", "--bounds", "sales=0:100", "-o", "o.csv", "--report", "r.txt")[0] == 1
     assert not Path("o.csv").exists()
 
 
 def test_bounds_beyond_the_limit_spend_nothing(folder):
-    ledger = ["--ledger", "L.json", "--total-budget", "3"]
+    ledger = ["--ledger", "L.json", "--total-budget", "3", "--dataset", "firms", "--new-ledger"]
     done = conftest.command(
         "publish", "firms.csv", "-e", "1", "-b", "sales=0:1e200", "-o", "out.csv", *ledger, cwd=folder
     )

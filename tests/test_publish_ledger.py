@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,23 +14,25 @@ from shoal.privacy.ledger import BudgetExceededError, spend, spent
 
 TABLE = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
 BOUNDS = {"x": (0.0, 5.0)}
+FIRST = {"dataset": "ours", "new_ledger": True}
 
 
 def test_budgets_add_up_as_typed_and_are_refused_beyond_the_total(tmp_path):
     path = tmp_path / "L.json"
     for number in range(1, 11):
-        entry = shoal.publish(TABLE, 0.1, bounds=BOUNDS, ledger=path, total_budget=1.0).ledger_entry
+        kept = {"ledger": path, "total_budget": 1.0, "dataset": "ours", "new_ledger": number == 1}
+        entry = shoal.publish(TABLE, 0.1, bounds=BOUNDS, **kept).ledger_entry
         assert entry["number"] == number
     assert entry["spent"] == spent(path) == 1.0  # ten times 0.1, without a rounding error
     before = path.read_bytes()
     with pytest.raises(BudgetExceededError, match=r"allows epsilon=1 in total; 1 is spent, so 1e-09 more is refused"):
-        shoal.publish(TABLE, 1e-9, bounds=BOUNDS, ledger=path)
+        shoal.publish(TABLE, 1e-9, bounds=BOUNDS, ledger=path, dataset="ours")
     assert path.read_bytes() == before
 
 
 def test_an_entry_says_what_was_released_and_no_value(tmp_path):
     path = tmp_path / "L.json"
-    release = shoal.publish(TABLE, 1.0, bounds=BOUNDS, method="none", ledger=path, total_budget=3)
+    release = shoal.publish(TABLE, 1.0, bounds=BOUNDS, method="none", ledger=path, total_budget=3, **FIRST)
     content = json.loads(path.read_text())
     assert content["total_budget"] == 3.0
     (entry,) = content["entries"]
@@ -39,31 +42,38 @@ def test_an_entry_says_what_was_released_and_no_value(tmp_path):
 
 
 def test_the_budget_is_recorded_before_the_noise_is_drawn(tmp_path, monkeypatch):
-    from shoal.privacy import publishing
+    from shoal.privacy import releasing
 
     def fail(*_, **__):
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr(publishing, "noisy_means", fail)
+    monkeypatch.setattr(releasing, "noisy_means", fail)
     with pytest.raises(RuntimeError, match="power cut"):
-        shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3)
+        shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, **FIRST)
     assert spent(tmp_path / "L.json") == 1.0
 
 
 def test_a_refused_budget_writes_no_table(tmp_path):
+    files = {"ledger": tmp_path / "L.json", "output": tmp_path / "o.csv"}
     with pytest.raises(BudgetExceededError):
-        shoal.publish(TABLE, 2.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=1, output=tmp_path / "o.csv")
+        shoal.publish(TABLE, 2.0, bounds=BOUNDS, total_budget=1, **files, **FIRST)
     assert not (tmp_path / "o.csv").exists()
     assert not (tmp_path / "L.json").exists()
 
 
 SPENDER = """
 import sys
+from shoal.core.errors import InputError
 from shoal.privacy.ledger import BudgetExceededError, spend
 done = 0
-for _ in range(15):
+for turn in range(15):
     try:
-        spend(sys.argv[1], 0.1, 5.0, {})
+        try:
+            if turn:
+                raise InputError
+            spend(sys.argv[1], 0.1, 5.0, {}, new=True)  # the first of all starts the ledger
+        except InputError:
+            spend(sys.argv[1], 0.1, 5.0, {})
         done += 1
     except BudgetExceededError:
         pass
@@ -120,8 +130,8 @@ def test_a_file_that_is_no_ledger_is_left_alone(tmp_path, text):
 
 def test_refusals(tmp_path):
     with pytest.raises(InputError, match=r"needs the total budget of the data set\. Name 'total_budget'"):
-        spend(tmp_path / "L.json", 1.0, None, {})
-    spend(tmp_path / "L.json", 1.0, 3.0, {})
+        spend(tmp_path / "L.json", 1.0, None, {}, new=True)
+    spend(tmp_path / "L.json", 1.0, 3.0, {}, new=True)
     with pytest.raises(InputError, match=r"must be the one that ledger .* records, 3, got 5"):
         spend(tmp_path / "L.json", 1.0, 5.0, {})
     with pytest.raises(InputError, match="'total_budget' must be a positive number"):
@@ -144,7 +154,7 @@ def test_processes_that_spend_through_a_symbolic_link_share_the_total(tmp_path, 
     link.parent.mkdir()
     link.symlink_to(path)
     if not new:
-        spend(path, 0.1, 5.0, {})
+        spend(path, 0.1, 5.0, {}, new=True)
     running = [
         subprocess.Popen([sys.executable, "-c", SPENDER, str(name)], stdout=subprocess.PIPE, text=True)
         for name in (path, link, path, link)
@@ -158,12 +168,12 @@ def test_processes_that_spend_through_a_symbolic_link_share_the_total(tmp_path, 
 
 def test_a_ledger_with_two_hard_links_is_refused_under_both_names(tmp_path):
     path, other = tmp_path / "L.json", tmp_path / "other.json"
-    spend(path, 1.0, 3.0, {})
+    spend(path, 1.0, 3.0, {}, new=True)
     other.hardlink_to(path)
     before = path.read_bytes()
     for name in (path, other):
         with pytest.raises(InputError, match=rf"Ledger .*{name.name} must have one name, but it has 2 .* symbolic"):
-            shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=name)
+            shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=name, dataset="ours")
     assert path.read_bytes() == other.read_bytes() == before
     other.unlink()
     other.symlink_to(path)
@@ -205,7 +215,8 @@ def test_a_refusal_spends_nothing(tmp_path, monkeypatch, options, rule):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.csv").mkdir()
     before = set(tmp_path.iterdir())
-    arguments = {"data": NESTED, "epsilon": 1.0, "bounds": BOUNDS, "ledger": "L.json", "total_budget": 3.0} | options
+    arguments = {"data": NESTED, "epsilon": 1.0, "bounds": BOUNDS, "method": "none", **FIRST}
+    arguments |= {"ledger": "L.json", "total_budget": 3.0} | options
     with pytest.raises(ShoalError, match=rule):
         shoal.publish(**arguments)
     assert set(tmp_path.iterdir()) == before
@@ -219,19 +230,124 @@ def test_a_writer_that_fails_spends_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(files, "write_csv", fail)
     before = set(tmp_path.iterdir())
+    targets = {"ledger": tmp_path / "L.json", "output": tmp_path / "o.csv"}
     with pytest.raises(FileError, match="No space left on device"):
-        shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, output=tmp_path / "o.csv")
+        shoal.publish(TABLE, 1.0, bounds=BOUNDS, total_budget=3, **targets, **FIRST)
     assert set(tmp_path.iterdir()) == before
 
 
 def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
-    from shoal.privacy import publishing
+    from shoal.privacy import releasing
 
     written = []
-    write = publishing.write_table
+    write = releasing.write_table
     monkeypatch.setattr(
-        publishing, "write_table", lambda table, path: (written.append(table.native), write(table, path))
+        releasing, "write_table", lambda table, path: (written.append(table.native), write(table, path))
     )
-    shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, output=tmp_path / "o.csv")
+    files = {"ledger": tmp_path / "L.json", "output": tmp_path / "o.csv"}
+    shoal.publish(TABLE, 1.0, bounds=BOUNDS, total_budget=3, **files, **FIRST)
     assert written[0]["x"].to_list() == [5.0] * 3  # the upper bound
     assert {path.name for path in tmp_path.iterdir()} == {"o.csv", "L.json", ".L.json.lock"}
+
+
+# One data set, one definition, started on purpose
+
+
+def test_a_ledger_that_is_gone_is_not_started_again(tmp_path):
+    path = tmp_path / "L.json"
+    of = {"bounds": BOUNDS, "ledger": path, "dataset": "ours"}
+    with pytest.raises(InputError, match=r"L\.json is not there\. .* For the first release say new_ledger=True"):
+        shoal.publish(TABLE, 1.0, total_budget=3, **of)
+    shoal.publish(TABLE, 1.0, total_budget=3, new_ledger=True, **of)
+    with pytest.raises(InputError, match="is there already, so new_ledger=True is refused"):
+        shoal.publish(TABLE, 1.0, total_budget=3, new_ledger=True, **of)
+    path.unlink()
+    with pytest.raises(InputError, match="put it back: a new one would forget what was spent"):
+        shoal.publish(TABLE, 1.0, total_budget=3, **of)
+    assert not path.exists()
+
+
+def test_a_ledger_belongs_to_one_data_set(tmp_path):
+    path = tmp_path / "L.json"
+    wide = TABLE.with_columns(y=pl.lit(1.0))
+    shoal.publish(wide, 1.0, bounds=BOUNDS, ledger=path, total_budget=3, **FIRST)
+    content = json.loads(path.read_text())
+    assert (content["dataset"], content["schema"]) == ("ours", ["x", "y"])  # names, and nothing made from values
+    before = path.read_bytes()
+    for table, options, rule in [
+        (TABLE, {"dataset": "theirs"}, "keeps the budget of data set 'ours', got 'theirs' in 'dataset'"),
+        (TABLE.rename({"x": "z"}), {"dataset": "ours", "bounds": {"z": (0, 5)}}, "with columns x, y; 'z' is none of"),
+        (TABLE, {}, "'dataset' is needed with 'ledger'"),
+        (TABLE, {"dataset": " "}, "'dataset' is needed with 'ledger'"),
+    ]:
+        with pytest.raises(InputError, match=rule):
+            shoal.publish(table, 1.0, **({"bounds": BOUNDS, "ledger": path} | options))
+    assert path.read_bytes() == before
+    for name, value in [("dataset", "ours"), ("total_budget", 3.0), ("new_ledger", True)]:
+        with pytest.raises(InputError, match=f"'{name}' goes with a ledger"):
+            shoal.publish(TABLE, 1.0, bounds=BOUNDS, **{name: value})
+    # Other values of the same people are the same data set, and one with fewer columns too.
+    shoal.publish(TABLE * 2, 1.0, bounds=BOUNDS, ledger=path, dataset="ours")
+    assert spent(path) == 2.0
+
+
+@pytest.mark.parametrize("first", ["none", "optimal"])
+def test_budgets_of_two_definitions_are_not_added(tmp_path, first):
+    path, second = tmp_path / "L.json", {"none": "optimal", "optimal": "none"}[first]
+    shoal.publish(TABLE, 1.0, bounds=BOUNDS, method=first, ledger=path, total_budget=3, **FIRST)
+    before = path.read_bytes()
+    numbers = {"none": 1, "optimal": 3}
+    rule = f"under Definition {numbers[first]}, and one under Definition {numbers[second]} cannot be added"
+    with pytest.raises(InputError, match=rule):
+        shoal.publish(TABLE, 1.0, bounds=BOUNDS, method=second, ledger=path, dataset="ours")
+    assert path.read_bytes() == before
+
+
+ENTRY = '{"number": 1, "time": "t", "epsilon": 1.0}'
+
+
+@pytest.mark.parametrize(
+    ("total", "entries"),
+    [
+        ("Infinity", ""),
+        ("NaN", ""),
+        ("1e999", ""),
+        ("-1", ""),
+        ("true", ""),
+        ('"3"', ""),
+        ("3", "1"),
+        ("3", '{"number": 1}'),
+        ("3", '{"number": 2, "epsilon": 1.0}'),
+        ("3", '{"number": 1, "epsilon": -1.0}'),
+        ("3", '{"number": 1, "epsilon": "1"}'),
+        ("3", '{"number": 1, "epsilon": Infinity}'),
+        ("3", f"{ENTRY}, {ENTRY}"),
+    ],
+)
+def test_a_damaged_ledger_is_refused_in_words_and_left_alone(tmp_path, total, entries):
+    path = tmp_path / "L.json"
+    path.write_text(f'{{"format": "shoal budget ledger 1", "total_budget": {total}, "entries": [{entries}]}}')
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="is not a budget ledger of shoal, or one that is damaged"):
+        spend(path, 1.0, None, {})
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_that_may_not_be_written_is_refused_before_anything_is_drawn(tmp_path, monkeypatch):
+    path = tmp_path / "L.json"
+    spend(path, 1.0, 3.0, {}, new=True)
+    monkeypatch.setattr("os.access", lambda path, _: Path(path).is_dir())  # the tests may run as root
+    with pytest.raises(FileError, match="cannot be written: it is read-only for you"):
+        spend(path, 1.0, None, {})
+    assert spent(path) == 1.0
+
+
+def test_the_folder_of_a_ledger_is_flushed_too(tmp_path, monkeypatch):
+    import os
+
+    flushed = []
+    flush = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (flushed.append(os.fstat(handle).st_ino), flush(handle)))
+    spend(tmp_path / "L.json", 1.0, 3.0, {}, new=True)
+    assert flushed[-1] == tmp_path.stat().st_ino
+    assert (tmp_path / "L.json").stat().st_ino in flushed

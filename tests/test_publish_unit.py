@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from test_publish_cli import run
 
 import shoal
-from shoal.core.errors import DataBoundsWarning, InputError, SeededNoiseWarning
+from shoal.core.errors import DataBoundsWarning, InputError, PrivateExplorationWarning, SeededNoiseWarning
 from shoal.privacy.exploring import explore
 from shoal.privacy.laplace import noisy_means
 from shoal.privacy.ledger import spent
@@ -164,6 +164,7 @@ def test_with_given_groups_it_does_not_matter_how_a_persons_records_are_spread(s
 def test_more_records_than_said_are_refused_and_nothing_is_spent(method, tmp_path):
     options = {"bounds": BOUNDS, "method": method, "k": SIZES.get(method), "unit": "person"}
     files = {"ledger": tmp_path / "L.json", "total_budget": 3, "output": tmp_path / "o.csv"}
+    files |= {"dataset": "panel", "new_ledger": True}
     with pytest.raises(InputError, match=r"no person exceeds, but one has more than 3\. Nothing was released or spent"):
         shoal.publish(panel(), 1.0, contributions=3, **options, **files)
     assert not list(tmp_path.iterdir())
@@ -248,7 +249,9 @@ def test_the_guarantee_names_the_unit_and_what_it_shares(method):
         assert words in release.guarantee
     assert "one record for each person" not in release.guarantee
     # Rows of one person that stand together can be known as such, but not where rows belong to nobody.
-    assert ("keeps the records of one 'person' together, so does" in release.guarantee) == (method != "insensitive")
+    assert ("keeps the records of one 'person' together, so does" in release.guarantee) == (
+        not method.startswith("insensitive")
+    )
     assert "person, at most 4 records each; ε 0.25 for each record" in " ".join(str(release).split())
     plain = shoal.publish(panel(), 1.0, **options)
     assert "no unit was named, so a person with m records is protected by m·ε only" in plain.guarantee
@@ -258,12 +261,12 @@ def test_the_guarantee_names_the_unit_and_what_it_shares(method):
 
 def test_the_ledger_adds_up_budgets_of_the_same_unit_only(tmp_path):
     units, records = tmp_path / "units.json", tmp_path / "records.json"
-    by_person = {"bounds": BOUNDS, "unit": "person"}
-    shoal.publish(panel(), 1.0, contributions=4, ledger=units, total_budget=3, **by_person)
+    by_person = {"bounds": BOUNDS, "unit": "person", "dataset": "panel"}
+    shoal.publish(panel(), 1.0, contributions=4, ledger=units, total_budget=3, new_ledger=True, **by_person)
     entry = shoal.publish(panel(records=2), 0.5, contributions=2, ledger=units, **by_person).ledger_entry
     assert (entry["epsilon"], entry["unit"], entry["contributions"]) == (0.5, "person", 2)
     assert entry["spent"] == spent(units) == 1.5  # of a person, whatever number of records they share it with
-    shoal.publish(panel(), 1.0, bounds=BOUNDS, ledger=records, total_budget=3)
+    shoal.publish(panel(), 1.0, bounds=BOUNDS, ledger=records, dataset="panel", total_budget=3, new_ledger=True)
     firms = panel().rename({"person": "firm"})
     for table, options, ledger, whom in [
         (panel(), {}, units, "of 'person' with all of its records, and a budget of single records cannot"),
@@ -271,16 +274,16 @@ def test_the_ledger_adds_up_budgets_of_the_same_unit_only(tmp_path):
         (firms, {"unit": "firm"}, units, "of 'person' with all of its records, and a budget of 'firm' with all of"),
     ]:
         before = ledger.read_bytes()
+        of_units = {**options, "contributions": 4} if options else {}
         with pytest.raises(InputError, match=re.escape(whom)):
-            shoal.publish(
-                table, 0.1, bounds=BOUNDS, ledger=ledger, **options, **({"contributions": 4} if options else {})
-            )
+            shoal.publish(table, 0.1, bounds=BOUNDS, ledger=ledger, dataset="panel", **of_units)
         assert ledger.read_bytes() == before
 
 
 def test_exploring_gives_what_publishing_expects():
     table, by_person = panel(), {"unit": "person", "contributions": 4}
-    found = explore(table, bounds=BOUNDS, epsilon=[0.5, 2.0], k=[4, 10], **by_person)
+    with pytest.warns(PrivateExplorationWarning):
+        found = explore(table, bounds=BOUNDS, epsilon=[0.5, 2.0], k=[4, 10], private=True, **by_person)
     for point in found.points:
         release = shoal.publish(table, point.epsilon, bounds=BOUNDS, method=point.method, k=point.k, **by_person)
         assert point.sse == pytest.approx(sum(release.expected_sse.values()), rel=1e-12)
@@ -305,7 +308,8 @@ def test_households_of_a_survey():
 def test_the_command_says_it_everywhere(tmp_path):
     panel().with_columns(pl.format("person {}", "person").alias("person")).write_csv(tmp_path / "panel.csv")
     command = ["publish", "panel.csv", "-e", "1", "-b", "sales=0:100", "-o", "out.csv", "--unit", "person"]
-    files = ["--ledger", "L.json", "--total-budget", "3", "--manifest", "M.json", "--report", "R.html"]
+    files = ["--ledger", "L.json", "--dataset", "panel", "--new-ledger", "--total-budget", "3"]
+    files += ["--manifest", "M.json", "--report", "R.html"]
     refused = conftest.command(*command, *files, cwd=tmp_path)
     assert refused.returncode == 1
     assert "Option --contributions is needed with --unit" in " ".join(refused.stderr.split())

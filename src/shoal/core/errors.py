@@ -9,12 +9,16 @@ __all__ = [
     "DataBoundsWarning",
     "FileError",
     "FormulaWarning",
+    "GroupsAsGivenWarning",
     "IdentifierWarning",
     "InputError",
+    "LargeBudgetWarning",
     "NotKAnonymousWarning",
     "PrivacyWarning",
+    "PrivateExplorationWarning",
     "SeededNoiseWarning",
     "ShoalError",
+    "UnevenBudgetWarning",
     "UnprotectedColumnWarning",
     "VerificationError",
     "closest",
@@ -63,6 +67,22 @@ class SeededNoiseWarning(PrivacyWarning):
 
 class UnprotectedColumnWarning(PrivacyWarning):
     """A differentially private release carries columns that are not protected."""
+
+
+class GroupsAsGivenWarning(PrivacyWarning):
+    """Epsilon covers values with the groups as given, and the release shows groups that follow the data."""
+
+
+class LargeBudgetWarning(PrivacyWarning):
+    """The budget is so large that it promises next to nothing."""
+
+
+class PrivateExplorationWarning(PrivacyWarning):
+    """What was computed from the confidential values is about to decide how they are published."""
+
+
+class UnevenBudgetWarning(UserWarning):
+    """A column gets so little of the budget that noise is all that is left of it."""
 
 
 def closest(name: object, choices: Iterable[object]) -> str:

@@ -1,13 +1,16 @@
 """Choosing k and ε: the error to expect from every method, from closed forms, with no noise drawn and nothing released.
 
-The expected SSE of a column is the SSE of its groups plus Σ size · 2(Δ/(size · ε_i))² (Proposition 5), before
-truncation to the domain. One partition serves all ε, except for ``"optimal"``, whose groups depend on ε.
+By default from public figures alone: the greatest error that a table of n records within the bounds can have
+(`worst_case`). On request from the confidential values: the expected SSE of a column is the SSE of its groups plus
+Σ size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k that is chosen so follows the
+data, and ε does not cover the choice. One partition serves all ε, except for ``"optimal"``, whose groups depend on ε.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +18,16 @@ from typing import Any
 import numpy as np
 
 from shoal.core.checks import as_names
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, PrivateExplorationWarning
 from shoal.core.types import Floats
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
-from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
+from shoal.privacy.publication_methods import MARGINALS, PUBLICATION_METHODS, PublicationMethod, find_publication_method
 from shoal.privacy.units import Unit, budgets_of_records
+from shoal.privacy.worst_case import worst_case_k, worst_case_sse
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside
 
@@ -32,7 +36,15 @@ __all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 PICTURES = (".png", ".svg", ".pdf")
 # Methods in colours that remain apart for colour-blind readers and in print.
-COLOURS = {"optimal": "#0072B2", "mdav-ir": "#E69F00", "mdav": "#009E73", "insensitive": "#CC79A7", "none": "#555555"}
+COLOURS = {
+    "insensitive-ir": "#D55E00",
+    "insensitive": "#CC79A7",
+    "none": "#555555",
+    "optimal": "#0072B2",
+    "mdav-ir": "#E69F00",
+    "mdav": "#009E73",
+}
+OTHER_COLOUR = "#56B4E9"
 
 
 @dataclass(frozen=True)
@@ -47,12 +59,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Exploration:
-    """The expected errors, for the data holder: they are exact figures of the confidential values."""
+    """The expected errors: of the worst table there can be, or exact figures of the confidential values (`private`)."""
 
     points: tuple[Point, ...]
     records: int
     columns: tuple[Name, ...]
     unit: Unit | None = None
+    private: bool = False
+
+    @property
+    def origin(self) -> str:
+        """Where the figures come from, and who may see them."""
+        if self.private:
+            return "computed from the confidential values: for the data holder, not for release"
+        return "in the worst case, from public figures alone: number of records, bounds and epsilon"
 
     @property
     def epsilons(self) -> list[float]:
@@ -66,18 +86,17 @@ class Exploration:
     def __str__(self) -> str:
         epsilons = self.epsilons
         sse = {(point.method, point.k, point.epsilon): point.sse for point in self.points}
-        lines = ["expected SSE by method, k and ε (* the method's best k) — computed from the confidential values:"]
-        lines += ["for the data holder, not for release", ""]
+        lines = ["expected SSE by method, k and ε (* the method's best k)", self.origin, ""]
         if self.unit is not None:
             lines += [f"ε covers all records of a unit ({self.unit}) together", ""]
-        lines.append(f"{'method':<12} {'k':>6} " + " ".join(f"{f'ε = {epsilon:g}':>12}" for epsilon in epsilons))
+        lines.append(f"{'method':<14} {'k':>6} " + " ".join(f"{f'ε = {epsilon:g}':>12}" for epsilon in epsilons))
         for method, k in dict.fromkeys((point.method, point.k) for point in self.points):
             errors = []
             for epsilon in epsilons:
                 several = sum(p.method == method and p.epsilon == epsilon for p in self.points) > 1
                 star = "*" if several and self.best(method, epsilon).k == k else " "
                 errors.append(f"{sse[method, k, epsilon]:>11.4g}{star}")
-            lines.append(f"{method:<12} {'' if k is None else k:>6} " + " ".join(errors))
+            lines.append(f"{method:<14} {'' if k is None else k:>6} " + " ".join(errors))
         return "\n".join(lines)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
@@ -105,16 +124,17 @@ class Exploration:
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         unit = "" if self.unit is None else f" ({self.unit})"
         told = f"{self.records:,} records{unit}, {len(self.columns)} columns"
-        figure.suptitle(f"{told}: for the data holder, not for release")
+        figure.suptitle(f"{told}: {'for the data holder, not for release' if self.private else 'worst case'}")
         with written_beside(target) as temporary:
             figure.savefig(temporary, dpi=150)
 
     def _line(self, axis: Any, method: str, epsilon: float) -> None:
         points = [p for p in self.points if p.method == method and p.epsilon == epsilon]
         if len(points) == 1 and points[0].k is None:
-            axis.axhline(points[0].sse, color=COLOURS[method], linestyle="--", label=method)
+            axis.axhline(points[0].sse, color=COLOURS.get(method, OTHER_COLOUR), linestyle="--", label=method)
         else:
-            axis.plot([p.k for p in points], [p.sse for p in points], color=COLOURS[method], marker=".", label=method)
+            colour = COLOURS.get(method, OTHER_COLOUR)
+            axis.plot([p.k for p in points], [p.sse for p in points], color=colour, marker=".", label=method)
 
 
 def explore(  # noqa: PLR0913 - the parameters of a whole run
@@ -127,6 +147,7 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     methods: Sequence[str] | str = tuple(PUBLICATION_METHODS),
     budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
+    private: bool = False,
     unit: Name | None = None,
     contributions: int | None = None,
     delimiter: str | None = None,
@@ -134,7 +155,7 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> Exploration:
-    """Compute the expected SSE of methods over k and ε.
+    """Compute the expected SSE of methods over k and ε: in the worst case, from public figures, unless asked otherwise.
 
     Parameters
     ----------
@@ -146,20 +167,35 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
         The group sizes to look at, for methods that need one; a dozen from 2 to n/2 if not given.
     methods
         The methods to look at.
+    private
+        Look at the confidential values, with a `PrivateExplorationWarning`: the figures are exact and for the data
+        holder alone, and ε does not cover a k that is chosen by them.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> found = explore(rng.random((200, 1)), bounds={0: (0, 1)}, epsilon=1.0, k=[5, 20], methods=["mdav-ir"])
-    >>> found.best("mdav-ir", 1.0).k
-    20
+    >>> found = explore(rng.random((200, 1)), bounds={0: (0, 1)}, epsilon=1.0, k=[5, 20], methods=["insensitive-ir"])
+    >>> found.best("insensitive-ir", 1.0)
+    Point(method='insensitive-ir', k=20, epsilon=1.0, sse=6.0)
     """
     chosen = [find_publication_method(name) for name in as_names(methods)]
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
+    if MARGINALS in chosen:
+        raise InputError(
+            "Parameter 'methods' cannot name 'marginals': its records are nobody's, so that there is no squared error "
+            "of records to expect. The noise on its counts follows from public figures: a release says it in 'scales'."
+        )
     if not chosen or not epsilons:
         raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
-    csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
     ready = prepare(data, columns, bounds, unit, contributions, **csv)
+    if private:
+        warnings.warn(
+            "These figures are computed from the confidential values: keep them inside. Epsilon does not cover what is "
+            "chosen by them: a k that follows the data tells about the data.",
+            PrivateExplorationWarning,
+            stacklevel=2,
+        )
     n = len(ready.X)
     wanted = _some_sizes(n) if k is None else sorted(set(np.atleast_1d(np.asarray(k)).tolist()))
     points = []
@@ -168,18 +204,50 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
         budgets = {value: _shares(value, budget, ready, numbers) for value in epsilons}
         for shares in budgets.values():
             check_grids(n, shares, ready.names)
-        for size in wanted if entry.k == "needed" else [None]:
-            least = check_group_size(entry, size, n)
-            groupings: list[Grouping] = []
-            for value in epsilons:
-                if entry.name == "optimal" or not groupings:
-                    groupings = group_columns(entry, ready.clipped, ready.bounds, budgets[value], numbers, least)
-                    averaging = sum(
-                        float(grouping.averaging_error(ready.X, ready.clipped).sum()) for grouping in groupings
-                    )
-                noise = _noise(groupings, ready.bounds.width, budgets[value])
-                points.append(Point(entry.name, size, value, averaging + noise))
-    return Exploration(tuple(points), n, tuple(ready.names), ready.unit)
+        for size in wanted if entry.takes_sizes else [None]:
+            check_group_size(entry, size, n)
+            errors = _found if private else _worst
+            points += [Point(entry.name, size, *pair) for pair in errors(ready, entry, budgets, numbers, size)]
+    return Exploration(tuple(points), n, tuple(ready.names), ready.unit, private)
+
+
+def _worst(
+    ready: Prepared,
+    entry: PublicationMethod,
+    budgets: Mapping[float, Floats],
+    sets: Sequence[Sequence[int]],
+    size: int | None,
+) -> Iterator[tuple[float, float]]:
+    """Yield for each ε the greatest expected SSE of a table within the bounds."""
+    n = len(ready.X)
+    for epsilon, shares in budgets.items():
+        total = 0.0
+        for columns in sets:
+            for j in columns:
+                budget, width = float(shares[j]), float(ready.bounds.width[j])
+                # The groups of "optimal" are at least as good as those of any k; "none" is k = 1.
+                k = size or (worst_case_k(n, budget) if entry.name == "optimal" else 1)
+                if entry.name == "insensitive" and len(columns) > 1:
+                    budget /= n // k  # a change of one record can move all groups
+                total += worst_case_sse(n, k, budget, width, neighbours=len(columns) == 1)
+        yield epsilon, total
+
+
+def _found(
+    ready: Prepared,
+    entry: PublicationMethod,
+    budgets: Mapping[float, Floats],
+    sets: Sequence[Sequence[int]],
+    size: int | None,
+) -> Iterator[tuple[float, float]]:
+    """Yield for each ε the expected SSE of this table."""
+    groupings: list[Grouping] = []
+    averaging = 0.0
+    for epsilon, shares in budgets.items():
+        if entry.name == "optimal" or not groupings:
+            groupings = group_columns(entry, ready.clipped, ready.bounds, shares, sets, size)
+            averaging = sum(float(grouping.averaging_error(ready.X, ready.clipped).sum()) for grouping in groupings)
+        yield epsilon, averaging + _noise(groupings, ready.bounds.width, shares)
 
 
 def _shares(epsilon: float, budget: Budget, ready: Prepared, numbers: Sequence[Sequence[int]]) -> Floats:

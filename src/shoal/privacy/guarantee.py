@@ -1,29 +1,37 @@
-"""What ε covers, for whom, under which definition: the words that go with every release."""
+"""What ε covers, for whom, under which definition, and what can still be learnt: the words of every release."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from shoal.privacy.accounting import guess_of
 from shoal.privacy.publication_methods import PublicationMethod
 from shoal.privacy.units import Unit
 from shoal.tables.columns import Name
 
-__all__ = ["guarantee"]
+__all__ = ["factor", "guarantee", "learnt"]
 
 _GIVEN_GROUPS = (
     "This is differential privacy in the sense of Definition 3 of Soria-Comas and Domingo-Ferrer (2018), for the "
     "individuals behind the microaggregated table: with the groups taken as given, replacing {values} in "
     "{columns} by any others within the bounds changes the probability of any released values by a factor of at most "
-    "e^{epsilon} = {factor}. The groups themselves are not covered: they were formed from the confidential values, "
-    "and the release shows which records share a value, hence every group and its size. It is therefore NOT "
-    "ε-differentially private as a mechanism from raw table to released table (Definition 1); methods 'none' and "
-    "'insensitive' are. Records stand in the order of the input."
+    "e^{epsilon} = {factor}. The groups themselves are not covered: {formed}"
+    "the release shows which records share a value, hence every group and its size. It is therefore NOT "
+    "ε-differentially private as a mechanism from raw table to released table (Definition 1); methods 'none', "
+    "'insensitive' and 'insensitive-ir' are. Records stand in the order of the input."
 )
+_FORMED = "they were formed from the confidential values, and "
 _WHOLE_MECHANISM = (
     "This is ε-differential privacy (Definition 1) of the whole way from raw table to released table: replacing "
     "{values} in {columns} by any others within the bounds changes the probability of any release by a factor "
     "of at most e^{epsilon} = {factor}. {order}"
+)
+_COUNTED = (
+    "This is (ε, δ)-differential privacy (Definition 1, but for δ) of the whole way from raw table to released table: "
+    "replacing {values} in {columns} by any others in the domain brings the probability p of any set of releases to at "
+    "most e^{epsilon} · p + δ = {factor} · p + {delta}. It is accounted in zCDP, with ρ = {rho}. The released records "
+    "were drawn from a model of noisy counts: none of them is anybody's, and there are as many as in the table."
 )
 _ORDER = {
     "none": (
@@ -34,20 +42,58 @@ _ORDER = {
         "Records stand in the order of their groups, not in the order of the input: a released row belongs to "
         "nobody in particular, and no other column can be joined to it."
     ),
+    "insensitive-ir": (
+        "Every column stands in an order of its own, not in the order of the input: a released row belongs to nobody "
+        "in particular, its cells do not belong together, and relations between columns cannot be seen."
+    ),
 }
 _ONE_RECORD = (
-    "It assumes one record for each person: no unit was named, so a person with m records is protected by m·ε only."
+    "It assumes one record for each person: no unit was named, so a person with m records is protected by "
+    "{m_times} only."
 )
 _UNIT = (
-    "The records of one {unit} share ε: the noise is that of ε/{m} = {share} for each record. It assumes as public "
-    "knowledge, not found out from the table, that no {unit} has more than {m}; in the table none has. Column {unit} "
-    "is not released{order}."
+    "The records of one {unit} share ε: the noise is {noise}. It assumes as public knowledge, not found out from the "
+    "table, that no {unit} has more than {m}; in the table none has. Column {unit} is not released{order}."
 )
 _TIED = ", but where the order of the input keeps the records of one {unit} together, so does the release"
 _ASSUMED = (
     "It also assumes that the number of records and the bounds are public knowledge. Whoever publishes the same people "
     "again spends again: budgets add up."
 )
+_LEARNT_OF_GROUPS = (
+    "Whoever knows all other records can try every value that the missing one may have, form the groups again and "
+    "exclude each value that gives other groups than those seen. ε does not limit this: it may leave a small part "
+    "of the domain, or none but the truth. Take it only where who is grouped with whom, and what follows from it, "
+    "may be known."
+)
+_LEARNT_FROM_COUNTS = (
+    "Whoever knows all other records, and is left with two equally likely guesses of the missing one, is right with a "
+    "probability of at most {guess} after seeing the release; 0.5 would be a toss of a coin. No value is excluded. "
+    "What is true of everybody can be learnt of each: that is not prevented, here or anywhere."
+)
+_LEARNT_WITHIN_EPSILON = (
+    "Whoever knows all other records, and holds one value of the missing record for so many times as likely as another "
+    "before seeing the release, may hold it for up to {factor} times as many afterwards, and for no more: true of any "
+    "two values. What is true of everybody can be learnt of each: that is not prevented, here or anywhere."
+)
+
+
+def factor(epsilon: float) -> str:
+    """Return e^ε in words.
+
+    Examples
+    --------
+    >>> factor(1.0), factor(1000.0)
+    ('2.72', 'more than 10^304')
+    """
+    return f"{math.exp(epsilon):.3g}" if epsilon < 700 else "more than 10^304"
+
+
+def learnt(entry: PublicationMethod, epsilon: float, rho: float | None = None) -> str:
+    """Say what somebody can learn of a record who knows all others."""
+    if rho is not None:
+        return _LEARNT_FROM_COUNTS.format(guess=f"{math.ceil(100 * guess_of(rho, epsilon)) / 100:g}")
+    return _LEARNT_OF_GROUPS if entry.definition == 3 else _LEARNT_WITHIN_EPSILON.format(factor=factor(epsilon))
 
 
 def guarantee(
@@ -59,8 +105,9 @@ def guarantee(
     unit: Unit | None = None,
     data_bounds: bool = False,
     seeded: bool = False,
+    counted: tuple[float, float] | None = None,
 ) -> str:
-    """Say in plain words what a release promises and what it does not.
+    """Say in plain words what a release promises and what it does not; `counted` are δ and ρ, if there is a δ.
 
     Examples
     --------
@@ -79,14 +126,26 @@ def guarantee(
             "NO GUARANTEE HOLDS: the bounds were read from the confidential values (bounds='data'). For experiments "
             "only, not for release. With public bounds:"
         )
-    factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "more than 10^304"
-    words = _GIVEN_GROUPS if entry.definition == 3 else _WHOLE_MECHANISM
-    terms = {"columns": ", ".join(repr(str(name)) for name in columns), "epsilon": f"{epsilon:g}", "factor": factor}
+    words = _GIVEN_GROUPS if entry.definition == 3 else _WHOLE_MECHANISM if counted is None else _COUNTED
+    delta, rho = (0.0, None) if counted is None else counted
+    terms = {
+        "columns": ", ".join(repr(str(name)) for name in columns),
+        "epsilon": f"{epsilon:g}",
+        "factor": factor(epsilon),
+        "delta": f"{delta:g}",
+        "rho": "0" if rho is None else f"{rho:.4g}",
+        "formed": "" if entry.name == "given" else _FORMED,
+    }
     values = "one person's values" if entry.definition == 3 else "one record's values"
     if unit is not None:
         values = f"the values of all records of one {str(unit.column)!r} (at most {unit.contributions})"
     sentences.append(words.format(**terms, values=values, order=_ORDER.get(entry.name, "")))
-    sentences += [_ONE_RECORD if unit is None else _shared(entry, epsilon, unit), _ASSUMED]
+    sentences.append(learnt(entry, epsilon, rho))
+    if unit is None:
+        sentences.append(_ONE_RECORD.format(m_times="m·ε" if counted is None else "m²·ρ"))
+    else:
+        sentences.append(_shared(entry, epsilon, unit, counted=counted is not None))
+    sentences.append(_ASSUMED)
     if kept:
         sentences.append(
             f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in kept)}. They can tell "
@@ -95,8 +154,9 @@ def guarantee(
     return " ".join(sentences)
 
 
-def _shared(entry: PublicationMethod, epsilon: float, unit: Unit) -> str:
+def _shared(entry: PublicationMethod, epsilon: float, unit: Unit, *, counted: bool) -> str:
     """Say how the records of a unit share its budget."""
     name, m = repr(str(unit.column)), unit.contributions
-    order = "" if entry.name == "insensitive" else _TIED.format(unit=name)
-    return _UNIT.format(unit=name, m=m, share=f"{epsilon / m:.6g}", order=order)
+    noise = f"{m} times that of single records" if counted else f"that of ε/{m} = {epsilon / m:.6g} for each record"
+    order = _TIED.format(unit=name) if entry.keeps_rows else ""
+    return _UNIT.format(unit=name, m=m, noise=noise, order=order)

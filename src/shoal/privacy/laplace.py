@@ -2,24 +2,26 @@
 
 Naive floating-point Laplace noise leaks the value in its low bits (Mironov 2012), and a sum of floats is more
 sensitive than the theory says. So nothing here is done in floats before the noise is on: the clipped values become
-whole numbers 0 … 2^b on a grid over the public domain, their sum over a group is exact, and a change of one record
-changes it by at most 2^b. OpenDP's discrete Laplace (exact arithmetic, system randomness) then makes the sums
-private: the same scale serves groups of every size, in one call. Dividing by the size, going back to units and
-truncating to the domain are post-processing.
+whole numbers on a grid over the public domain, their sum over a group is exact, and a change of one record
+changes it by at most the number of steps of the grid. OpenDP's discrete Laplace (exact arithmetic, system randomness)
+then makes the sums private: the same scale serves groups of every size, in one call. Dividing by the size, going back
+to units and truncating to the domain are post-processing.
 
-The grid is fine (b = 40 where n and ε allow it, never below 20), so the noise of a group's mean is Laplace with scale
-Δ/(size · ε) to that many bits.
+The grid of a column of real numbers is fine, 0 … 2^b (b = 40 where n and ε allow it, never below 20), so the noise of a
+group's mean is Laplace with scale Δ/(size · ε) to that many bits. A column of integers is its own grid.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, VerificationError
+from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
 
 __all__ = ["check_grid", "check_grids", "noisy_means"]
@@ -27,9 +29,11 @@ __all__ = ["check_grid", "check_grids", "noisy_means"]
 FINEST, COARSEST = 40, 20
 # A draw beyond this number of scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation still keeps ε.
 TAIL = 64
+# Groups to draw for at a time: OpenDP leaves the interpreter to other threads while it draws.
+BATCH = 20_000
 
 
-def noisy_means(
+def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
     values: Floats,
     labels: Ints,
     sizes: Ints,
@@ -38,9 +42,11 @@ def noisy_means(
     upper: float,
     epsilon: float,
     touched: int = 1,
+    whole: bool = False,
+    truncate: bool = True,
     rng: np.random.Generator | None = None,
 ) -> Floats:
-    """Return the noisy mean of each group of one column, truncated to the domain.
+    """Return the noisy mean of each group of one column.
 
     Parameters
     ----------
@@ -53,7 +59,11 @@ def noisy_means(
     epsilon
         The budget of this column.
     touched
-        How many groups a change of one record can change.
+        How many Δ the sums of all groups can change together when one record changes.
+    whole
+        Whether values and bounds are integers: then sums of integers get the noise, and no grid is laid.
+    truncate
+        Whether means are brought into the domain.
     rng
         Draw from this generator instead of OpenDP: reproducible and not private.
 
@@ -64,15 +74,17 @@ def noisy_means(
     >>> means.round(3).tolist()
     [2.0, 8.0]
     """
-    bits = _grid_bits(len(values), epsilon, touched)
-    steps = np.rint((values - lower) * (2.0**bits / (upper - lower))).astype(np.int64)
+    if not np.isfinite(values).all():
+        raise VerificationError("A value on its way to be published is no finite number. Nothing was released.")
+    steps = _steps(len(values), epsilon, touched, upper - lower, whole=whole)
+    placed = np.rint((values - lower) * (steps / (upper - lower))).astype(np.int64)
     sums = np.zeros(len(sizes), dtype=np.int64)
-    np.add.at(sums, labels, np.clip(steps, 0, 2**bits))
-    noisy = (
-        _draw(sums, touched * 2**bits, epsilon) if rng is None else _draw_again(sums, touched * 2**bits, epsilon, rng)
-    )
-    means: Floats = np.clip(lower + noisy / sizes * ((upper - lower) / 2.0**bits), lower, upper)
-    return means
+    np.add.at(sums, labels, np.clip(placed, 0, steps))
+    noisy = _draw(sums, touched * steps, epsilon) if rng is None else _draw_again(sums, touched * steps, epsilon, rng)
+    means: Floats = lower + noisy / sizes * ((upper - lower) / steps)
+    if not np.isfinite(means).all():
+        raise VerificationError("A noisy mean is no finite number. Nothing was released.")
+    return np.clip(means, lower, upper) if truncate else means
 
 
 def check_grids(n: int, budgets: Floats, names: Sequence[object]) -> None:
@@ -81,18 +93,22 @@ def check_grids(n: int, budgets: Floats, names: Sequence[object]) -> None:
         check_grid(n, epsilon, 1, name)
 
 
-def check_grid(n: int, epsilon: float, touched: int, name: object) -> None:
-    """Refuse a budget so small that its noise leaves no grid in 64-bit integers."""
-    if epsilon == 0 or _grid_bits(n, epsilon, touched) < COARSEST:
+def check_grid(n: int, epsilon: float, touched: int, name: object, width: float | None = None) -> None:
+    """Refuse a budget so small that its noise leaves no grid in 64-bit integers; `width` is that of integers."""
+    if epsilon == 0 or _grid_bits(n, epsilon, touched) < (COARSEST if width is None else math.log2(width)):
         raise InputError(
             f"Parameter 'epsilon' leaves column {name!r} a budget of {epsilon:g}, too small for noise in 64-bit "
-            "integers. Take a larger epsilon or fewer columns."
+            f"integers{'' if width is None else ' over so wide a domain'}. Take a larger epsilon or fewer columns."
         )
+
+
+def _steps(n: int, epsilon: float, touched: int, width: float, *, whole: bool) -> int:
+    return int(width) if whole else 2 ** min(FINEST, _grid_bits(n, epsilon, touched))
 
 
 def _grid_bits(n: int, epsilon: float, touched: int) -> int:
     # A budget near 0 asks for infinitely many bits of noise, and leaves none for the grid.
-    return math.floor(max(0.0, min(FINEST, 62 - math.log2(n + TAIL * touched / epsilon))))
+    return math.floor(max(0.0, 62 - math.log2(n + TAIL * touched / epsilon)))
 
 
 def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:
@@ -109,7 +125,10 @@ def _draw(sums: Ints, sensitivity: int, epsilon: float) -> Floats:
     while measurement.map(sensitivity) > epsilon:
         scale = math.nextafter(scale, math.inf)
         measurement = make_laplace(*space, scale=scale)
-    return np.asarray(measurement(sums), dtype=np.float64)
+    # The noise of a sum does not depend on the others: drawing in parts is drawing at once.
+    parts = np.array_split(sums, max(1, -(-len(sums) // BATCH)))
+    drawn = spread(lambda part: np.asarray(measurement(part), dtype=np.float64), parts, os.cpu_count() or 1)
+    return np.concatenate(list(drawn))
 
 
 def _draw_again(sums: Ints, sensitivity: int, epsilon: float, rng: np.random.Generator) -> Floats:

@@ -4,11 +4,17 @@ The file is locked while it is read and written, by the operating system, on a s
 crashes gives the lock back. Symbolic links are followed first, so that all names of a ledger have one lock; a ledger
 with a second hard link is refused, because the name that is not written would keep the old sum. Amounts are added as
 decimals, as they were typed: ten times 0.1 is 1.
+
+A ledger belongs to one data set, known by the name that its holder gives it and the names of its columns, never by
+anything computed from values. It adds up budgets of one kind: of one unit and under one definition of privacy; ε and δ
+each have a sum and a total of their own (basic composition), and without a total of δ there is none to spend. It is
+started on purpose (`new`): a ledger that is gone is not taken for one that never was.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -25,6 +31,7 @@ from shoal.tables.files import check_target, written_beside
 __all__ = ["BudgetExceededError", "spend", "spent"]
 
 FORMAT = "shoal budget ledger 1"
+DATA_SET = ("dataset", "schema")  # what a ledger records of the data set, once
 
 
 class BudgetExceededError(InputError):
@@ -32,9 +39,16 @@ class BudgetExceededError(InputError):
 
 
 def spend(
-    path: str | os.PathLike[str], epsilon: float, total: float | None, details: Mapping[str, Any]
+    path: str | os.PathLike[str],
+    epsilon: float,
+    total: float | None,
+    details: Mapping[str, Any],
+    *,
+    delta: float | None = None,
+    total_delta: float | None = None,
+    new: bool = False,
 ) -> dict[str, Any]:
-    """Record a budget as spent, or refuse it; a new ledger starts with the total budget.
+    """Record a budget as spent, or refuse it.
 
     Parameters
     ----------
@@ -45,7 +59,13 @@ def spend(
     total
         The total budget of the data set; needed for a new ledger, must be the recorded one for an old ledger.
     details
-        Other facts to record in the entry; all entries of a ledger must have the same ``"unit"``, or none.
+        Other facts to record in the entry; all entries of a ledger must have the same ``"unit"`` and the same
+        ``"definition"``, or none. ``"dataset"`` and ``"schema"``, the name of the data set and of all its columns, are
+        recorded once.
+    delta, total_delta
+        The same for δ; a ledger that was started without a total of δ has none to spend.
+    new
+        Whether this is the first release of the data set: the ledger must not be there yet, and else it must.
 
     Returns
     -------
@@ -56,33 +76,61 @@ def spend(
     check_target(target, endings=(".json",))
     if total is not None:
         total = check_epsilon(total, "total_budget")
+    if total_delta is not None:
+        total_delta = check_epsilon(total_delta, "total_delta")
     with _locked(target):
         _check_one_name(target)
-        content = _open(target, total)
-        _check_unit(target, content, details)
-        before = _sum(content)
-        if before + _decimal(epsilon) > _decimal(content["total_budget"]):
-            allowed = f"{content['total_budget']:g}"
-            raise BudgetExceededError(
-                f"Ledger {target} allows epsilon={allowed} in total; {before.normalize():f} is spent, so {epsilon:g} "
-                "more is refused. Take a smaller epsilon, or keep the data unpublished: a total that is raised "
-                "afterwards protects nobody."
-            )
+        totals = {"total_budget": total, "total_delta": total_delta}
+        content = _started(target, totals, details) if new else _open(target, totals)
+        _check_data_set(target, content, details)
+        _check_kind(target, content, details)
+        before = _sum(content, "epsilon")
+        _check_sum(target, "epsilon", before, epsilon, content["total_budget"])
+        _check_sum(target, "delta", _sum(content, "delta"), delta or 0.0, content.get("total_delta", 0.0))
         entry = {
             "number": len(content["entries"]) + 1,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "epsilon": epsilon,
-            **details,
+            **({} if delta is None else {"delta": delta}),
+            **{name: value for name, value in details.items() if name not in DATA_SET},
         }
         content["entries"].append(entry)
-        with written_beside(target) as temporary:
-            temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        _write(target, content)
     return entry | {"ledger": target.name, "spent": float(before + _decimal(epsilon)), "total": content["total_budget"]}
+
+
+def _check_sum(target: Path, name: str, before: Decimal, amount: float, total: float) -> None:
+    """Refuse an amount that exceeds what is left of a total."""
+    if amount and not total:
+        raise BudgetExceededError(
+            f"Ledger {target} was started without a total of {name}, so {name}={amount:g} is refused. Take a method "
+            f"without {name}, or keep the data unpublished: a total that is raised afterwards protects nobody."
+        )
+    if before + _decimal(amount) > _decimal(total):
+        raise BudgetExceededError(
+            f"Ledger {target} allows {name}={total:g} in total; {before.normalize():f} is spent, so {amount:g} more is "
+            f"refused. Take a smaller {name}, or keep the data unpublished: a total that is raised afterwards protects "
+            "nobody."
+        )
+
+
+def _write(target: Path, content: Mapping[str, Any]) -> None:
+    """Write a ledger whole, and wait until it is on the disk under its name."""
+    if target.exists() and not os.access(target, os.W_OK):
+        raise FileError(f"Ledger {target} cannot be written: it is read-only for you. Ask whoever keeps it.")
+    with written_beside(target) as temporary:
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if os.name == "posix":
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def spent(path: str | os.PathLike[str]) -> float:
     """Return what a ledger has recorded as spent."""
-    return float(_sum(_open(Path(path), None)))
+    return float(_sum(_open(Path(path), {}), "epsilon"))
 
 
 def _resolved(path: Path) -> Path:
@@ -107,8 +155,30 @@ def _check_one_name(path: Path) -> None:
         )
 
 
-def _check_unit(path: Path, content: Mapping[str, Any], details: Mapping[str, Any]) -> None:
-    """Refuse to add the budget of records to that of units: a unit with m records has spent m times as much."""
+def _check_data_set(path: Path, content: dict[str, Any], details: Mapping[str, Any]) -> None:
+    """Refuse the ledger of another data set."""
+    name, columns = details.get("dataset"), details.get("columns", [])
+    recorded, schema = content.setdefault("dataset", name), content.setdefault("schema", details.get("schema"))
+    if recorded != name:
+        raise InputError(
+            f"Ledger {path} keeps the budget of data set {recorded!r}, got {name!r} in 'dataset'. Name the ledger of "
+            "this data set; budgets of the same people belong into one."
+        )
+    strange = next((column for column in columns if column not in (schema or columns)), None)
+    if strange is not None:
+        raise InputError(
+            f"Ledger {path} keeps the budget of data set {recorded!r} with columns {', '.join(schema or ())}; "
+            f"{strange!r} is none of them. Is it another data set? Name its own ledger, unless the "
+            "same people are in both."
+        )
+
+
+def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, Any]) -> None:
+    """Refuse to add budgets that do not add up.
+
+    A unit with m records has spent m times as much as a record; and ε of Definition 1 covers the groups, that of
+    Definition 3 does not, so that a sum of both would be a promise that nobody keeps.
+    """
     units = [details.get("unit"), *(entry.get("unit") for entry in content["entries"])]
     ours, *others = ["single records" if unit is None else f"{unit!r} with all of its records" for unit in units]
     other = next((whom for whom in others if whom != ours), None)
@@ -117,44 +187,89 @@ def _check_unit(path: Path, content: Mapping[str, Any], details: Mapping[str, An
             f"Ledger {path} adds up budgets of {other}, and a budget of {ours} cannot be added to them. Name what "
             "was named before in 'unit', or keep another ledger whose total leaves room for what is spent here."
         )
+    definition = details.get("definition")
+    spent_under = next(
+        (e.get("definition") for e in content["entries"] if e.get("definition") != definition), definition
+    )
+    if spent_under != definition:
+        raise InputError(
+            f"Ledger {path} adds up budgets under Definition {spent_under}, and one under Definition {definition} "
+            "cannot be added to them: they promise different things. Take a method of the same definition, or keep "
+            "another ledger whose total leaves room for what is spent here."
+        )
 
 
-def _open(path: Path, total: float | None) -> dict[str, Any]:
+def _started(path: Path, totals: Mapping[str, float | None], details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a new ledger."""
+    if path.exists():
+        raise InputError(
+            f"Ledger {path} is there already, so new_ledger=True is refused: what was spent must not be forgotten. "
+            "Leave it out to go on with this ledger."
+        )
+    if totals["total_budget"] is None:
+        raise InputError(
+            f"Ledger {path} is not there yet; a new one needs the total budget of the data set. Name 'total_budget'."
+        )
+    named = {name: total for name, total in totals.items() if total is not None}
+    return {"format": FORMAT, **named, **{n: details[n] for n in DATA_SET if n in details}, "entries": []}
+
+
+def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
-        if total is None:
-            raise InputError(
-                f"Ledger {path} is not there yet; a new one needs the total budget of the data set. Name "
-                "'total_budget'."
-            ) from None
-        return {"format": FORMAT, "total_budget": total, "entries": []}
+        raise InputError(
+            f"Ledger {path} is not there. If the data set had one, put it back: a new one would forget what was spent. "
+            "For the first release say new_ledger=True; a new one needs the total budget of the data set. Name "
+            "'total_budget'."
+        ) from None
     except OSError as error:
         raise FileError(f"Ledger {path} cannot be read: {error.strerror}.") from None
     except ValueError:
         raise _not_a_ledger(path) from None
-    try:
-        sound = content["format"] == FORMAT and content["total_budget"] > 0
-        sound = sound and all(entry["epsilon"] > 0 for entry in content["entries"])
-    except (KeyError, TypeError):
-        sound = False
-    if not sound:
+    if not _is_sound(content):
         raise _not_a_ledger(path)
-    if total is not None and total != content["total_budget"]:
-        raise InputError(
-            f"Parameter 'total_budget' must be the one that ledger {path} records, {content['total_budget']:g}, got "
-            f"{total:g}. Leave it out."
-        )
+    for name, total in totals.items():
+        recorded = content.get(name, 0.0)
+        if total is not None and total != recorded:
+            raise InputError(
+                f"Parameter {name!r} must be the one that ledger {path} records, {recorded:g}, got {total:g}. Leave it "
+                "out."
+            )
     ledger: dict[str, Any] = content
     return ledger
 
 
+def _is_sound(content: Any) -> bool:
+    """Say whether a file holds what a ledger holds: entries that are numbered, amounts that are amounts."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("entries"), list):
+        return False
+    entries = content["entries"]
+    numbered = all(isinstance(e, dict) and e.get("number") == i for i, e in enumerate(entries, start=1))
+    if not numbered:
+        return False
+    amounts = [content.get("total_budget"), *(entry.get("epsilon") for entry in entries)]
+    deltas = [content.get("total_delta", 1.0), *(entry.get("delta", 1.0) for entry in entries)]
+    return all(map(_is_amount, amounts + deltas))
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
 def _not_a_ledger(path: Path) -> InputError:
-    return InputError(f"File {path} is not a budget ledger of shoal. Name another file; it was left as it is.")
+    return InputError(
+        f"File {path} is not a budget ledger of shoal, or one that is damaged. Name another file, or put back a copy "
+        "of it; it was left as it is."
+    )
 
 
-def _sum(content: Mapping[str, Any]) -> Decimal:
-    return sum((_decimal(entry["epsilon"]) for entry in content["entries"]), Decimal(0))
+def _sum(content: Mapping[str, Any], name: str) -> Decimal:
+    return sum((_decimal(entry.get(name, 0.0)) for entry in content["entries"]), Decimal(0))
 
 
 def _decimal(amount: float) -> Decimal:

@@ -1,6 +1,6 @@
 """The steps that publishing and exploring share: read the table, choose columns, check, clip.
 
-Messages here name columns and record numbers, never a value of a published column.
+Messages here name columns. They never depend on single values: neither a value nor a count nor a record number is told.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
@@ -21,12 +22,36 @@ from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
 
-__all__ = ["Prepared", "check_group_size", "column_sets", "prepare"]
+__all__ = ["Answers", "Prepared", "check_group_size", "column_sets", "prepare"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A column of categories: what they are, which one each record has, and how many had none and count as the last."""
+
+    name: Name
+    categories: tuple[Any, ...]
+    codes: Ints
+    outside: int
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects."""
+    """A table ready to be grouped: the chosen columns, as they are and clipped to their domains; whom ε protects.
+
+    Parameters
+    ----------
+    table
+        The table as it was given.
+    names, X, bounds, clipped, outside
+        The columns of numbers: values, domains, values within them, how many were not.
+    whole
+        Which of them are integers.
+    answers
+        The columns of categories.
+    unit
+        Whom ε protects with all of their records.
+    """
 
     table: Table
     names: list[Name]
@@ -34,7 +59,14 @@ class Prepared:
     bounds: Bounds
     clipped: Floats
     outside: Ints
+    whole: list[bool]
+    answers: list[Answers]
     unit: Unit | None
+
+    @property
+    def published(self) -> list[Name]:
+        """All columns that are published with noise."""
+        return [*self.names, *(answer.name for answer in self.answers)]
 
 
 def prepare(
@@ -43,22 +75,65 @@ def prepare(
     bounds: BoundsGiven,
     unit: Name | None,
     contributions: int | None,
+    *,
+    categories: Mapping[Name, Sequence[Any]] | None = None,
+    integers: Sequence[Name] | Name | None = None,
     **csv: str | None,
 ) -> Prepared:
-    """Read and check everything; the columns are those that have bounds, if none are named."""
+    """Read and check everything; the columns are those that have bounds or categories, if none are named."""
     protected = read_unit(unit, contributions)
+    answered = dict(categories or {})
     wanted = None if columns is None else as_names(columns)
     if wanted is None and isinstance(bounds, Mapping):
-        wanted = list(bounds)
-    table = open_data(data, numbers=wanted or (), **csv)
+        wanted = [*bounds, *answered]
+    table = open_data(data, numbers=[name for name in wanted or () if name not in answered], **csv)
     names = choose_columns(table.names, table.numeric_names(), wanted, apart=as_names(unit), to="publish")
     if not table.rows:
         raise InputError("Parameter 'data' has no records: there is nothing to publish.")
     if protected is not None:
         check_unit(protected, table, names)
-    X = np.column_stack([_numbers(table, name) for name in names])
-    found = read_bounds(bounds, names, X)
-    return Prepared(table, names, X, found, found.clip(X), found.outside(X), protected)
+    if wanted is None:
+        names += [name for name in answered if name not in names]
+    for name in answered:
+        check_name(name, [name for name in names if name in table.names], "categories")
+    numbers = [name for name in names if name not in answered]
+    X = np.column_stack([_numbers(table, name) for name in numbers]) if numbers else np.empty((table.rows, 0))
+    whole = _whole(as_names(integers), numbers)
+    found = read_bounds(bounds, numbers, X)
+    for j, name in enumerate(numbers):
+        if whole[j] and not (found.lower[j].is_integer() and found.upper[j].is_integer()):
+            raise InputError(f"Parameter 'bounds' must give whole numbers for column {name!r}, which holds integers.")
+    X = np.where(whole, np.rint(X), X)
+    answers = [_answers(table, name, answered[name]) for name in names if name in answered]
+    return Prepared(table, numbers, X, found, found.clip(X), found.outside(X), whole, answers, protected)
+
+
+def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:
+    for name in integers:
+        check_name(name, numbers, "integers")
+    return [name in integers for name in numbers]
+
+
+def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
+    """Return a column as codes of the categories that are public knowledge; which ones occur is not told."""
+    listed = tuple(given) if not isinstance(given, str) else ()
+    words = [_word(category) for category in listed]
+    if len(words) < 2 or len(set(words)) < len(words):
+        raise InputError(
+            f"Parameter 'categories' must list at least two different categories for column {name!r}, from what "
+            f"everybody knows and not from the data, got {given!r}."
+        )
+    try:
+        cells = table.categories(name, given=True).cast(pl.String).to_list()
+    except InputError:  # which names the cell that is none
+        raise InputError(f"Column {name!r} must hold text, truth values or whole numbers to be categories.") from None
+    places = {word: code for code, word in enumerate(words)}
+    codes = np.array([places.get(cell, len(words) - 1) for cell in cells], dtype=np.int64)
+    return Answers(name, listed, codes, sum(cell not in places for cell in cells))
+
+
+def _word(category: object) -> str:
+    return str(category).lower() if isinstance(category, (bool, np.bool_)) else str(category)
 
 
 def column_sets(
@@ -81,15 +156,15 @@ def column_sets(
     return [[list(names).index(name) for name in members] for members in listed]
 
 
-def check_group_size(entry: PublicationMethod, k: object, n: int) -> int:
-    """Return the least group size of a method, or refuse it."""
+def check_group_size(entry: PublicationMethod, k: object, n: int, columns: int = 2) -> int | None:
+    """Return the group size that a method is given, or refuse it; None if it has its own rule."""
     if k is None:
-        if entry.k == "needed":
+        if entry.k == "needed" and not (entry.name == "insensitive" and columns <= 1):
             raise InputError(
-                f"Parameter 'k' is needed by method {entry.name!r}: the number of records in a group. "
-                "Explore the expected error first, or take method 'optimal', which chooses sizes itself."
+                f"Parameter 'k' is needed by method {entry.name!r}: the number of records in a group. Explore the "
+                "expected error first, or take method 'insensitive-ir', which finds one from public figures."
             )
-        return 1
+        return None
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InputError(f"Parameter 'k' must be a whole number of at least 1, got {k!r}.")
     if entry.k == "none" and k != 1:
@@ -107,10 +182,11 @@ def _numbers(table: Table, name: Name) -> Floats:
             f"Column {name!r} must be numeric to be published with noise. Leave it out, or turn it into numbers."
         )
     values = table.column(name).values
-    bad = ~np.isfinite(values)
-    if bad.any():
+    if not np.isfinite(values).all():
+        # Neither how many nor where: what is said must not depend on the values of single records.
         raise InputError(
-            f"Column {name!r} must hold a finite number in every record, but {int(bad.sum())} do not, the first being "
-            f"record {int(np.argmax(bad)) + 1}. Fill them in or leave those records out."
+            f"Column {name!r} must hold a finite number in every record: missing and infinite cells cannot be "
+            "published. Fill them in by a rule that looks at each record by itself, or leave such records out if their "
+            "number may be known."
         )
     return values

@@ -5,24 +5,29 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from shoal.core.display import html_table, write_report
 from shoal.core.types import Ints
+from shoal.privacy.estimates import Estimates
 from shoal.privacy.units import Unit
 from shoal.tables.columns import Name
 
-__all__ = ["Publication"]
+__all__ = ["PRIVATE", "Publication"]
+
+PRIVATE = ("clipped", "expected_sse", "labels", "sizes", "dropped")
+NOT_FOR_RELEASE, EXACT = "NOT FOR RELEASE", "what follows are exact figures of the confidential values"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Publication:
     """A differentially private release.
 
-    `data`, `guarantee`, `epsilon`, `budgets`, `bounds` and `scales` may be published. `clipped`, `expected_sse`,
-    `labels` and `sizes` are computed from the confidential values without noise: they are for the data holder.
+    `data`, `guarantee`, `epsilon`, `delta`, `budgets`, `bounds`, `scales`, `truth`, `estimates` and `tree` may be
+    published. What is named in `PRIVATE` is computed from the confidential table without noise: it is for the data
+    holder.
 
     Parameters
     ----------
@@ -36,47 +41,76 @@ class Publication:
         The budget, and each column's share of it.
     unit
         Whom the budget covers with all of their records, or None for single records.
+    records
+        The number of records, which counts as public.
     bounds
-        The domain of each column.
+        The domain of each column of numbers.
     scales
         The scale of the Laplace noise on a group of one record, Δ/ε_i for a share ε_i of `record_epsilon`; larger
         groups have it divided by their size.
+    categories, truth
+        The categories of each column that has them, and how likely a record tells its own on purpose.
+    estimates
+        Means, quantiles and shares with the standard error that noise gives them, from released figures and scales.
     clipped
-        How many values of each column lay outside its domain.
+        Private. How many values of each column lay outside its domain.
     expected_sse
-        The sum of squared errors to expect in each column, before truncation to the domain: averaging plus noise.
+        Private. The sum of squared errors to expect in each column of numbers, averaging plus noise. Truncation
+        to the domain and ascending order only lower it.
     labels
-        The group of each record of the input in each column, ``(n, d)``.
+        Private. The group of each record of the input in each column of numbers, ``(n, d)``.
     sizes
-        The sizes of the groups of each column.
+        Private. The sizes of the groups of each column.
+    dropped
+        Private. The columns that were not released.
     ledger_entry
         What was recorded in the ledger, or None.
     parameters
         Everything that decided the result, as plain values.
-    notes
+    public_notes
         What was done that a reader might not expect, in sentences.
+    delta, rho
+        Of method ``"marginals"``: δ of the promise, and the budget in zCDP that (ε, δ) allows. None of its columns has
+        a share of ε; `scales` are the standard deviations of the noise on the counts of each column.
+    tree, pair_scale
+        The pairs of columns whose counts were measured, and the greatest standard deviation of the noise on them.
     """
 
-    data: Any = field(repr=False)
+    data: Any
     guarantee: str
     definition: Literal[1, 3]
     epsilon: float
     unit: Unit | None
+    records: int
     budgets: Mapping[Name, float]
     bounds: Mapping[Name, tuple[float, float]]
     scales: Mapping[Name, float]
+    categories: Mapping[Name, tuple[Any, ...]]
+    truth: Mapping[Name, float]
+    estimates: Mapping[Name, Estimates]
     clipped: Mapping[Name, int]
     expected_sse: Mapping[Name, float]
-    labels: Ints = field(repr=False)
-    sizes: Mapping[Name, Ints] = field(repr=False)
+    labels: Ints
+    sizes: Mapping[Name, Ints]
+    dropped: tuple[str, ...]
     ledger_entry: Mapping[str, Any] | None
     parameters: Mapping[str, Any]
-    notes: tuple[str, ...]
+    public_notes: tuple[str, ...]
+    delta: float | None = None
+    rho: float | None = None
+    tree: tuple[tuple[Name, Name], ...] = ()
+    pair_scale: float | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done that a reader might not expect, with the names of dropped columns: for the data holder."""
+        gone = f"columns without protection were dropped: {', '.join(self.dropped)}"
+        return (*([gone] if self.dropped else []), *self.public_notes)
 
     @property
     def columns(self) -> list[Name]:
         """The protected columns."""
-        return list(self.budgets)
+        return list(self.parameters["columns"])
 
     @property
     def record_epsilon(self) -> float:
@@ -84,39 +118,72 @@ class Publication:
         return self.epsilon if self.unit is None else self.epsilon / self.unit.contributions
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the lines of the summary, each a name and a value."""
+        """Return the lines of the summary, each a name and a value; private ones come last and say so."""
+        return [*self.public_rows(), (NOT_FOR_RELEASE, EXACT), *self.private_rows()]
+
+    def public_rows(self) -> list[tuple[str, str]]:
+        """Return what may be published."""
+        delta = "" if self.delta is None else f", delta {self.delta:g}"
+        each = f"; ε {self.record_epsilon:.6g} for each record" if self.delta is None else ""
         lines = [
-            ("epsilon", f"{self.epsilon:g} (Definition {self.definition})"),
-            *([] if self.unit is None else [("unit", f"{self.unit}; ε {self.record_epsilon:.6g} for each record")]),
+            ("epsilon", f"{self.epsilon:g}{delta} (Definition {self.definition})"),
+            *([] if self.unit is None else [("unit", f"{self.unit}{each}")]),
             ("method", str(self.parameters["method"])),
-            ("records", f"{len(self.labels):,}"),
+            ("records", f"{self.records:,}"),
         ]
         lines += [(str(name), self._terms(name)) for name in self.columns]
+        if self.tree:
+            told = ", ".join(f"{one}–{other}" for one, other in self.tree)
+            lines.append(("pairs", f"{told}; counts with noise of standard deviation {self.pair_scale:.4g} at most"))
+        if self.parameters["bounds"] != "data":
+            for name, found in self.estimates.items():
+                lines.append((str(name), "; ".join(f"{what} {figure}" for what, figure in found.rows())))
         if self.ledger_entry is not None:
             entry = self.ledger_entry
             lines.append(("ledger", f"{entry['ledger']}: {entry['spent']:g} of {entry['total']:g} spent"))
-        lines += [("note", note) for note in self.notes]
-        lines.append(("guarantee", self.guarantee))
-        lines.append(("NOT FOR RELEASE", "what follows are exact figures of the confidential values"))
-        for name in self.columns:
-            sizes = self.sizes[name]
-            spread = f"{sizes.min():,} to {sizes.max():,}" if sizes.min() < sizes.max() else f"{sizes[0]:,}"
-            groups = f"{len(sizes):,} group{'' if len(sizes) == 1 else 's'} of {spread}"
-            facts = f"{groups}; {self.clipped[name]:,} values clipped"
-            lines.append((str(name), f"{facts}; expected SSE {self.expected_sse[name]:.4g}"))
-        return lines
+        lines += [("note", note) for note in self.public_notes]
+        return [*lines, ("guarantee", self.guarantee)]
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write a report as one HTML file that may go along with the data, and return its path."""
-        return write_report("publication:publication_page", path, self)
+    def private_rows(self) -> list[tuple[str, str]]:
+        """Return what is for the data holder alone."""
+        lines = []
+        for name in self.columns:
+            facts = [f"{self.clipped[name]:,} values outside"]
+            if name in self.sizes:
+                sizes = self.sizes[name]
+                spread = f"{sizes.min():,} to {sizes.max():,}" if sizes.min() < sizes.max() else f"{sizes[0]:,}"
+                facts = [f"{len(sizes):,} group{'' if len(sizes) == 1 else 's'} of {spread}", *facts]
+                facts.append(f"expected SSE {self.expected_sse[name]:.4g}")
+            lines.append((f"private: {name}", "; ".join(facts)))
+        return [*lines, *([("private: note", self.notes[0])] if self.dropped else [])]
+
+    def report(self, path: str | os.PathLike[str], *, private: bool = False) -> Path:
+        """Write a report as one HTML file and return its path.
+
+        It may go along with the data, unless `private` asks for the exact figures of the confidential values too.
+        """
+        return write_report("publication:publication_page", path, self, private=private)
 
     def _terms(self, name: Name) -> str:
         """Say what holds for a column; a domain that was read from the data would tell its maximum."""
+        listed = ", ".join(map(str, self.categories.get(name, ())))
+        if self.delta is not None:
+            low, high = self.bounds.get(name, (0.0, 0.0))
+            domain = "domain read from the data" if self.parameters["bounds"] == "data" else f"{low:g} to {high:g}"
+            noise = f"counts with noise of standard deviation {self.scales[name]:.4g}"
+            return f"{f'one of {listed}' if listed else domain}, {noise}"
+        share = f"ε {self.budgets[name]:.6g}"
+        if listed:
+            return f"{share}, one of {listed}; told on purpose with probability {self.truth[name]:.4g}"
         if self.parameters["bounds"] == "data":
-            return f"ε {self.budgets[name]:.6g}, domain read from the data"
+            return f"{share}, domain read from the data"
         low, high = self.bounds[name]
-        noise = f"noise of scale {self.scales[name]:.4g} / group size"
-        return f"ε {self.budgets[name]:.6g}, domain {low:g} to {high:g}, {noise}"
+        return f"{share}, domain {low:g} to {high:g}, noise of scale {self.scales[name]:.4g} / group size"
+
+    def __repr__(self) -> str:
+        terms = f"epsilon={self.epsilon:g}, definition={self.definition}, method={self.parameters['method']!r}"
+        told = f"{terms}, columns={self.columns!r}, records={self.records}"
+        return f"Publication({told}; private: {', '.join(PRIVATE)})"
 
     def __str__(self) -> str:
         lines = []

@@ -1,13 +1,18 @@
-"""The methods of publication: the one list that the library, the command line and the docs read."""
+"""The methods of publication: the one list that the library, the command line and the docs read.
+
+Beside those listed here every method of `shoal.methods` can make the groups of a release, under Definition 3. Method
+`marginals` makes no groups and puts no noise on means: it stands apart.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError, closest
 
-__all__ = ["PUBLICATION_METHODS", "PublicationMethod", "find_publication_method"]
+__all__ = ["DEFAULT", "GIVEN", "MARGINALS", "PUBLICATION_METHODS", "PublicationMethod", "find_publication_method"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,12 @@ class PublicationMethod:
     joint
         Whether columns are grouped together (Algorithm 1) or each on its own (Algorithm 2).
     k
-        ``"needed"``, ``"optional"`` or ``"none"``.
+        ``"needed"``; ``"chosen"`` from public figures if it is not given; ``"least"`` where it limits groups that the
+        method chooses itself; or ``"none"``.
+    keeps_rows
+        Whether records are released in the order of the input; if not, a row belongs to nobody.
+    groups
+        The method of `shoal.methods` that makes the groups, if it is one of them.
     """
 
     name: str
@@ -32,33 +42,63 @@ class PublicationMethod:
     summary: str
     definition: Literal[1, 3]
     joint: bool
-    k: Literal["needed", "optional", "none"]
+    k: Literal["needed", "chosen", "least", "none"]
+    keeps_rows: bool = True
+    groups: str | None = None
+
+    @property
+    def takes_sizes(self) -> bool:
+        """Whether k says how large groups are."""
+        return self.k in ("needed", "chosen")
 
 
 _METHODS = (
     PublicationMethod(
-        "optimal",
-        "OPT_DP",
-        "each column on its own, least loss from averaging and noise together",
-        3,
-        False,
-        "optional",
+        "insensitive-ir",
+        "",
+        "each column on its own in its own order, k at a time; released without who is who",
+        1,
+        joint=False,
+        k="chosen",
+        keeps_rows=False,
     ),
-    PublicationMethod(
-        "mdav-ir", "MDAV_IR_DP", "each column on its own, groups of k neighbours by MDAV", 3, False, "needed"
-    ),
-    PublicationMethod("mdav", "MDAV_DP", "whole records, groups of k by MDAV", 3, True, "needed"),
     PublicationMethod(
         "insensitive",
         "INS_DP",
         "whole records in a fixed order, k at a time; released in that order",
         1,
-        True,
-        "needed",
+        joint=True,
+        k="needed",
+        keeps_rows=False,
     ),
-    PublicationMethod("none", "plain Laplace", "no groups: noise on every value", 1, False, "none"),
+    PublicationMethod("none", "plain Laplace", "no groups: noise on every value", 1, joint=False, k="none"),
+    PublicationMethod(
+        "optimal",
+        "OPT_DP",
+        "each column on its own, least loss from averaging and noise together",
+        3,
+        joint=False,
+        k="least",
+    ),
+    PublicationMethod(
+        "mdav-ir", "MDAV_IR_DP", "each column on its own, groups of k neighbours by MDAV", 3, joint=False, k="needed"
+    ),
+    PublicationMethod(
+        "mdav", "MDAV_DP", "whole records, groups of k by MDAV", 3, joint=True, k="needed", groups="mdav"
+    ),
 )
 PUBLICATION_METHODS: dict[str, PublicationMethod] = {method.name: method for method in _METHODS}
+DEFAULT = _METHODS[0].name
+MARGINALS = PublicationMethod(
+    "marginals",
+    "",
+    "whole records drawn from a model of noisy counts of columns and of pairs; takes δ",
+    1,
+    joint=True,
+    k="none",
+    keeps_rows=False,
+)
+GIVEN = PublicationMethod("given", "Algorithm 1", "the groups that were given", 3, joint=True, k="none")
 
 
 def find_publication_method(name: str) -> PublicationMethod:
@@ -68,10 +108,21 @@ def find_publication_method(name: str) -> PublicationMethod:
     --------
     >>> find_publication_method("optimal").paper
     'OPT_DP'
+    >>> find_publication_method("mst-d").definition
+    3
     """
-    if name not in PUBLICATION_METHODS:
-        known = ", ".join(PUBLICATION_METHODS)
-        raise InputError(
-            f"Parameter 'method' must be one of {known}, got {name!r}.{closest(name, PUBLICATION_METHODS)}"
-        )
-    return PUBLICATION_METHODS[name]
+    if name in PUBLICATION_METHODS:
+        return PUBLICATION_METHODS[name]
+    for entry in (MARGINALS, GIVEN):
+        if name == entry.name:
+            return entry
+    if name in METHODS:
+        grouping = METHODS[name]
+        each = grouping.univariate or not grouping.whole_records
+        groups = grouping.name if grouping.whole_records else "univariate"
+        return PublicationMethod(name, "", grouping.summary, 3, joint=not each, k="needed", groups=groups)
+    known = ", ".join(PUBLICATION_METHODS)
+    raise InputError(
+        f"Parameter 'method' must be one of {known}, 'marginals' with delta, 'given' with labels, or one of "
+        f"shoal.methods(), got {name!r}.{closest(name, [*PUBLICATION_METHODS, MARGINALS.name, *METHODS])}"
+    )

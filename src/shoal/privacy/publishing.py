@@ -8,30 +8,24 @@ that is recorded is spent whatever happens, so everything that can fail has been
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from shoal.core.checks import as_names
-from shoal.core.errors import FileError, InputError, SeededNoiseWarning, ShoalError, UnprotectedColumnWarning
-from shoal.core.types import Floats, Ints
-from shoal.privacy.budgets import Budget, check_epsilon, split_budget
+from shoal.core.errors import InputError
+from shoal.privacy.budgets import Budget, check_epsilon
 from shoal.privacy.domains import BoundsGiven
-from shoal.privacy.groups import Grouping, group_columns
-from shoal.privacy.guarantee import guarantee
-from shoal.privacy.laplace import check_grid, check_grids, noisy_means
+from shoal.privacy.joint import Counting
 from shoal.privacy.ledger import spend
-from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
+from shoal.privacy.planning import Plan, make_plan
+from shoal.privacy.preparing import prepare
 from shoal.privacy.publication import Publication
-from shoal.privacy.publication_methods import find_publication_method
-from shoal.privacy.units import budgets_of_records
+from shoal.privacy.publication_methods import DEFAULT, find_publication_method
+from shoal.privacy.randomised_response import truth_probability
+from shoal.privacy.releasing import build_table, draw_noise, rehearse, write_release
 from shoal.tables.choosing import check_output
-from shoal.tables.columns import FLOAT, Name, NewColumn
-from shoal.tables.files import folder_beside, write_table
-from shoal.tables.table import Table, check_name
+from shoal.tables.columns import Name
 
 __all__ = ["publish"]
 
@@ -40,17 +34,26 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     data: Any,
     epsilon: float,
     *,
+    delta: float | None = None,
     bounds: BoundsGiven,
     columns: Sequence[Name] | Name | None = None,
-    method: str = "optimal",
+    method: str = DEFAULT,
     k: int | None = None,
+    labels: Any = None,
+    categories: Mapping[Name, Sequence[Any]] | None = None,
+    integers: Sequence[Name] | Name | None = None,
+    truncate: bool = True,
+    monotone: bool = True,
     budget: Budget = "even",
     sets: Sequence[Sequence[Name]] | None = None,
     keep: Sequence[Name] | Name | None = None,
     unit: Name | None = None,
     contributions: int | None = None,
     ledger: str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
     total_budget: float | None = None,
+    total_delta: float | None = None,
+    new_ledger: bool = False,
     seed: int | None = None,
     output: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
@@ -60,24 +63,47 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
 ) -> Publication:
     """Publish a table with differential privacy: groups' means with Laplace noise, shared by all records of a group.
 
-    Read the `guarantee` of the result before you release it: for ``"optimal"``, ``"mdav-ir"`` and ``"mdav"`` it takes
-    the groups as given, for ``"none"`` and ``"insensitive"`` it covers the whole way from raw to released table.
+    Read the `guarantee` of the result before you release it. ``"insensitive-ir"``, ``"insensitive"`` and ``"none"`` are
+    ε-differentially private from raw to released table (Definition 1). All other methods take the groups as given
+    (Definition 3), and warn with a `GroupsAsGivenWarning`.
 
     Parameters
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file.
     epsilon
-        The privacy budget of this release: of a record, or of a unit with all of its records.
+        The privacy budget of this release: of a record, or of a unit with all of its records. Above 10 it warns with a
+        `LargeBudgetWarning`.
+    delta
+        For ``"marginals"``: the probability that epsilon may fail to hold, well below 1/n; for example 1e-9.
     bounds
         The domain of each column, ``{column: (lower, upper)}``, from public knowledge. Values outside are clipped and
         counted. ``"data"`` reads 1.5 times the maximum from the data: for experiments, with a `DataBoundsWarning`.
     columns
-        The columns to publish; those that have bounds, if not given. All others are dropped.
+        The columns to publish; those that have bounds or categories, if not given. All others are dropped.
     method
-        ``"optimal"``, ``"mdav-ir"``, ``"mdav"``, ``"insensitive"`` or ``"none"``.
+        ``"insensitive-ir"``, each column on its own in groups of neighbours, rows without order; ``"insensitive"``, the
+        same for one column, and for several whole records in a fixed order, with much more noise; ``"none"``, noise on
+        every value; ``"marginals"``, whole records drawn from a model of noisy counts, with `delta`. Under
+        Definition 3 ``"optimal"``, ``"mdav-ir"``, ``"mdav"``, any name of `shoal.methods`, or ``"given"`` with
+        `labels`.
     k
-        The number of records in a group; for ``"optimal"`` the least number, 1 if not given.
+        The number of records in a group. ``"insensitive-ir"`` takes the one with the least error in the worst case if
+        it is not given, from public figures; for ``"optimal"`` it is the least number.
+    labels
+        The groups of method ``"given"``: a number for each record, or the column that holds it.
+    categories
+        Columns of categories or truth values to publish by randomised response (``"marginals"``: with all others), and
+        the categories that there can be, from public knowledge: ``{"sex": ["f", "m"], "smokes": [False, True]}``. Any
+        other cell, and a missing one, counts as the last.
+    integers
+        Columns that are released as integers; their bounds are integers too.
+    truncate
+        Whether released values are brought into the domain. Without it they can lie outside, but their mean is not
+        pulled towards the middle.
+    monotone
+        Whether noisy means of sorted groups (``"insensitive-ir"``, and ``"insensitive"`` for one column) are brought
+        into ascending order, which lowers their error and costs no budget.
     budget
         How columns share epsilon: ``"even"`` (columns that are grouped together share theirs in proportion to the
         width of their domains), ``"sensitivity"`` (all in proportion to the width, which leaves a column in small
@@ -92,15 +118,16 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         from public knowledge. Then epsilon covers a unit with all of its records: the noise is that of epsilon / m for
         a record. A table in which somebody has more is refused. The column is not released. Without them a person with
         m records is protected by m times epsilon only.
-    ledger, total_budget
-        A JSON file in which the budget is recorded before anything is released, and refused when the data set's total
-        budget would be exceeded.
+    ledger, dataset, total_budget, total_delta, new_ledger
+        A JSON file in which the budget is recorded before anything is released, and refused when the total budget of
+        the data set of that name would be exceeded. The first release says ``new_ledger=True`` and the total.
     seed
         Draw reproducible noise, for experiments, with a `SeededNoiseWarning`: such a result must not be released.
     output
         Write the released table to this file, as a whole or not at all.
     delimiter, encoding, decimal
-        How a CSV file is written; taken from the file itself if not given.
+        How the CSV file of the data is written; taken from the file itself if not given. The release is written with
+        commas, points and UTF-8, whatever they are.
     thousands
         The sign between thousands in a CSV file; none if not given.
 
@@ -113,231 +140,177 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     --------
     >>> import polars as pl
     >>> firms = pl.DataFrame({"name": list("abcdef"), "sales": [1.0, 9.0, 2.0, 8.5, 1.5, 9.5]})
-    >>> release = publish(firms, epsilon=1e6, bounds={"sales": (0, 10)}, k=3)
+    >>> release = publish(firms, epsilon=10, bounds={"sales": (0, 10)}, k=3)
     >>> release.data.columns
     ['sales']
-    >>> release.data["sales"].round(2).to_list()
-    [1.5, 9.0, 1.5, 9.0, 1.5, 9.0]
+    >>> release.definition, release.estimates["sales"].mean.error.__round__(2)
+    (1, 0.33)
     """
     chosen = find_publication_method(method)
     epsilon = check_epsilon(epsilon)
     check_output(data, output)
-    if ledger is None and total_budget is not None:
-        raise InputError("Parameter 'total_budget' goes with a ledger. Name the ledger's file in 'ledger'.")
-
-    csv = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
-    ready = prepare(data, columns, bounds, unit, contributions, **csv)
-    kept = _kept(ready, as_names(keep), chosen.name)
-    size = check_group_size(chosen, k, len(ready.X))
-    numbers = column_sets(chosen, ready.names, sets)
-    rng = _generator(seed)
-    shares = split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers)
-    budgets = budgets_of_records(shares, ready.unit)
-    check_grids(len(ready.X), budgets, ready.names)
-    groupings = group_columns(chosen, ready.clipped, ready.bounds, budgets, numbers, size)
-    for grouping in groupings:
-        for j in grouping.columns:
-            check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j])
-    by_column = _by_column(ready, groupings, budgets, shares)
-    promise = guarantee(
-        chosen,
-        epsilon,
-        ready.names,
-        kept=kept,
-        unit=ready.unit,
-        data_bounds=ready.bounds.from_data,
-        seeded=rng is not None,
-    )
-    _check_release(ready, kept, output if ledger is not None else None)
-
-    parameters = {
-        "epsilon": epsilon,
-        "method": method,
-        "columns": ready.names,
-        "k": None if k is None else size,
-        "budget": budget if isinstance(budget, str) else "given",
-        "sets": [[ready.names[j] for j in members] for members in numbers],
-        "keep": kept,
-        "unit": unit,
-        "contributions": None if ready.unit is None else ready.unit.contributions,
-        "bounds": "data" if ready.bounds.from_data else "given",
-        "seed": seed,
+    _check_ledger(ledger, dataset, total_budget, total_delta, new_ledger=new_ledger)
+    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    ready = prepare(data, columns, bounds, unit, contributions, categories=categories, integers=integers, **csv)
+    asked: dict[str, Any] = {
+        "delta": delta,
+        "k": k,
+        "labels": labels,
+        "budget": budget,
+        "sets": sets,
+        "keep": keep,
+        "truncate": truncate,
+        "monotone": monotone,
     }
+    plan = make_plan(ready, chosen, epsilon, **asked, seed=seed)
+    facts = _facts(plan)
+    rehearse(plan, output if ledger is not None else None)
     entry = None
     if ledger is not None:
-        details = {
-            "method": method,
-            "definition": chosen.definition,
-            "columns": [str(name) for name in ready.names],
-            **({} if ready.unit is None else {"unit": str(unit), "contributions": ready.unit.contributions}),
-        }
-        entry = spend(ledger, epsilon, total_budget, details)
+        deltas = {"delta": delta, "total_delta": total_delta}
+        entry = spend(ledger, epsilon, total_budget, _details(plan, dataset), **deltas, new=new_ledger)
 
-    values = _perturb(ready, groupings, budgets, rng)
-    if chosen.name == "insensitive":
-        # Along the order of the groups: a row must not tell whose record it was.
-        values = values[np.argsort(groupings[0].labels, kind="stable")]
-    released = _table(ready, values, kept)
+    noisy = draw_noise(plan)
+    released = build_table(plan, noisy.values, noisy.told)
     if output is not None:
-        _write(released, output)
-
+        write_release(released, output)
+    said = {"budget": budget if isinstance(budget, str) else "given", "seed": seed}
     return Publication(
         data=released.native,
-        guarantee=promise,
-        definition=chosen.definition,
-        epsilon=epsilon,
-        unit=ready.unit,
-        **by_column,
         ledger_entry=entry,
-        parameters=parameters,
-        notes=tuple(_notes(ready, kept, chosen.name)),
+        estimates=noisy.estimates,
+        tree=noisy.tree,
+        parameters=_parameters(plan, said),
+        **facts,
     )
 
 
-def _generator(seed: object) -> np.random.Generator | None:
-    if seed is None:
-        return None
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"Parameter 'seed' must be a whole number of at least 0, got {seed!r}.")
-    warnings.warn(
-        "The noise is drawn from a seed: whoever knows or guesses the seed can take it off, so nothing is guaranteed. "
-        "For experiments only; do not release the result.",
-        SeededNoiseWarning,
-        stacklevel=3,
-    )
-    return np.random.default_rng(int(seed))
-
-
-def _kept(ready: Prepared, names: list[Name], method: str) -> list[Name]:
-    """Return the columns that are released as they are, with a warning."""
-    for name in names:
-        check_name(name, ready.table.names, "keep")
-        if ready.unit is not None and name == ready.unit.column:
-            raise InputError(
-                f"Column {name!r} stands in 'unit' and in 'keep': it says whose records they are and is not released."
-            )
-        if name in ready.names:
-            raise InputError(
-                f"Column {name!r} stands in 'columns' and in 'keep': it is either protected or kept as it is."
-            )
-    if not names:
-        return []
-    if method == "insensitive":
+def _check_ledger(
+    ledger: str | os.PathLike[str] | None,
+    dataset: str | None,
+    total_budget: float | None,
+    total_delta: float | None,
+    *,
+    new_ledger: bool,
+) -> None:
+    if ledger is None:
+        given = {"total_budget": total_budget, "total_delta": total_delta, "dataset": dataset}
+        for name, value in (given | {"new_ledger": new_ledger or None}).items():
+            if value is not None:
+                raise InputError(f"Parameter {name!r} goes with a ledger. Name the ledger's file in 'ledger'.")
+    elif not isinstance(dataset, str) or not dataset.strip():
         raise InputError(
-            f"Parameter 'keep' does not go with method 'insensitive', got {', '.join(map(str, names))}: its rows "
-            "belong to nobody in particular, so no other column can stand beside them."
+            "Parameter 'dataset' is needed with 'ledger': the name of the data set whose budget it keeps, so that the "
+            f"ledger of another is not taken for it, got {dataset!r}."
         )
-    warnings.warn(
-        f"Columns released as they are, without any protection: {', '.join(map(str, names))}. They can tell who a "
-        "record belongs to; epsilon does not cover them.",
-        UnprotectedColumnWarning,
-        stacklevel=3,
-    )
-    return names
 
 
-def _by_column(ready: Prepared, groupings: Sequence[Grouping], budgets: Floats, shares: Floats) -> dict[str, Any]:
-    """Return what a publication says of each column: its share of ε, its groups, its noise and the expected SSE."""
-    scales, errors = np.empty(len(ready.names)), np.empty(len(ready.names))
-    labels, sizes = np.empty(ready.X.shape, dtype=np.int64), {}
-    for grouping in groupings:
-        averaging = grouping.averaging_error(ready.X, ready.clipped)
-        for column, error in zip(grouping.columns, averaging, strict=True):
-            scales[column] = grouping.noise_scale(float(ready.bounds.width[column]), float(budgets[column]))
-            errors[column] = error + grouping.noise_error(float(scales[column]))
-            labels[:, column], sizes[column] = grouping.labels, grouping.sizes
-    bounds = np.column_stack([ready.bounds.lower, ready.bounds.upper])
-
-    def named(values: Floats | Ints) -> dict[Name, Any]:
-        return dict(zip(ready.names, values.tolist(), strict=True))
-
+def _details(plan: Plan, dataset: str | None) -> dict[str, Any]:
+    """Return what the ledger records of a release: nothing that depends on a value."""
+    unit = plan.ready.unit
     return {
-        "budgets": named(shares),
-        "bounds": {name: tuple(ends) for name, ends in named(bounds).items()},
-        "scales": named(scales),
-        "clipped": named(ready.outside),
-        "expected_sse": named(errors),
+        "dataset": dataset,
+        "schema": [str(name) for name in plan.ready.table.names],
+        "method": plan.method.name,
+        "definition": plan.method.definition,
+        "columns": [str(name) for name in plan.ready.published],
+        **({} if unit is None else {"unit": str(unit.column), "contributions": unit.contributions}),
+    }
+
+
+def _parameters(plan: Plan, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything that decided the result, as plain values."""
+    ready = plan.ready
+    return {
+        "epsilon": plan.epsilon,
+        **({} if plan.counting is None else {"delta": plan.counting.delta}),
+        "method": plan.method.name,
+        "columns": ready.published,
+        "k": plan.k,
+        "budget": said["budget"],
+        "sets": [[ready.names[j] for j in grouping.columns] for grouping in plan.groupings],
+        "keep": plan.kept,
+        "integers": [name for name, whole in zip(ready.names, ready.whole, strict=True) if whole],
+        "truncate": plan.truncate,
+        "monotone": plan.ordered and plan.monotone,
+        "unit": None if ready.unit is None else ready.unit.column,
+        "contributions": None if ready.unit is None else ready.unit.contributions,
+        "bounds": "data" if ready.bounds.from_data else "given",
+        "seed": said["seed"],
+    }
+
+
+def _facts(plan: Plan) -> dict[str, Any]:
+    """Return what a publication says of itself and of each column: promise, domains, and what was done."""
+    ready = plan.ready
+    ends = zip(ready.bounds.lower.tolist(), ready.bounds.upper.tolist(), strict=True)
+    answers = {answer.name: answer.outside for answer in ready.answers}
+    return {
+        "guarantee": plan.promise,
+        "definition": plan.method.definition,
+        "epsilon": plan.epsilon,
+        "unit": ready.unit,
+        "records": len(ready.X),
+        "budgets": plan.shares,
+        "bounds": dict(zip(ready.names, ends, strict=True)),
+        "categories": {answer.name: answer.categories for answer in ready.answers},
+        "clipped": dict(zip(ready.names, ready.outside.tolist(), strict=True)) | answers,
+        "public_notes": tuple(_notes(plan)),
+        "dropped": tuple(
+            str(name) for name in ready.table.names if name not in ready.published and name not in plan.kept
+        ),
+        **(_of_groups(plan) if plan.counting is None else _of_counts(plan, plan.counting)),
+    }
+
+
+def _of_groups(plan: Plan) -> dict[str, Any]:
+    """Return the noise of each column, its groups and the expected SSE."""
+    ready = plan.ready
+    errors, labels, sizes = np.empty(len(ready.names)), np.empty(ready.X.shape, dtype=np.int64), {}
+    for grouping in plan.groupings:
+        averaging = grouping.averaging_error(ready.X, ready.clipped)
+        for j, error in zip(grouping.columns, averaging, strict=True):
+            errors[j] = error + grouping.noise_error(float(plan.scales[j]))
+            labels[:, j], sizes[j] = grouping.labels, grouping.sizes
+    answers = zip(ready.answers, plan.budgets[len(ready.names) :].tolist(), strict=True)
+    return {
+        "scales": dict(zip(ready.names, plan.scales.tolist(), strict=True)),
+        "truth": {answer.name: truth_probability(len(answer.categories), budget) for answer, budget in answers},
+        "expected_sse": dict(zip(ready.names, errors.tolist(), strict=True)),
         "labels": labels,
         "sizes": {name: sizes[column] for column, name in enumerate(ready.names)},
     }
 
 
-def _check_release(ready: Prepared, kept: Sequence[Name], output: str | os.PathLike[str] | None) -> None:
-    """Build and write a table like the release, with the farther bound of each column in place of its values."""
-    farther = np.where(-ready.bounds.lower > ready.bounds.upper, ready.bounds.lower, ready.bounds.upper)
-    with np.errstate(over="ignore"):
-        released = _table(ready, np.tile(farther, (len(ready.X), 1)), kept)
-    names = _released_names(ready, kept)
-    for name, end in zip(ready.names, farther, strict=True):
-        if not np.isfinite(released.column(released.names[names.index(name)]).values[0]):
-            raise InputError(
-                f"Parameter 'bounds' must fit the type of column {name!r}, which has no number as large as {end:g}. "
-                "Turn the column into float64, or give closer bounds."
-            )
-    if output is not None:
-        with folder_beside(Path(output)) as folder:
-            _write(released, folder / Path(output).name)
-
-
-def _perturb(
-    ready: Prepared, groupings: Sequence[Grouping], budgets: Floats, rng: np.random.Generator | None
-) -> Floats:
-    """Return the released value of every record."""
-    values = np.empty_like(ready.X)
-    for grouping in groupings:
-        for column in grouping.columns:
-            means = noisy_means(
-                ready.clipped[:, column],
-                grouping.labels,
-                grouping.sizes,
-                lower=float(ready.bounds.lower[column]),
-                upper=float(ready.bounds.upper[column]),
-                epsilon=float(budgets[column]),
-                touched=grouping.touched,
-                rng=rng,
-            )
-            values[:, column] = means[grouping.labels]
-    return values
-
-
-def _released_names(ready: Prepared, kept: Sequence[Name]) -> list[Name]:
-    return [name for name in ready.table.names if name in ready.names or name in kept]
-
-
-def _table(ready: Prepared, values: Floats, kept: Sequence[Name]) -> Table:
-    """Return the table of the released columns, in the order of the input and without metadata of the original.
-
-    Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values.
-    """
-    new = {
-        name: NewColumn(np.ascontiguousarray(values[:, j]), ready.table.column(name).kind or FLOAT)
-        for j, name in enumerate(ready.names)
+def _of_counts(plan: Plan, counting: Counting) -> dict[str, Any]:
+    """Return the noise on the counts of each column and of pairs; there are no groups."""
+    spending = counting.spending
+    return {
+        "scales": dict(zip(plan.ready.published, spending.histogram_scales, strict=True)),
+        "truth": {},
+        "expected_sse": {},
+        "labels": np.empty((len(plan.ready.X), 0), dtype=np.int64),
+        "sizes": {},
+        "delta": counting.delta,
+        "rho": spending.rho,
+        "pair_scale": spending.pair_scale,
     }
-    return ready.table.released(new).only(_released_names(ready, kept))
 
 
-def _write(released: Table, output: str | os.PathLike[str]) -> None:
-    try:
-        write_table(released, Path(output))
-    except ShoalError:
-        raise
-    except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …
-        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
-        raise FileError(
-            f"Output {Path(output).name} cannot hold the released table: {reason}. Take another format, or leave out "
-            "the column."
-        ) from error
-
-
-def _notes(ready: Prepared, kept: Sequence[Name], method: str) -> list[str]:
+def _notes(plan: Plan) -> list[str]:
     notes = []
-    dropped = [str(name) for name in ready.table.names if name not in ready.names and name not in kept]
-    if dropped:
-        notes.append(f"columns without protection were dropped: {', '.join(dropped)}")
-    if kept:
-        notes.append(f"released as they are, without protection: {', '.join(map(str, kept))}")
-    if ready.bounds.from_data:
+    if plan.kept:
+        notes.append(f"released as they are, without protection: {', '.join(map(str, plan.kept))}")
+    if plan.ready.bounds.from_data:
         notes.append("bounds were read from the data: for experiments, not for release")
-    if method == "insensitive":
-        notes.append("rows stand in the order of the groups, not in the order of the input")
+    if plan.counting is not None:
+        notes.append("records were drawn from a model: a row belongs to nobody, and no two columns add up")
+    elif not plan.method.keeps_rows:
+        notes.append(
+            "rows stand in the order of the groups, not in the order of the input"
+            if len(plan.groupings) + len(plan.ready.answers) == 1
+            else "every column stands in an order of its own: cells of a row do not belong together"
+        )
+    if not plan.truncate:
+        notes.append("values may lie outside their domain: they were not truncated")
     return notes

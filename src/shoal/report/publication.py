@@ -1,7 +1,7 @@
 """The page of a differentially private release.
 
-Nothing on it is computed from the confidential values: the terms are public, and the statistics are those of the
-released table itself, which is noisy already.
+Nothing on the public page is computed from the confidential values: the terms are public, and the statistics are those
+of the released table itself, which is noisy already. The private page adds what the data holder alone may know.
 """
 
 from __future__ import annotations
@@ -20,54 +20,101 @@ from shoal.tables.frames import open_table
 
 __all__ = ["publication_page"]
 
+DONE_TO_NUMBERS = {
+    "marginals": "and counted, alone and in pairs of columns; random noise was added to every count, and as many new "
+    "records were drawn from a model of the noisy counts",
+    "none": "and random noise was added to every one of them",
+    "insensitive": "averaged in groups along an order fixed beforehand, and random noise was added to every average",
+    "insensitive-ir": "averaged in groups of neighbours, each column on its own, and random noise was added to every "
+    "average",
+}
+SHARED = "averaged in groups that were formed from the values, and random noise was added to every average"
 
-def publication_page(publication: Publication) -> Page:
+
+def publication_page(publication: Publication, *, private: bool = False) -> Page:
     """Make the page of a publication."""
     columns = publication.columns
     names = ", ".join(map(str, columns))
-    method = publication.parameters["method"]
+    method = str(publication.parameters["method"])
     whole = publication.definition == 1
-    done = (
-        f"In {names}, the values of {len(publication.labels):,} records were clipped to a domain fixed beforehand, "
-        "averaged in groups, and random noise was added to every average. All other columns were left out, unless the "
-        "notes name them."
-    )
-    noise = (
-        "A group's average carries Laplace noise whose scale is the figure below divided by the number of records in "
-        "the group. Statistics over many groups are close to the truth; a single value is not."
-    )
     budget_of = "privacy budget of this release"
     if publication.unit is not None:
         budget_of = f"privacy budget of all records of a unit ({publication.unit})"
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(publication.parameters)}
     return Page(
-        title="Publication report",
-        subtitle=f"{len(publication.labels):,} records; columns {names}",
+        title="Publication report" + (" — PRIVATE, not for release" if private else ""),
+        subtitle=f"{publication.records:,} records; columns {names}",
         tiles=[
             (f"ε = {publication.epsilon:g}", budget_of),
+            *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "probability that ε may fail")]),
             (f"Definition {publication.definition}", "raw to released table" if whole else "with the groups as given"),
-            (str(method), "method"),
+            (method, "method"),
             (f"{len(columns)}", f"column{'s' * (len(columns) != 1)} published"),
         ],
         summary=[
-            ("What was done.", done),
+            ("What was done.", _done(publication, method)),
             ("What is guaranteed?", publication.guarantee),
-            ("How large is the noise?", noise),
+            ("How large is the noise?", _noise(publication, method)),
         ],
         sections=[
             _terms(publication),
             _released(publication),
+            *([_private(publication)] if private else []),
             sections.details([("Parameters and versions", as_json(repeat))], []),
         ],
-        notes=publication.notes,
+        notes=publication.notes if private else publication.public_notes,
     )
+
+
+def _done(publication: Publication, method: str) -> str:
+    numbers = [str(name) for name in publication.columns if name in publication.bounds]
+    answers = [str(name) for name in publication.columns if name in publication.categories]
+    told = []
+    if numbers:
+        how = DONE_TO_NUMBERS.get(method, SHARED)
+        told.append(
+            f"In {', '.join(numbers)}, the values of {publication.records:,} records were clipped to a domain fixed "
+            f"beforehand{',' if how.startswith('averaged') else ''} {how}."
+        )
+    if answers and publication.delta is not None:
+        told.append(f"In {', '.join(answers)}, the same was done with categories.")
+    elif answers:
+        told.append(f"In {', '.join(answers)}, every record tells its category, or with some probability any of them.")
+    return " ".join([*told, "All other columns were left out, unless the notes name them."])
+
+
+def _noise(publication: Publication, method: str) -> str:
+    if publication.delta is not None:
+        return (
+            "The count of a range of values carries Gaussian noise with the standard deviation below, that of a pair "
+            f"of ranges at most {for_people(publication.pair_scale or 0.0)}: groups of fewer records may be made of "
+            "noise alone. Relations between columns are those of the pairs that were counted: "
+            f"{', '.join(f'{one} and {other}' for one, other in publication.tree) or 'none'}. A single row means "
+            "nothing."
+        )
+    if not publication.bounds:
+        return "The table below says how likely a record tells its category on purpose; a single answer means little."
+    whose = "Every value" if method == "none" else "A group's average"
+    size = "" if method == "none" else " divided by the number of records in the group"
+    cut = (
+        "Values were then brought into the domain, which pulls their mean towards its middle: do not compute means "
+        "from them, but take the estimates below, which were made before."
+        if publication.parameters["truncate"]
+        else "Values were not brought into the domain, so that noise evens out in their mean."
+    )
+    return f"{whose} carries Laplace noise whose scale is the figure below{size}. {cut} A single value means little."
 
 
 def _terms(publication: Publication) -> Section:
     secret = publication.parameters["bounds"] == "data"
 
     def row(name: Name) -> list[str]:
+        if publication.delta is not None:
+            return [str(name), *_counted(publication, name)]
         budget = for_people(publication.budgets[name])
+        if name in publication.categories:
+            told = f"own category on purpose: {for_people(publication.truth[name])}"
+            return [str(name), budget, ", ".join(map(str, publication.categories[name])), told]
         if secret:
             return [str(name), budget, "read from the data", "not told"]
         low, high = publication.bounds[name]
@@ -79,13 +126,16 @@ def _terms(publication: Publication) -> Section:
         ]
 
     head = ["column", "share of ε", "domain", "noise scale × group size"]
+    if publication.delta is not None:
+        head = ["column", "domain", "standard deviation of the noise on a count"]
+    covered = "" if publication.definition == 1 else ", with the groups as given"
     text = [
-        "The budget is shared by the columns: whoever combines them all learns no more than ε allows. The domain is "
-        "public knowledge that was fixed before the data were seen."
+        f"The budget is shared by the columns: all of them together are covered by ε{covered}, in the words above. The "
+        "domain is public knowledge that was fixed before the data were seen."
         if not secret
         else "The domains were read from the data: this release is an experiment and must not be published."
     ]
-    if publication.unit is not None:
+    if publication.unit is not None and publication.delta is None:
         text.append(
             f"The records of a unit share ε ({publication.unit}): the noise is that of "
             f"{for_people(publication.record_epsilon)} for each record."
@@ -93,13 +143,44 @@ def _terms(publication: Publication) -> Section:
     return Section("Terms", text, tables=[Table(head, [row(name) for name in publication.columns])])
 
 
+def _counted(publication: Publication, name: Name) -> list[str]:
+    """Return the domain of a column and the noise on its counts."""
+    noise = for_people(publication.scales[name])
+    if name in publication.categories:
+        return [", ".join(map(str, publication.categories[name])), noise]
+    if publication.parameters["bounds"] == "data":
+        return ["read from the data", noise]
+    low, high = publication.bounds[name]
+    return [f"{for_people(low, 6)} to {for_people(high, 6)}", noise]
+
+
 def _released(publication: Publication) -> Section:
     table = open_table(publication.data)
-    rows = []
+    places = {name: name for name in table.names}
+    if isinstance(publication.data, np.ndarray):  # whose columns are numbered anew
+        kept = publication.parameters["keep"]
+        places = {name: place for place, name in enumerate(sorted([*publication.columns, *kept]))}
+    rows, estimates = [], []
     for name in publication.columns:
-        values = table.column(name).values
-        figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
-        rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
+        if name in publication.bounds:
+            values = table.column(places[name]).values
+            figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
+            rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
+        if name in publication.estimates:
+            estimates += [[str(name), what, str(figure)] for what, figure in publication.estimates[name].rows()]
     head = ["column", "mean", "standard deviation", "lower quartile", "median", "upper quartile"]
-    text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."]
-    return Section("The released values", text, tables=[Table(head, rows)])
+    tables = [Table(head, rows)] if rows else []
+    text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."] if rows else []
+    if estimates and publication.parameters["bounds"] != "data":
+        tables.append(Table(["column", "estimate", "value ± standard error of the noise"], estimates))
+        text.append(
+            "Estimates come from the noisy sums before they were brought into the domain; their errors follow from the "
+            "noise alone and say nothing of values that were outside the domain."
+        )
+    return Section("The released values", text, tables=tables)
+
+
+def _private(publication: Publication) -> Section:
+    rows = [[name.removeprefix("private: "), value] for name, value in publication.private_rows()]
+    text = ["Exact figures of the confidential values: this page is for the data holder alone."]
+    return Section("Not for release", text, tables=[Table(["column", "figures"], rows)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,6 +31,7 @@ from shoal.tables.csv_cells import (
     is_numeric,
     not_numbers,
     parse_numbers,
+    plain_numbers,
     spelled_numbers,
     without_words,
 )
@@ -158,6 +160,11 @@ class CsvTable:
     def only(self, names: Sequence[Name]) -> CsvTable:
         """Return some of the columns."""
         return CsvTable(self.text.select(list(names)), self.dialect, self._numbers, self._codes)
+
+    def in_own_dialect(self, delimiter: str = ",") -> CsvTable:
+        """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
+        numbers = [plain_numbers(self.text[name], self.dialect).alias(name) for name in self.numeric_names()]
+        return CsvTable(self.text.with_columns(numbers), Dialect(delimiter), self._numbers, self._codes)
 
     def coded(self, codes: Codes) -> CsvTable:
         """Return the table with codes for missing."""
@@ -292,7 +299,8 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -
             ),
         )
     except pa.ArrowInvalid as error:
-        reason = str(error).splitlines()[0]
+        # Without the line itself, which is made of values.
+        reason = re.sub(r"(got \d+): .*", r"\1", str(error).splitlines()[0])
         raise FileError(
             f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Name another delimiter or "
             "repair the lines that have another number of fields than the header."

@@ -37,7 +37,13 @@ PARQUET = (".parquet", ".pq")
 ARROW = (".feather", ".arrow", ".ipc")
 READABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *READERS)
 WRITABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *WRITERS)
-ENDINGS = {"manifest": (".json",), "ledger": (".json",), "report": (".html",)}
+ENDINGS = {
+    "manifest": (".json",),
+    "private_manifest": (".json",),
+    "ledger": (".json",),
+    "report": (".html",),
+    "private_report": (".html",),
+}
 
 
 def read_table(
@@ -126,7 +132,7 @@ def check_targets(source: Path, **targets: Path | None) -> None:
     named = {name: path for name, path in {"input": source, **targets}.items() if path is not None}
     for path in named.values():
         if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
-            *before, last = named
+            *before, last = (name.replace("_", " ") for name in named)
             raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Name another file.")
     for name, path in named.items():
         if name != "input":

@@ -1,0 +1,84 @@
+"""What the groups of a release tell: the share of a column's domain that an attacker excludes for one record.
+
+Run: python benchmarks/what_groups_tell.py [records]
+
+The attacker knows all records but one, the method, ε and the bounds, and sees the released table: records that share a
+value are a group. So the attacker tries every value that the missing record may have, forms the groups again, and
+excludes each value that gives other groups than those seen. No noise is looked at; ε limits nothing of this. Methods of
+Definition 1 are tried too: there, rows do not tell who shares a group, or no record shares one.
+
+Census data are looked for in the folder that SHOAL_DATA names, else in ../shared/data; without them a generated column
+of incomes is attacked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from shoal.core.measures import canonical_labels
+from shoal.core.types import Floats, Ints
+from shoal.privacy.domains import Bounds
+from shoal.privacy.groups import group_columns
+from shoal.privacy.publication_methods import find_publication_method
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
+COLUMNS = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
+GRID = 200  # values of the domain that are tried
+
+
+def seen_groups(method: str, upper: float, epsilon: float, k: int | None) -> Callable[[Floats], Ints]:
+    """Return what a release shows of the groups of a column with domain 0 … upper: who shares a value with whom."""
+    entry = find_publication_method(method)
+    bounds = Bounds(np.zeros(1), np.array([upper]))
+
+    def groups(column: Floats) -> Ints:
+        (found,) = group_columns(entry, column[:, None], bounds, np.array([epsilon]), [[0]], k)
+        # Rows that belong to nobody show sizes only, and those depend on n and k alone.
+        return canonical_labels(found.labels) if entry.keeps_rows else np.sort(found.sizes)
+
+    return groups
+
+
+def excluded(column: Floats, record: int, upper: float, groups: Callable[[Floats], Ints], grid: int = GRID) -> float:
+    """Return the share of the domain that the groups exclude for a record, the others being known."""
+    seen = groups(column)
+    tried, possible = column.copy(), 0
+    for value in np.linspace(0.0, upper, grid):
+        tried[record] = value
+        possible += np.array_equal(groups(tried), seen)
+    return 1 - possible / grid
+
+
+def main() -> None:
+    rng = np.random.default_rng(2018)
+    if (DATA / "census.csv").exists():
+        frame = pl.read_csv(DATA / "census.csv").select(COLUMNS)
+        columns = {name: frame[name].to_numpy().astype(np.float64) for name in COLUMNS}
+    else:
+        columns = {"generated incomes": np.exp(rng.normal(8.0, 1.0, 1080))}
+    records = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    print("| method | ε | " + " | ".join(columns) + " |")
+    print("|" + "---|" * (len(columns) + 2))
+    for method, k in [("optimal", None), ("mdav-ir", 20), ("insensitive-ir", 20), ("none", None)]:
+        for epsilon in (1.0, 0.25):  # the second is a share of four columns
+            cells = []
+            for column in columns.values():
+                upper = 1.5 * column.max()
+                groups = seen_groups(method, upper, epsilon, k)
+                chosen = rng.choice(len(column), records, replace=False)
+                shares = [excluded(column, int(record), upper, groups) for record in chosen]
+                low, middle, high = 100 * np.quantile(shares, [0.25, 0.5, 0.75])
+                cells.append(f"{middle:.0f} % ({low:.0f}–{high:.0f})")
+            print(f"| {method}{'' if k is None else f', k = {k}'} | {epsilon:g} | " + " | ".join(cells) + " |")
+    print(f"\nMedian share of the domain that is excluded (quartiles), over {records} records of each column.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Estimates with error bars: from the noisy sums and the scale of their noise, both public, and nothing else.
+
+Averaging in groups leaves the sum of a column as it is, so the mean of the noisy sums is the mean of the column (its
+values clipped to the domain) plus noise with a standard deviation of scale · √(2 · groups)/n. Truncation to the
+domain would pull it towards the middle: estimates are made before it.
+
+Where the order of the groups is fixed beforehand (the i-th group holds the values of the i-th ranks), the group with
+the q-th part of the records tells a quantile: its mean plus noise with a standard deviation of scale · √2/size. What
+it estimates is the mean of the values of these ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shoal.core.display import for_people
+from shoal.core.types import Floats, Ints
+
+__all__ = ["QUANTILES", "Estimate", "Estimates", "estimate_column"]
+
+QUANTILES = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure, and the standard error that noise gives it."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{for_people(self.value)} ± {for_people(self.error, 2)}"
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What a release tells of a column as a whole.
+
+    Parameters
+    ----------
+    mean
+        Its mean; None for categories.
+    quantiles
+        Its quantiles, where the order of the groups is fixed beforehand.
+    shares
+        The share of each category.
+    """
+
+    mean: Estimate | None = None
+    quantiles: Mapping[float, Estimate] = field(default_factory=dict)
+    shares: Mapping[Any, Estimate] = field(default_factory=dict)
+
+    def rows(self) -> list[tuple[str, Estimate]]:
+        """Return the figures with their names."""
+        names = [("mean", self.mean)] if self.mean is not None else []
+        names += [(f"{100 * share:g} % quantile", figure) for share, figure in self.quantiles.items()]
+        return names + [(f"share of {name}", figure) for name, figure in self.shares.items()]
+
+
+def estimate_column(noisy: Floats, sizes: Ints, scale: float, *, ordered: bool) -> Estimates:
+    """Return the estimates of a column from the noisy means of its groups.
+
+    Parameters
+    ----------
+    noisy
+        The noisy mean of each group, not truncated.
+    sizes
+        The sizes of the groups.
+    scale
+        The scale of the noise on the sum of a group.
+    ordered
+        Whether the groups lie in the order of the values, fixed beforehand.
+
+    Examples
+    --------
+    >>> found = estimate_column(np.array([1.0, 5.0]), np.array([2, 2]), 0.1, ordered=True)
+    >>> print(found.mean, "|", found.quantiles[0.75])
+    3 ± 0.05 | 5 ± 0.071
+    """
+    n = int(sizes.sum())
+    mean = Estimate(float(noisy @ sizes / n), scale * math.sqrt(2 * len(sizes)) / n)
+    last = np.cumsum(sizes)
+    groups = {share: int(np.searchsorted(last, math.ceil(share * n))) for share in QUANTILES} if ordered else {}
+    quantiles = {
+        share: Estimate(float(noisy[group]), scale * math.sqrt(2) / int(sizes[group]))
+        for share, group in groups.items()
+    }
+    return Estimates(mean, quantiles)

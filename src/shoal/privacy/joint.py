@@ -1,0 +1,84 @@
+"""A joint release: what is decided before the budget is spent, and the records that are drawn.
+
+Columns of numbers come first, then those of categories, as everywhere in a plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.core.errors import InputError
+from shoal.core.types import Floats, Ints
+from shoal.privacy.accounting import check_delta, rho_of
+from shoal.privacy.bins import CategoryBins, ColumnBins, NumberBins, WholeBins
+from shoal.privacy.preparing import Prepared
+from shoal.privacy.synthesis import Spending, bins_of_numbers, share, synthesise
+from shoal.tables.columns import Name
+
+__all__ = ["Counting", "Drawn", "draw_records", "plan_counting"]
+
+WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How the counts of a joint release are measured, from public figures alone.
+
+    Parameters
+    ----------
+    delta
+        δ of the promise.
+    bins
+        The bins of each column.
+    spending
+        How the budget is spent.
+    """
+
+    delta: float
+    bins: tuple[ColumnBins, ...]
+    spending: Spending
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The records of a joint release: numbers, codes of categories, and the pairs of columns that were measured."""
+
+    values: Floats
+    told: list[Ints]
+    tree: tuple[tuple[Name, Name], ...]
+
+
+def plan_counting(ready: Prepared, epsilon: float, delta: float | None) -> Counting:
+    """Share a budget (ε, δ) among the counts of columns and pairs."""
+    n, columns = len(ready.X), len(ready.published)
+    delta = check_delta(delta, n)
+    rho = rho_of(epsilon, delta)
+    bins: list[ColumnBins] = []
+    if rho > 0:
+        most = bins_of_numbers(rho, n, columns, _contributions(ready))
+        for lower, upper, whole in zip(ready.bounds.lower, ready.bounds.upper, ready.whole, strict=True):
+            ends = float(lower), float(upper)
+            bins.append(WholeBins(*ends, most) if whole else NumberBins(*ends, most))
+        bins += [CategoryBins(len(answer.categories)) for answer in ready.answers]
+        spending = share(rho, n, bins, _contributions(ready))
+    if rho <= 0 or max(*spending.histogram_scales, spending.pair_scale) > WIDEST:
+        raise InputError(
+            f"Parameters 'epsilon' and 'delta' leave a budget too small for counts, got {epsilon:g} and {delta:g}. "
+            "Take larger ones or fewer columns."
+        )
+    return Counting(delta, tuple(bins), spending)
+
+
+def draw_records(ready: Prepared, counting: Counting, rng: np.random.Generator | None) -> Drawn:
+    """Measure and draw; what is returned is covered by (ε, δ)."""
+    records = np.column_stack([ready.clipped, *(answer.codes for answer in ready.answers)])
+    released = synthesise(records, counting.bins, counting.spending, _contributions(ready), rng)
+    numbers, names = len(ready.names), ready.published
+    told = [released.values[:, numbers + j].astype(np.int64) for j in range(len(ready.answers))]
+    return Drawn(released.values[:, :numbers], told, tuple((names[a], names[b]) for a, b in released.tree))
+
+
+def _contributions(ready: Prepared) -> int:
+    return 1 if ready.unit is None else ready.unit.contributions

@@ -1,0 +1,151 @@
+"""Counts of nested ranges, and the table of counts that noisy ones speak for: none below 0, all of them n together.
+
+A table of counts is measured several times: its halves along every axis, its quarters, and so on down to the cells.
+What the levels say of each range is averaged from the cells upwards, then n is given out from the whole table
+downwards, to every part of a range what is nearest to its noisy count (M. Hay, V. Rastogi, G. Miklau and D. Suciu,
+Boosting the accuracy of differentially private histograms through consistency, 2010; here along two axes too, and
+nowhere below 0).
+Large ranges then have far less noise than the sums of their cells would have: a domain that is much too wide costs
+little, and columns that go together do not come out as if they did not.
+
+All of this is computed from noisy counts and the public n: it costs no budget.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.types import Bools, Floats, Ints
+
+__all__ = ["depth_of", "fit_nested", "nearest", "nest"]
+
+EMPTY, SMALL = 1.5, 0.25  # a part of so many standard deviations and of such a share of its range may be noise alone
+NEVER = -1e18  # less than any noisy count: what is nearest to it is 0
+
+Shape = tuple[int, ...]
+
+
+def depth_of(shape: Shape) -> int:
+    """Return in how many levels a table of that shape is measured.
+
+    Examples
+    --------
+    >>> depth_of((256,)), depth_of((2, 5))
+    (8, 3)
+    """
+    return max(1, *((size - 1).bit_length() for size in shape))
+
+
+def nest(counts: Ints) -> list[Ints]:
+    """Return the counts of all ranges, level by level, from halves to cells; axes are filled up to a power of 2.
+
+    Examples
+    --------
+    >>> [level.tolist() for level in nest(np.array([1, 2, 3]))]
+    [[3, 3], [1, 2, 3, 0]]
+    >>> [level.tolist() for level in nest(np.array([[1, 2, 3, 4], [5, 6, 7, 8]]))]
+    [[[3, 7], [11, 15]], [[1, 2, 3, 4], [5, 6, 7, 8]]]
+    """
+    shapes = _shapes(counts.shape)
+    full = np.pad(counts, [(0, end - size) for end, size in zip(shapes[-1], counts.shape, strict=True)])
+    return [_parts(full, shape).sum(axis=1).reshape(shape) for shape in shapes[1:]]
+
+
+def fit_nested(levels: list[Ints], shape: Shape, n: int, scale: float = 0.0) -> Floats:
+    """Return the table of n records that the noisy counts of nested ranges speak for.
+
+    Parameters
+    ----------
+    levels
+        The noisy counts, as `nest` returns them.
+    shape
+        The shape of the table.
+    n
+        The number of records.
+    scale
+        The standard deviation of the noise, if small parts of ranges that may be noise alone are to be left out.
+
+    Examples
+    --------
+    >>> fit_nested([np.array([4, 2]), np.array([1, 3, 3, -1])], (3,), 6).tolist()
+    [1.0, 3.0, 2.0]
+    """
+    # Upwards: a range has been measured itself, and as the sum of its parts; the better one counts for more.
+    averaged: list[Floats] = [levels[-1].astype(np.float64)]
+    variances = [1.0]
+    for level in levels[-2::-1]:
+        parts = _parts(averaged[-1], level.shape)
+        weight = parts.shape[1] * variances[-1] / (1 + parts.shape[1] * variances[-1])
+        averaged.append(weight * level + (1 - weight) * parts.sum(axis=1).reshape(level.shape))
+        variances.append(weight)
+    # Downwards: parts share what their range has; those beyond the table get nothing.
+    fitted = np.full((1,) * len(shape), float(n))
+    for counts, variance in zip(averaged[::-1], variances[::-1], strict=True):
+        noisy = np.where(_within(counts.shape, shape), counts, NEVER)
+        shared = nearest(_parts(noisy, fitted.shape), fitted.ravel())
+        fitted = _whole(_without_noise(shared, scale * math.sqrt(variance)), fitted.shape, counts.shape)
+    return fitted[tuple(slice(size) for size in shape)]
+
+
+def _without_noise(shared: Floats, scale: float) -> Floats:
+    """Give what the small parts of a range have to its other parts, if it may be noise alone.
+
+    Where a domain is much too wide, most ranges are empty, and a few records that noise puts at its far end would cost
+    more than all that small parts are worth.
+    """
+    small = (shared < EMPTY * scale) & (shared < SMALL * shared.sum(axis=1, keepdims=True))
+    left = np.where(small, 0.0, shared)
+    totals = left.sum(axis=1, keepdims=True)
+    factors = np.divide(shared.sum(axis=1, keepdims=True), totals, out=np.ones_like(totals), where=totals > 0)
+    given: Floats = left * factors
+    return given
+
+
+def nearest(noisy: Floats, totals: Floats) -> Floats:
+    """Return, in each row, the nearest counts (least squares) that are not below 0 and sum to the row's total.
+
+    Examples
+    --------
+    >>> nearest(np.array([[5.0, 2.0, -3.0]]), np.array([6.0])).tolist()
+    [[4.5, 1.5, 0.0]]
+    """
+    falling = -np.sort(-noisy, axis=1)
+    shifts = (np.cumsum(falling, axis=1) - totals[:, None]) / np.arange(1, noisy.shape[1] + 1)
+    last = np.maximum((falling > shifts).sum(axis=1) - 1, 0)
+    fitted: Floats = np.maximum(noisy - shifts[np.arange(len(noisy)), last][:, None], 0.0)
+    return fitted
+
+
+def _shapes(shape: Shape) -> list[Shape]:
+    """Return the shape of every level, from one range to the cells."""
+    depths = [(size - 1).bit_length() for size in shape]
+    return [tuple(2 ** min(level, depth) for depth in depths) for level in range(depth_of(shape) + 1)]
+
+
+def _parts(table: NDArray[Any], ranges: Shape) -> NDArray[Any]:
+    """Return the parts of every range in a row."""
+    sizes = [size for ends in zip(ranges, _ratios(table.shape, ranges), strict=True) for size in ends]
+    axes = [*range(0, len(sizes), 2), *range(1, len(sizes), 2)]
+    return table.reshape(sizes).transpose(axes).reshape(math.prod(ranges), -1)
+
+
+def _whole(parts: Floats, ranges: Shape, shape: Shape) -> Floats:
+    """Return the table of parts that stand in rows."""
+    axes = [axis for pair in zip(range(len(shape)), range(len(shape), 2 * len(shape)), strict=True) for axis in pair]
+    return parts.reshape(*ranges, *_ratios(shape, ranges)).transpose(axes).reshape(shape)
+
+
+def _ratios(shape: Shape, ranges: Shape) -> list[int]:
+    return [size // some for size, some in zip(shape, ranges, strict=True)]
+
+
+def _within(level: Shape, shape: Shape) -> Bools:
+    """Say which ranges of a level hold cells of the table."""
+    ends = _shapes(shape)[-1]
+    inside = [np.arange(some) * (end // some) < size for some, end, size in zip(level, ends, shape, strict=True)]
+    within: Bools = np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))
+    return within

@@ -1,0 +1,221 @@
+"""Records like those of a confidential table, drawn from a model of its noisy marginals: (ε, δ)-differential privacy.
+
+1. The histogram of every column is measured with noise and fitted.
+2. Bins are merged into classes that hold about equally many records, few enough for counts of pairs to stand out from
+   their noise.
+3. A tree of columns that depend on each other is chosen with noise, and its pairs of classes are measured with noise.
+4. Records are drawn from the model of the tree; each gets a bin of its class, and a value of its bin.
+
+Steps 1 and 3 look at the table and spend the budget, each knowing what came before; ρ adds up. All else is computed
+from what they returned and from public knowledge: the number of records, the bins, the budget.
+
+R. McKenna, G. Miklau and D. Sheldon, Winning the NIST contest (2021), with the nested counts of Hay et al. (2010).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.core.types import Floats, Ints
+from shoal.privacy.accounting import gaussian_scale
+from shoal.privacy.bins import ColumnBins
+from shoal.privacy.dependence_tree import choose_tree, score_pairs
+from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
+from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
+from shoal.privacy.tree_model import spread, tree_model, with_sums
+
+__all__ = ["Spending", "Synthesis", "bins_of_numbers", "merge_bins", "share", "synthesise"]
+
+# Of the budget: for histograms, for the choice of the tree; the rest is for pairs.
+HISTOGRAMS, TREE = 0.5, 0.1
+FEWEST, MOST = 4, 32  # classes of a column
+SCORED = 6  # classes that the tree is chosen by: few, because errors of histograms look like dependence
+CHANCE = 4  # records: what chance adds to the noise of a pair of classes
+COARSEST, FINEST = 2**8, 2**14  # bins of a column of numbers
+ROUNDING = 1e-12  # what shares may exceed their sum by, kept as a reserve
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How the budget is spent, from public quantities alone.
+
+    Parameters
+    ----------
+    rho
+        The whole budget (zCDP).
+    histogram_rho, tree_rho, pair_rho
+        What each histogram, the tree and each of its pairs have of it.
+    histogram_scales, pair_scale
+        The standard deviations of the noise on counts of each column and of pairs.
+    classes
+        Into how many classes the bins of a column are merged at most.
+    """
+
+    rho: float
+    histogram_rho: float
+    tree_rho: float
+    pair_rho: float
+    histogram_scales: tuple[float, ...]
+    pair_scale: float
+    classes: int
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What was released: the values of the records drawn, column by column, and the pairs of columns in the tree."""
+
+    values: Floats
+    tree: tuple[tuple[int, int], ...]
+
+
+def bins_of_numbers(rho: float, n: int, columns: int, contributions: int) -> int:
+    """Return into how many bins a column of numbers is divided: about four for as many records as noise is wide.
+
+    Too many cost little, because counts are fitted as a binary tree; too few blur a column that fills a small part of
+    its domain.
+
+    Examples
+    --------
+    >>> bins_of_numbers(0.02, 1000, 4, 1), bins_of_numbers(0.02, 100_000, 4, 1)
+    (256, 8192)
+    """
+    scale = gaussian_scale(sensitivity(COARSEST.bit_length() - 1, contributions), _histogram_rho(rho, columns))
+    return min(FINEST, max(COARSEST, 1 << math.floor(4 * n / scale).bit_length()))
+
+
+def share(rho: float, n: int, bins: Sequence[ColumnBins], contributions: int) -> Spending:
+    """Share a budget among what is measured.
+
+    Examples
+    --------
+    >>> from shoal.privacy.bins import CategoryBins
+    >>> spending = share(0.02, 1000, [CategoryBins(2), CategoryBins(3)], 1)
+    >>> 2 * spending.histogram_rho + spending.pair_rho <= 0.02
+    True
+    """
+    columns, rho = len(bins), rho * (1 - ROUNDING)
+    tree = TREE if columns > 2 else 0.0
+    histogram_rho = _histogram_rho(rho, columns)
+    pair_rho = rho * (1 - HISTOGRAMS - tree) / max(1, columns - 1)
+    scales = tuple(gaussian_scale(sensitivity(_depth(column), contributions), histogram_rho) for column in bins)
+    if columns == 1:
+        return Spending(rho, histogram_rho, 0.0, 0.0, scales, 0.0, 1)
+    # A pair of classes is to hold about as many records as one count of it would have noise.
+    once = gaussian_scale(sensitivity(1, contributions), pair_rho)
+    classes = 2 ** round(math.log2(min(MOST, max(FEWEST, math.sqrt(n / (once + CHANCE))))))
+    pair_scale = gaussian_scale(sensitivity(depth_of((classes, classes)), contributions), pair_rho)
+    return Spending(rho, histogram_rho, rho * tree, pair_rho, scales, pair_scale, classes)
+
+
+def synthesise(
+    values: Floats, bins: Sequence[ColumnBins], spending: Spending, contributions: int, rng: np.random.Generator | None
+) -> Synthesis:
+    """Draw as many records as there are from a model of the noisy marginals.
+
+    Parameters
+    ----------
+    values
+        The records, ``(n, d)``; categories as codes.
+    bins
+        The bins of each column.
+    spending
+        How the budget is spent.
+    contributions
+        How many records a unit has at most.
+    rng
+        Draw from this generator instead of OpenDP: reproducible and not private.
+    """
+    n = len(values)
+    codes = np.column_stack([column.encode(values[:, j]) for j, column in enumerate(bins)])
+    histograms = [
+        _histogram(codes[:, j], column, spending.histogram_rho, contributions, rng) for j, column in enumerate(bins)
+    ]
+    few = [_Classes(h, b, min(SCORED, spending.classes)) for h, b in zip(histograms, bins, strict=True)]
+    scores = score_pairs(_classified(codes, few), [column.histogram for column in few], spending.pair_scale)
+    tree = choose_tree(scores, len(bins), contributions, spending.tree_rho, rng)
+
+    classes = [_Classes(h, b, spending.classes) for h, b in zip(histograms, bins, strict=True)]
+    merged, coarse = _classified(codes, classes), [column.histogram for column in classes]
+    pairs = {}
+    for first, second in tree:
+        counts = count_pairs(merged[:, first], merged[:, second], (len(coarse[first]), len(coarse[second])))
+        fitted = fit_nested(measure(nest(counts), contributions, spending.pair_rho, rng), counts.shape, n)
+        pairs[first, second] = with_sums(fitted, coarse[first], coarse[second])
+
+    draws = np.random.default_rng() if rng is None else rng
+    drawn = tree_model(coarse, pairs).draw(n, draws)
+    released = [
+        b.draw(column.bins_of(drawn[:, j], draws), draws)
+        for j, (b, column) in enumerate(zip(bins, classes, strict=True))
+    ]
+    return Synthesis(np.column_stack(released), tuple(tree))
+
+
+class _Classes:
+    """The classes that the bins of a column are merged into."""
+
+    def __init__(self, histogram: Floats, bins: ColumnBins, most: int) -> None:
+        self.counts = histogram
+        self.labels = merge_bins(histogram, most, bins.ordered)
+        self.histogram: Floats = np.bincount(self.labels, weights=histogram).astype(np.float64)
+
+    def bins_of(self, drawn: Ints, rng: np.random.Generator) -> Ints:
+        """Return a bin of each record's class, each as often as its noisy count says."""
+        fine = np.empty(len(drawn), dtype=np.int64)
+        for label in range(len(self.histogram)):
+            members, records = np.nonzero(self.labels == label)[0], np.nonzero(drawn == label)[0]
+            fine[records] = members[spread(self.counts[members], len(records), rng)]
+        return fine
+
+
+def _classified(codes: Ints, classes: Sequence[_Classes]) -> Ints:
+    """Return the class of each record in each column."""
+    return np.column_stack([column.labels[codes[:, j]] for j, column in enumerate(classes)])
+
+
+def merge_bins(histogram: Floats, classes: int, ordered: bool) -> Ints:
+    """Return the class of each bin: neighbours with about equally many records; of categories the rare ones together.
+
+    Examples
+    --------
+    >>> merge_bins(np.array([1.0, 1.0, 8.0, 0.0, 2.0]), 3, ordered=True).tolist()
+    [0, 0, 1, 2, 2]
+    >>> merge_bins(np.array([1.0, 1.0, 8.0, 0.0, 2.0]), 3, ordered=False).tolist()
+    [2, 2, 0, 2, 1]
+    """
+    bins = np.arange(len(histogram))
+    if not ordered:  # the most frequent first, so that their ranges are alike
+        labels = np.empty_like(bins)
+        labels[np.argsort(-histogram, kind="stable")] = np.minimum(bins, classes - 1)
+        return labels
+    if len(bins) <= classes:
+        return bins
+    middles = np.cumsum(histogram) - histogram / 2
+    labels = np.minimum(middles / histogram.sum() * classes, classes - 1).astype(np.int64)
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _histogram_rho(rho: float, columns: int) -> float:
+    """Return what each histogram has of the budget."""
+    return rho * (HISTOGRAMS if columns > 1 else 1.0) / columns
+
+
+def _depth(column: ColumnBins) -> int:
+    """Return how many tables of counts a histogram is measured by."""
+    return depth_of((column.size,)) if column.ordered else 1
+
+
+def _histogram(
+    codes: Ints, column: ColumnBins, rho: float, contributions: int, rng: np.random.Generator | None
+) -> Floats:
+    counts = count(codes, column.size)
+    if column.ordered:
+        scale = gaussian_scale(sensitivity(_depth(column), contributions), rho)
+        return fit_nested(measure(nest(counts), contributions, rho, rng), counts.shape, len(codes), scale)
+    noisy = measure([counts], contributions, rho, rng)[0].astype(np.float64)
+    fitted: Floats = nearest(noisy[None], np.array([float(len(codes))]))[0]
+    return fitted

@@ -1,0 +1,108 @@
+"""A tree of columns: each depends on its parent alone. Fitted to noisy counts of pairs, and records drawn from it.
+
+The probability of a record is that of its value in the root times, for every other column, that of its value given the
+parent's: counts of the pairs along the tree are all that is needed, and they are the marginals of the model if they
+agree in the columns that they share. The fit sees to that: the histograms of the columns are fixed first.
+
+All of this is computed from noisy counts and the public n: it costs no budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.core.types import Floats, Ints
+
+__all__ = ["TreeModel", "spread", "tree_model", "with_sums"]
+
+ROUNDS, NEAR, TRACE = 500, 1e-6, 1e-6
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """A distribution of codes.
+
+    Parameters
+    ----------
+    root, histogram
+        The first column, and the expected counts of its codes.
+    branches
+        The other columns, each after its parent: parent, child, and the expected counts of their codes, the parent's
+        along the rows.
+    """
+
+    root: int
+    histogram: Floats
+    branches: tuple[tuple[int, int, Floats], ...]
+
+    def draw(self, n: int, rng: np.random.Generator) -> Ints:
+        """Return n records in random order, as near to the expected counts as whole numbers can be."""
+        codes = np.empty((n, 1 + len(self.branches)), dtype=np.int64)
+        codes[:, self.root] = spread(self.histogram, n, rng)
+        for parent, child, counts in self.branches:
+            for code, row in enumerate(counts):
+                records = np.nonzero(codes[:, parent] == code)[0]
+                codes[records, child] = spread(row, len(records), rng)
+        return codes
+
+
+def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -> TreeModel:
+    """Return the model of fitted histograms and fitted counts of pairs, which must form a tree.
+
+    Examples
+    --------
+    >>> model = tree_model([np.array([1.0, 2.0])] * 2, {(0, 1): np.array([[1.0, 0.0], [0.0, 2.0]])})
+    >>> sorted(model.draw(3, np.random.default_rng(0)).tolist())
+    [[0, 0], [1, 1], [1, 1]]
+    """
+    seen, branches = [0], []
+    for parent in seen:  # grows while it is walked: breadth first
+        for (first, second), counts in pairs.items():
+            if parent in (first, second):
+                child = second if parent == first else first
+                if child not in seen:
+                    seen.append(child)
+                    branches.append((parent, child, counts if parent == first else counts.T))
+    return TreeModel(0, histograms[0], tuple(branches))
+
+
+def with_sums(counts: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return counts of pairs brought to these sums of rows and columns, by factors of each row and column.
+
+    Iterative proportional fitting (W. E. Deming and F. F. Stephan, 1940). A trace of independent columns is put in
+    first, because a row of zeros has no factor.
+
+    Examples
+    --------
+    >>> with_sums(np.array([[1.0, 1.0], [0.0, 2.0]]), np.array([4.0, 2.0]), np.array([2.0, 4.0])).round(3).tolist()
+    [[2.0, 2.0], [0.0, 2.0]]
+    """
+    fitted: Floats = (1 - TRACE) * counts + TRACE * np.outer(rows, columns) / rows.sum()
+    for _ in range(ROUNDS):
+        fitted = fitted * _factors(rows, fitted.sum(axis=1))[:, None]
+        fitted = fitted * _factors(columns, fitted.sum(axis=0))
+        if np.abs(fitted.sum(axis=1) - rows).max() <= NEAR * rows.sum():
+            break
+    return fitted
+
+
+def _factors(wanted: Floats, found: Floats) -> Floats:
+    return np.divide(wanted, found, out=np.zeros(len(wanted)), where=found > 0)
+
+
+def spread(expected: Floats, n: int, rng: np.random.Generator) -> Ints:
+    """Return n codes in random order, each as often as expected up to rounding, which is at random and without bias.
+
+    Examples
+    --------
+    >>> sorted(spread(np.array([2.0, 0.0, 4.0]), 3, np.random.default_rng(0)).tolist())
+    [0, 2, 2]
+    """
+    total = expected.sum()
+    shares = expected / total if total > 0 else np.full(len(expected), 1 / len(expected))
+    ends = np.floor(np.cumsum(shares) * n + rng.random())
+    ends[-1] = n
+    counts = np.diff(np.minimum(ends, n), prepend=0).astype(np.int64)
+    return rng.permutation(np.repeat(np.arange(len(expected)), counts))
