@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
-from shoal.assessment.assess import Assessment, assess_arrays, secret_codes
+from shoal.assessment.assess import assess_arrays, secret_codes
+from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people

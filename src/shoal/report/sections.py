@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.assessment.analyses import Coefficient
-from shoal.assessment.assess import percent, plain
+from shoal.assessment.assessment import percent, plain
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Price, Trial

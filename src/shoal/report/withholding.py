@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.assessment.assess import Assessment
+from shoal.assessment.assessment import Assessment
 from shoal.assessment.statistics import Pair
 from shoal.assessment.utility import CategoryChange, ColumnChange
 from shoal.core.dominance import LIMITS, is_told

@@ -1,0 +1,170 @@
+"""What assessing returns: how useful and how safe a release is, in figures and in words."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from shoal.assessment.risk import Risk
+from shoal.assessment.utility import LEVELS, Utility
+from shoal.core.display import aligned, for_people, html_table, write_report
+from shoal.tables.columns import Name
+
+__all__ = ["Assessment", "percent", "plain"]
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """How useful and how safe a release is.
+
+    Parameters
+    ----------
+    records
+        The number of records.
+    utility
+        What is left of the statistics (`shoal.assessment.utility.Utility`).
+    risk
+        What an intruder could find out (`shoal.assessment.risk.Risk`); iterate over it to read every measure with
+        what it means and what it does not mean.
+    notes
+        What a reader must know, in sentences.
+    by
+        The strata.
+    uniques
+        The masked records that are unique over all columns of their table, those that were not masked included.
+    """
+
+    records: int
+    utility: Utility
+    risk: Risk
+    notes: tuple[str, ...] = ()
+    by: tuple[Name, ...] = ()
+    uniques: int = 0
+
+    @property
+    def verified(self) -> str:
+        """What was counted in the masked table, in words: it holds for the columns that are named."""
+        names = [str(column.name) for column in self.utility.columns]
+        within = f" within {', '.join(map(str, self.by))}" if self.by else ""
+        what = "value" if len(names) == 1 else "combination"
+        alike = self.risk.anonymity.k
+        return f"every {what} of {', '.join(names)}{within} is shared by at least {alike} record{'s' * (alike != 1)}"
+
+    @property
+    def paired(self) -> bool:
+        """Whether every masked record was measured beside its original."""
+        return self.risk.linkage is not None
+
+    def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        """Return what is printed: tables of text, each a title, a head and rows."""
+        found = self.utility
+        head = ["column", "loss %", "mean", "change", "sd", "change", "Wasserstein", "KS", "rank corr."]
+        columns = [
+            [
+                str(c.name),
+                plain(c.loss, 3),
+                for_people(c.mean.before, 5),
+                percent(c.mean.change),
+                for_people(c.sd.before, 5),
+                percent(c.sd.change),
+                f"{c.wasserstein:.4f}",
+                f"{c.kolmogorov_smirnov:.4f}",
+                plain(c.rank_correlation, 4),
+            ]
+            for c in found.numbers
+        ]
+        changed = [
+            [str(c.name), c.kind, plain(c.loss, 3), plain(100 * c.changed, 2), f"{100 * c.variation:.2f}"]
+            for c in found.categories
+        ]
+        levels = [f"{100 * level:g} %" for level in LEVELS]
+        quantiles = [[str(c.name), *(percent(pair.change) for pair in c.quantiles)] for c in found.numbers]
+        tables = [
+            ("Utility", ["measure", "result"], _overall(found)),
+            ("Columns (mean and sd before, and their relative change)", head, columns),
+            ("Relative change of quantiles", ["column", *levels], quantiles),
+            ("Columns of categories", ["column", "kind", "loss %", "cells changed %", "total variation %"], changed),
+        ]
+        tables = [table for table in tables if table[2]]
+        if found.model:
+            model = [
+                [
+                    c.name,
+                    for_people(c.value.before, 5),
+                    for_people(c.error, 3),
+                    for_people(c.value.after, 5),
+                    "yes" if c.inside else "no",
+                ]
+                for c in found.model
+            ]
+            tables.append(("Regression", ["coefficient", "before", "std. error", "after", "within 95 %"], model))
+        tables.append(("Risk", ["measure", "result"], [[finding.name, finding.figure] for finding in self.risk]))
+        return tables
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the assessment as one self-contained HTML page that holds no value of a single record.
+
+        Quantiles and the regression of the original, which come close to that, are printed only.
+        """
+        return write_report("pages:assessment_page", path, self)
+
+    def __str__(self) -> str:
+        unique = f"{self.uniques:,} of {self.records:,} over all columns of the masked table"
+        parts = [f"{self.records:,} records\n{'counted':<17} {self.verified}\n{'unique records':<17} {unique}"]
+        parts += [f"\n{title}\n{aligned([head, *rows], numeric=False)}" for title, head, rows in self.tables()]
+        sentences = [f"{finding.name}: {finding.means} {finding.limits}" for finding in self.risk]
+        parts.append("\nWhat the measures of risk mean, and do not mean\n" + "\n".join(sentences))
+        if self.notes:
+            parts.append("\n" + "\n".join(f"note: {note}" for note in self.notes))
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        unique = f"{self.uniques:,} of {self.records:,} over all columns of the masked table"
+        parts = [html_table([("counted", self.verified), ("unique records", unique)])]
+        parts += [html_table(rows, head, title) for title, head, rows in self.tables()]
+        meanings = "".join(
+            f"<li><b>{escape(finding.name)}</b>: {escape(finding.means)} {escape(finding.limits)}</li>"
+            for finding in self.risk
+        )
+        return "".join(parts) + f"<ul>{meanings}</ul>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+
+
+def _overall(found: Utility) -> list[list[str]]:
+    """Return the measures that are about all columns together."""
+    rows = [["information loss", f"{found.loss:.4f} %"]] if found.paired else []
+    if found.numbers and found.paired:
+        rows.append(["IL1s", f"{found.il1s:.4f} %"])
+    for what, changes in (
+        ("a correlation", found.correlation_changes()),
+        ("an association", found.association_changes()),
+    ):
+        for left, right, pair in changes[:1]:
+            rows.append([f"largest change of {what}", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"])
+    if found.numbers:
+        rows.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
+    if found.propensity is not None:
+        right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
+        figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"
+        rows.append(["propensity score", figure])
+    return rows
+
+
+def percent(change: float) -> str:
+    """Write a relative change.
+
+    Examples
+    --------
+    >>> percent(-0.0312)
+    '−3.12 %'
+    """
+    return "–" if np.isnan(change) else f"{100 * change:+.2f} %".replace("-", "−")
+
+
+def plain(value: float, digits: int) -> str:
+    """Write a number, or a dash where there is none."""
+    return "–" if np.isnan(value) else f"{value:.{digits}f}"
