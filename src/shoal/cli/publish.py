@@ -181,6 +181,8 @@ def publish(
         "thousands": thousands,
     }
     if explore:
+        if delta is not None:
+            raise InputError("Option --delta goes with a release by method marginals, which --explore has no error of.")
         _explore(source, epsilon, k, method, output, common | {"private": private})
         return
     if private:

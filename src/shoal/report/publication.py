@@ -21,8 +21,8 @@ from shoal.tables.frames import open_table
 __all__ = ["publication_page"]
 
 DONE_TO_NUMBERS = {
-    "marginals": "and counted, alone and in pairs of columns; random noise was added to every count, and as many new "
-    "records were drawn from a model of the noisy counts",
+    "marginals": "and counted; random noise was added to every count, and as many new records were drawn from a model "
+    "of the noisy counts",
     "none": "and random noise was added to every one of them",
     "insensitive": "averaged in groups along an order fixed beforehand, and random noise was added to every average",
     "insensitive-ir": "averaged in groups of neighbours, each column on its own, and random noise was added to every "
@@ -85,12 +85,12 @@ def _done(publication: Publication, method: str) -> str:
 
 def _noise(publication: Publication, method: str) -> str:
     if publication.delta is not None:
+        pairs = [f"{one} and {other}" for one, other in publication.tree]
+        widest = f", that of a pair of ranges at most {for_people(publication.pair_scale or 0.0)}" if pairs else ""
+        related = f" Columns go together as in the pairs that were counted: {', '.join(pairs)}." if pairs else ""
         return (
-            "The count of a range of values carries Gaussian noise with the standard deviation below, that of a pair "
-            f"of ranges at most {for_people(publication.pair_scale or 0.0)}: groups of fewer records may be made of "
-            "noise alone. Relations between columns are those of the pairs that were counted: "
-            f"{', '.join(f'{one} and {other}' for one, other in publication.tree) or 'none'}. A single row means "
-            "nothing."
+            f"The count of a range of values carries Gaussian noise with the standard deviation below{widest}: groups "
+            f"of fewer records may be made of noise alone.{related} A single row means nothing."
         )
     if not publication.bounds:
         return "The table below says how likely a record tells its category on purpose; a single answer means little."
