@@ -8,6 +8,8 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import beta
 
@@ -305,6 +307,27 @@ def test_values_stay_in_their_domain():
     assert released[:, 0].max() <= 100
     assert set(released[:, 1]) <= {-2, -1, 0, 1, 2, 3}
     assert set(released[:, 2]) <= {0, 1, 2, 3, 4}
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    data=st.data(), n=st.integers(1, 40), contributions=st.integers(1, 3), rho=st.sampled_from([1e-9, 0.01, 1.0, 1e6])
+)
+def test_any_table_gives_as_many_records_of_its_domain(data, n, contributions, rho):
+    kinds = st.sampled_from(
+        [NumberBins(-1.0, 2.0, 256), WholeBins(0, 1, 256), WholeBins(-3, 900, 256), CategoryBins(9)]
+    )
+    bins = data.draw(st.lists(kinds, min_size=1, max_size=4))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    values = np.column_stack([column.draw(rng.integers(0, column.size, n), rng) for column in bins])
+    released = synthesise(values, bins, share(rho, n, bins, contributions), contributions, rng)
+    assert released.values.shape == values.shape
+    assert len(released.tree) == len(bins) - 1
+    for j, column in enumerate(bins):
+        again = column.encode(released.values[:, j])
+        assert ((again >= 0) & (again < column.size)).all()
+        if not isinstance(column, NumberBins):
+            np.testing.assert_array_equal(released.values[:, j], np.rint(released.values[:, j]))
 
 
 def test_whole_numbers_have_a_bin_each_or_share_it_equally():

@@ -114,6 +114,7 @@ def test_records_of_a_unit_are_covered_together():
     together = shoal.publish(table, 1.0, delta=1e-6, **DOMAIN, unit="home", contributions=3)
     assert together.scales["sex"] == pytest.approx(3 * alone.scales["sex"])
     assert together.rho == alone.rho
+    assert together.record_epsilon == 1.0
     assert "home" not in together.data.columns
     assert "all records of one 'home' (at most 3)" in together.guarantee
     assert "the noise is 3 times that of single records" in together.guarantee
@@ -183,6 +184,7 @@ def test_the_ledger_adds_up_epsilon_and_delta(tmp_path):
     totals = {"total_budget": 3.0, "total_delta": 2e-6, "new_ledger": True}
     first = shoal.publish(people(), 1.0, delta=1e-6, **asked, **totals)
     assert first.ledger_entry["delta"] == 1e-6
+    assert "L.json: 1 of 3 spent; delta 1e-06 of 2e-06" in str(first)
     shoal.publish(people(), 1.0, bounds={"age": (0, 120)}, method="none", ledger=path, dataset="people")
     shoal.publish(people(), 0.5, delta=1e-6, **asked)
     before = path.read_bytes()
@@ -229,6 +231,8 @@ def test_manifests_and_reports(tmp_path):
     page = release.report(tmp_path / "r.html").read_text(encoding="utf-8")
     for part in ("δ = 1e-06", "drawn from a model of the noisy counts", "may be made of noise alone"):
         assert part in page
+    alone = shoal.publish(people(), 1.0, delta=1e-6, bounds={"age": (0, 120)}, method="marginals")
+    assert "pair" not in alone.report(tmp_path / "alone.html").read_text(encoding="utf-8").split("</style>")[1]
     for false in ("averaged in groups", "Laplace", "expected SSE", "private:", "person 1"):
         assert false not in page
 
@@ -259,8 +263,8 @@ def test_the_command(tmp_path, monkeypatch):
     assert released["age"].dtype == pl.Int64
     assert set(released["sex"]) <= {"f", "m"}
     assert json.loads(Path("L.json").read_text())["total_delta"] == 1e-5
-    wrong = CliRunner().invoke(app, [*command, "--delta", "1e-6", "--definition", "microaggregated"])
-    assert wrong.exit_code != 0
+    for extra in (["--definition", "microaggregated"], ["--explore"]):
+        assert CliRunner().invoke(app, [*command, "--delta", "1e-6", *extra]).exit_code != 0
 
 
 def test_there_is_no_squared_error_to_explore():

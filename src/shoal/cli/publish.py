@@ -29,7 +29,7 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(help="Method marginals: the probability that epsilon may fail to hold, well below 1/n; e.g. 1e-9."),
+    typer.Option(help="Method marginals: what a probability may grow by beside the factor e^epsilon; e.g. 1e-9."),
 ]
 Bounds = Annotated[
     Texts,
@@ -157,7 +157,7 @@ def publish(
     """Publish a table with differential privacy: means of groups with noise, or records drawn from noisy counts.
 
     What epsilon covers: methods 'insensitive-ir' (the default), 'insensitive' and 'none' are epsilon-differentially
-    private from raw table to released table (Definition 1); 'marginals' is so but for a probability delta, and
+    private from raw table to released table (Definition 1); 'marginals' is so but for a tiny delta, and
     releases columns that belong together. All others protect the values of individuals with the
     groups taken as given (Definition 3 of Soria-Comas and Domingo-Ferrer): the groups are visible in the release, and
     whoever knows the other records can learn from them more than epsilon says. Such a method must be asked for with
@@ -181,6 +181,8 @@ def publish(
         "thousands": thousands,
     }
     if explore:
+        if delta is not None:
+            raise InputError("Option --delta goes with a release by method marginals, which --explore has no error of.")
         _explore(source, epsilon, k, method, output, common | {"private": private})
         return
     if private:

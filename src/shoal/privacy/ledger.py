@@ -86,7 +86,8 @@ def spend(
         _check_kind(target, content, details)
         before = _sum(content, "epsilon")
         _check_sum(target, "epsilon", before, epsilon, content["total_budget"])
-        _check_sum(target, "delta", _sum(content, "delta"), delta or 0.0, content.get("total_delta", 0.0))
+        before_delta, allowed_delta = _sum(content, "delta"), content.get("total_delta", 0.0)
+        _check_sum(target, "delta", before_delta, delta or 0.0, allowed_delta)
         entry = {
             "number": len(content["entries"]) + 1,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -96,7 +97,10 @@ def spend(
         }
         content["entries"].append(entry)
         _write(target, content)
-    return entry | {"ledger": target.name, "spent": float(before + _decimal(epsilon)), "total": content["total_budget"]}
+    sums = {"spent": float(before + _decimal(epsilon)), "total": content["total_budget"]}
+    if delta is not None:
+        sums |= {"spent_delta": float(before_delta + _decimal(delta)), "total_delta": allowed_delta}
+    return entry | {"ledger": target.name} | sums
 
 
 def _check_sum(target: Path, name: str, before: Decimal, amount: float, total: float) -> None:

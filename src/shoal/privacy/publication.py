@@ -114,8 +114,8 @@ class Publication:
 
     @property
     def record_epsilon(self) -> float:
-        """The budget of a single record: an m-th of `epsilon` if units have up to m records."""
-        return self.epsilon if self.unit is None else self.epsilon / self.unit.contributions
+        """The budget of a single record: an m-th of `epsilon` if units have up to m records; with a δ all of it."""
+        return self.epsilon if self.unit is None or self.delta is not None else self.epsilon / self.unit.contributions
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the lines of the summary, each a name and a value; private ones come last and say so."""
@@ -140,7 +140,8 @@ class Publication:
                 lines.append((str(name), "; ".join(f"{what} {figure}" for what, figure in found.rows())))
         if self.ledger_entry is not None:
             entry = self.ledger_entry
-            lines.append(("ledger", f"{entry['ledger']}: {entry['spent']:g} of {entry['total']:g} spent"))
+            deltas = f"; delta {entry['spent_delta']:g} of {entry['total_delta']:g}" if self.delta is not None else ""
+            lines.append(("ledger", f"{entry['ledger']}: {entry['spent']:g} of {entry['total']:g} spent{deltas}"))
         lines += [("note", note) for note in self.public_notes]
         return [*lines, ("guarantee", self.guarantee)]
 

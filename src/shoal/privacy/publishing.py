@@ -75,7 +75,8 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         The privacy budget of this release: of a record, or of a unit with all of its records. Above 10 it warns with a
         `LargeBudgetWarning`.
     delta
-        For ``"marginals"``: the probability that epsilon may fail to hold, well below 1/n; for example 1e-9.
+        For ``"marginals"``: δ of (ε, δ)-differential privacy, what may be added to a probability beside the factor e^ε.
+        Well below 1/n; for example 1e-9.
     bounds
         The domain of each column, ``{column: (lower, upper)}``, from public knowledge. Values outside are clipped and
         counted. ``"data"`` reads 1.5 times the maximum from the data: for experiments, with a `DataBoundsWarning`.
@@ -304,7 +305,7 @@ def _notes(plan: Plan) -> list[str]:
     if plan.ready.bounds.from_data:
         notes.append("bounds were read from the data: for experiments, not for release")
     if plan.counting is not None:
-        notes.append("records were drawn from a model: a row belongs to nobody, and no two columns add up")
+        notes.append("records were drawn from a model: a row belongs to nobody, and sums of columns are not kept")
     elif not plan.method.keeps_rows:
         notes.append(
             "rows stand in the order of the groups, not in the order of the input"

@@ -21,8 +21,6 @@ from shoal.tables.frames import open_table
 __all__ = ["publication_page"]
 
 DONE_TO_NUMBERS = {
-    "marginals": "and counted, alone and in pairs of columns; random noise was added to every count, and as many new "
-    "records were drawn from a model of the noisy counts",
     "none": "and random noise was added to every one of them",
     "insensitive": "averaged in groups along an order fixed beforehand, and random noise was added to every average",
     "insensitive-ir": "averaged in groups of neighbours, each column on its own, and random noise was added to every "
@@ -46,7 +44,7 @@ def publication_page(publication: Publication, *, private: bool = False) -> Page
         subtitle=f"{publication.records:,} records; columns {names}",
         tiles=[
             (f"ε = {publication.epsilon:g}", budget_of),
-            *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "probability that ε may fail")]),
+            *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "on top of the factor e^ε")]),
             (f"Definition {publication.definition}", "raw to released table" if whole else "with the groups as given"),
             (method, "method"),
             (f"{len(columns)}", f"column{'s' * (len(columns) != 1)} published"),
@@ -70,27 +68,31 @@ def _done(publication: Publication, method: str) -> str:
     numbers = [str(name) for name in publication.columns if name in publication.bounds]
     answers = [str(name) for name in publication.columns if name in publication.categories]
     told = []
+    if publication.delta is not None:
+        return (
+            f"In {', '.join(map(str, publication.columns))}, the values of {publication.records:,} records were "
+            "brought into a domain fixed beforehand and counted; random noise was added to every count, and as many "
+            "new records were drawn from a model of the noisy counts. All other columns were left out."
+        )
     if numbers:
         how = DONE_TO_NUMBERS.get(method, SHARED)
         told.append(
             f"In {', '.join(numbers)}, the values of {publication.records:,} records were clipped to a domain fixed "
             f"beforehand{',' if how.startswith('averaged') else ''} {how}."
         )
-    if answers and publication.delta is not None:
-        told.append(f"In {', '.join(answers)}, the same was done with categories.")
-    elif answers:
+    if answers:
         told.append(f"In {', '.join(answers)}, every record tells its category, or with some probability any of them.")
     return " ".join([*told, "All other columns were left out, unless the notes name them."])
 
 
 def _noise(publication: Publication, method: str) -> str:
     if publication.delta is not None:
+        pairs = [f"{one} and {other}" for one, other in publication.tree]
+        widest = f", that of a pair of ranges at most {for_people(publication.pair_scale or 0.0)}" if pairs else ""
+        related = f" Columns go together as in the pairs that were counted: {', '.join(pairs)}." if pairs else ""
         return (
-            "The count of a range of values carries Gaussian noise with the standard deviation below, that of a pair "
-            f"of ranges at most {for_people(publication.pair_scale or 0.0)}: groups of fewer records may be made of "
-            "noise alone. Relations between columns are those of the pairs that were counted: "
-            f"{', '.join(f'{one} and {other}' for one, other in publication.tree) or 'none'}. A single row means "
-            "nothing."
+            f"The count of a range of values carries Gaussian noise with the standard deviation below{widest}: groups "
+            f"of fewer records may be made of noise alone.{related} A single row means nothing."
         )
     if not publication.bounds:
         return "The table below says how likely a record tells its category on purpose; a single answer means little."
@@ -129,6 +131,8 @@ def _terms(publication: Publication) -> Section:
     if publication.delta is not None:
         head = ["column", "domain", "standard deviation of the noise on a count"]
     covered = "" if publication.definition == 1 else ", with the groups as given"
+    if publication.delta is not None:
+        covered = " and δ"
     text = [
         f"The budget is shared by the columns: all of them together are covered by ε{covered}, in the words above. The "
         "domain is public knowledge that was fixed before the data were seen."
