@@ -12,7 +12,7 @@ from shoal.app.charts import correlations, distribution, risk_utility_map
 from shoal.app.parts import Entry, Select, button, card, field, heading, hint, plain_table, text
 from shoal.app.saving import save_work
 from shoal.app.tab import Tab
-from shoal.app.words import long
+from shoal.app.words import long, typed_path
 from shoal.app.work import Try
 
 __all__ = ["show"]
@@ -210,4 +210,6 @@ def _save(tab: Tab) -> None:
             "Settings and figures of all tries, without any value of the table. Open it again in the step Table.",
         ):
             entry = Entry(str(folder / f"{Path(source.title).stem}.shoal"), lambda _: None).style("width: 100%")
-        button("Save", lambda: save_work(tab, Path(entry.value).expanduser()))
+        button("Save", lambda: save_work(tab, typed_path(entry.value)))
+        if tab.work.saved:
+            text("p", f"Saved: {tab.work.saved}").props("role=status data-test=saved")

@@ -11,6 +11,7 @@ from nicegui import ui
 import shoal
 from shoal.app.parts import Entry, button, dialog_over, dropped, field, hint, text
 from shoal.app.tab import Tab
+from shoal.app.words import typed_path
 
 __all__ = ["current_kind", "edit_kind", "kinds_for", "values_of"]
 
@@ -123,7 +124,7 @@ def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> Non
     with field("A CSV file with a line a value, from the value to the root"):
         path = Entry("", lambda _: None).style("width: 100%")
     with ui.element("div").classes("s-row"):
-        button("Take this file", lambda: read(Path(path.value).expanduser()), kind="main")
+        button("Take this file", lambda: read(typed_path(path.value)), kind="main")
         dropped(take, MOST_OF_HIERARCHY)
     if len(values) <= MOST_LEVELS and tab.work.values:
         _joining(tab, name, values, dialog)

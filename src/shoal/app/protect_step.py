@@ -84,6 +84,11 @@ def _size(tab: Tab) -> None:
             if asked.asked == measured.get("asked"):
                 return
             measured["asked"] = asked.asked
+            try:
+                asked.request()
+            except shoal.ShoalError as error:
+                shown.refresh(for_people(str(error)), asked.asked["k"])
+                return
             found = await in_background(preview, tab.work, asked)
             shown.refresh(_told(found), asked.asked["k"])
 

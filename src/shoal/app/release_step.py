@@ -16,7 +16,7 @@ from nicegui import ui
 import shoal
 from shoal.app.parts import Entry, button, card, field, heading, hint, text, tick
 from shoal.app.tab import Tab
-from shoal.app.words import for_people, help_of
+from shoal.app.words import for_people, help_of, typed_path
 from shoal.app.work import Source, Try
 
 __all__ = ["report_of", "show", "warnings_of"]
@@ -108,7 +108,7 @@ def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], object]:
     state = {"replace": False}
 
     def write() -> None:
-        files = _targets(Path(place.value).expanduser() / name.value, release, wanted)
+        files = _targets(typed_path(place.value) / name.value.strip(), release, wanted)
         tab.run(
             "Writing the files",
             lambda: _write(one, source, files, replace=state["replace"]),

@@ -52,10 +52,14 @@ def save_work(tab: Tab, path: Path) -> None:
             ],
             "chosen": work.chosen,
         }
-        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        return path
+        beside = path.with_name(f".{path.name}.part")
+        beside.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return beside.replace(path)
 
-    tab.run("Saving the work", write, lambda _: None)
+    def saved(path: Path) -> None:
+        work.saved = str(path)
+
+    tab.run("Saving the work", write, saved)
 
 
 def open_work(tab: Tab, path: Path) -> None:

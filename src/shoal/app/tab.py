@@ -59,7 +59,7 @@ class Tab:
         self.changed()
 
     def _leave(self) -> None:
-        if self.work.tries:
+        if self.work.begun_with:
             self.earlier.append(self.work)
 
     def refuse(self, error: object) -> None:
@@ -85,6 +85,9 @@ class Tab:
                     self.work.error = "Stopped. This method has no result before its end, so nothing was kept."
             except shoal.ShoalError as error:
                 self.work.error = for_people(str(error))
+            except OSError as error:
+                what = f"{error.filename}: " if error.filename else ""
+                self.work.error = f"{what}{error.strerror or error}. Name another place, or see that it can be used."
             except Exception as error:
                 self.work.error = f"That did not work, and should not have happened: {type(error).__name__}: {error}"
                 raise

@@ -26,7 +26,7 @@ from shoal.app.parts import (
 )
 from shoal.app.saving import open_work
 from shoal.app.tab import Tab
-from shoal.app.words import help_of
+from shoal.app.words import help_of, typed_path
 
 __all__ = ["show"]
 
@@ -51,7 +51,7 @@ def _earlier(tab: Tab) -> None:
         for work in tab.earlier:
             title = work.source.title if work.source is not None else ""
             with ui.element("li"):
-                tries = f"{len(work.tries)} tries" if len(work.tries) > 1 else "one try"
+                tries = {0: "no try yet", 1: "one try"}.get(len(work.tries), f"{len(work.tries)} tries")
                 text("span", f"{title}: {tries}").style("flex: 1")
                 button("Back to it", partial(tab.back_to, work), kind="small", label=f"Back to {title} and its tries")
 
@@ -61,10 +61,10 @@ def _by_path(tab: Tab) -> None:
         with field("Path of the file", "CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS."):
             path = Entry("", lambda _: None).style("width: 100%")
         path.on(
-            "keydown.enter", lambda event: tab.open(Path(str(event.args))), js_handler="(e) => emit(e.target.value)"
+            "keydown.enter", lambda event: tab.open(typed_path(event.args)), js_handler="(e) => emit(e.target.value)"
         )
         with ui.element("div").classes("s-row"):
-            button("Open", lambda: tab.open(Path(path.value)) if path.value else None, kind="main")
+            button("Open", lambda: tab.open(typed_path(path.value)) if path.value else None, kind="main")
             button("Browse …", lambda: _browse(tab))
             button("Open saved work …", lambda: _browse(tab, saved=True))
         recent = tab.folder.recent()
@@ -87,6 +87,7 @@ def _by_dragging(tab: Tab) -> None:
     async def take(event: Any) -> None:
         name = Path(event.file.name).name
         place = tab.folder.fresh(name)
+        place.touch(mode=0o600)
         await event.file.save(place)
         tab.open(place, name)
 

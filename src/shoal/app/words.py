@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import shoal
 
-__all__ = ["choices_of", "default_of", "for_people", "help_of", "long", "method_help", "methods", "options_of"]
+__all__ = [
+    "choices_of",
+    "default_of",
+    "for_people",
+    "help_of",
+    "long",
+    "method_help",
+    "methods",
+    "options_of",
+    "typed_path",
+]
 
 _ITEMS = {item.name: item for item in fields(shoal.MaskRequest)}
 # What parameters are called on the page.
@@ -104,6 +115,17 @@ def method_help(method: str) -> str:
     if found is None:
         return help_of("method").split(". ")[0] + "."
     return f"{found.summary[0].upper()}{found.summary[1:]}. {found.paper}; cost {found.cost}."
+
+
+def typed_path(written: str) -> Path:
+    """Return the path that somebody typed, or pasted with blanks or quotes around it.
+
+    Examples
+    --------
+    >>> typed_path(' "/data/my firms.csv" ').as_posix()
+    '/data/my firms.csv'
+    """
+    return Path(written.strip().strip("\"'")).expanduser()
 
 
 def long(seconds: float) -> str:

@@ -214,6 +214,8 @@ class Work:
         Whether the page is dark, and whether it shows values of the table.
     ticked
         The warnings that were read, by try.
+    saved
+        Where it was saved last.
     error
         What went wrong last, to be shown.
     """
@@ -229,12 +231,18 @@ class Work:
     dark: bool | None = None
     values: bool = True
     ticked: dict[int, set[str]] = field(default_factory=dict)
+    saved: str = ""
     error: str = ""
 
     def begun(self, source: Source, inspection: shoal.Inspection) -> Work:
         """Return new work with another table; what the user wants to see stays as it is."""
         settings = Settings.proposed(inspection)
         return Work(source, inspection, settings, step=self.step, dark=self.dark, values=self.values)
+
+    @property
+    def begun_with(self) -> bool:
+        """Whether anything was tried or chosen, that is more than an inspection proposes."""
+        return bool(self.tries) or (self.inspection is not None and self.settings != Settings.proposed(self.inspection))
 
     @property
     def busy(self) -> bool:
