@@ -144,7 +144,7 @@ def mask_bucket(  # noqa: PLR0913  (what is known of the whole table, and where 
     weights = arrays["weights"].reshape(-1)[order] if "weights" in arrays else None
     scale = scaling(X) if scale is None else scale
     Z = embedding.apply(X, scale)
-    method = start_method(request, promised=bool(promise.models) or "unit" in arrays)
+    method = start_method(request, promised=bool(promise.models) or "unit" in arrays, whole=whole)
     compared = embedding.compared(Z)
     if request.entry.confidential:
         outcome = Outcome(np.zeros(len(X), dtype=np.int64))
