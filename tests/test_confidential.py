@@ -218,29 +218,46 @@ def _read(path):
     return pl.read_csv(path) if path.suffix == ".csv" else pl.read_parquet(path)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def most_to_rest(table, keys, name, l):
+    """The greatest r_1 / (r_l + … + r_m) of all groups, from nothing but their counts."""
+    counts = [sorted(group[name].value_counts()["count"], reverse=True) for _, group in table.group_by(keys)]
+    return max(found[0] / rest if (rest := sum(found[l - 1 :])) else np.inf for found in counts)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_any_table_keeps_models_or_is_refused(data):
+def test_any_table_keeps_models_by_any_method_or_is_refused(data):
+    """What is promised holds in what is released, or the refusal names something that can be kept."""
     n = data.draw(st.integers(4, 30))
     table = pl.DataFrame(
         {
             "x": data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.5, 7.0]), min_size=n, max_size=n)),
             "y": data.draw(st.lists(st.one_of(st.none(), st.floats(-5, 5)), min_size=n, max_size=n)),
             "c": data.draw(st.lists(st.sampled_from(["p", "q", "r", None]), min_size=n, max_size=n)),
+            "unit": data.draw(st.lists(st.integers(0, 12), min_size=n, max_size=n)),
         },
-        schema={"x": pl.Float64, "y": pl.Float64, "c": pl.String},
+        schema={"x": pl.Float64, "y": pl.Float64, "c": pl.String, "unit": pl.Int64},
     )
-    diversity, t = data.draw(st.integers(2, 3)), data.draw(st.sampled_from([0.2, 0.5, 0.9]))
-    asked = {"columns": ["x", "y"], "confidential": "c", "missing": "group", "small": "suppress"}
+    method = data.draw(st.sampled_from([*METHODS_OF_RECORDS, *CONFIDENTIAL_METHODS]))
+    keys = ["x"] if method in METHODS and METHODS[method].univariate else ["x", "y"]
+    diversity = data.draw(st.sampled_from([2, 3, "entropy:1.5", "entropy:2.5", "recursive:2:2"]))
+    t, unit = data.draw(st.sampled_from([0.2, 0.5, 0.9])), data.draw(st.sampled_from([None, "unit"]))
+    asked = {"columns": keys, "confidential": "c", "missing": "group", "small": "suppress", "unit": unit}
+    asked |= {"keep": ["unit"], "method": method, **OPTIONS.get(method, {})}
     try:
         release = shoal.mask(table, 2, **asked, diversity=diversity, closeness=t)
     except InputError as error:
         assert "Parameter" in str(error)  # noqa: PT017
         return
-    l, entropy, apart = worst(release.data, ["x", "y"], "c", ordered=False)
-    assert l >= diversity
+    l, entropy, apart = worst(release.data, keys, "c", ordered=False)
+    kind, _, least = str(diversity).rpartition(":")
+    assert l >= float(least) or kind
+    assert entropy >= float(least) - 1e-9 or kind != "entropy"
+    assert kind != "recursive:2" or most_to_rest(release.data, keys, "c", 2) < 2
     assert apart <= t + 1e-12
-    assert tuple(release.reached["c"].values()) == pytest.approx((l, entropy, apart))
+    assert release.data.group_by(keys).agg(pl.len(), pl.col("unit").n_unique())["unit" if unit else "len"].min() >= 2
+    reached = [release.reached["c"][name] for name in ("diversity", "entropy", "closeness")]
+    assert reached == pytest.approx([l, entropy, apart])
 
 
 def test_the_optimum_is_a_bound_once_models_change_it():
@@ -250,6 +267,12 @@ def test_the_optimum_is_a_bound_once_models_change_it():
     assert kept.loss > free.loss
     assert kept.status == "bounded"
     assert kept.bound <= kept.loss
+
+
+def test_auto_proves_its_bound_whatever_is_promised():
+    asked = {"columns": ["age", "pay"], "confidential": "ill", "bound": True}
+    free, kept = shoal.mask(people(40), 3, **asked), shoal.mask(people(40), 3, **asked, diversity=3)
+    assert 0 < kept.bound == free.bound <= free.loss < kept.loss
 
 
 # --- the bound -------------------------------------------------------------------------------------------------------
@@ -358,6 +381,30 @@ def test_an_optimum_that_keeps_closeness_stays_one():
 def test_refusals_say_what_is_possible(asked, told):
     with pytest.raises(InputError, match=told):
         shoal.mask(people(), 3, **{"columns": ["age", "pay"], "confidential": "ill", **asked})
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"closeness": 0.001}, r"closeness (0\.\d+) can be kept"),
+        ({"diversity": "entropy:4"}, r"diversity (entropy:[\d.]+) can be kept"),
+        ({"diversity": 4}, r"diversity (\d) can be kept"),
+        ({"diversity": "recursive:2:0.5"}, r"diversity (recursive:2:[\d.]+) can be kept"),
+    ],
+)
+def test_what_a_refusal_calls_possible_is(asked, told):
+    """The least t and the largest l over all strata, one of which lacks a value."""
+    table = people(90).filter((pl.col("region") == "north") | (pl.col("ill") != "cold"))
+    given = {"columns": ["age", "pay"], "confidential": "ill", "by": "region"}
+    (parameter,) = asked
+    with pytest.raises(InputError, match=told) as refusal:
+        shoal.mask(table, 3, **given, **asked)
+    possible = re.search(told, str(refusal.value))[1]
+    release = shoal.mask(table, 3, **given, **{parameter: possible})
+    if parameter == "closeness":
+        assert release.reached["ill"]["closeness"] <= float(possible)
+        with pytest.raises(InputError, match=told):
+            shoal.mask(table, 3, **given, closeness=float(possible) - 0.0002)
 
 
 def test_parts_of_a_table_that_disagree_are_refused_by_name(tmp_path):

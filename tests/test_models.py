@@ -1,5 +1,9 @@
 """Rules that groups must keep, l-diversity and t-closeness: measured, searched for, and kept in what is released."""
 
+import os
+import shutil
+import subprocess
+import sys
 from itertools import combinations
 from math import exp, inf, log
 
@@ -7,13 +11,17 @@ import numpy as np
 import polars as pl
 import pytest
 import slow
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.algorithms.method import EFFORTS
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.random import seeded
 from shoal.assessment.disclosure import attribute
+from shoal.core import caching
+from shoal.core.compiling import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import fresh_state
@@ -21,9 +29,11 @@ from shoal.models import keeping
 from shoal.models.annealing import anneal_with_rules
 from shoal.models.closeness_first import closeness_first
 from shoal.models.k_first import k_first
-from shoal.models.keeping import Search, broken, keep_rules, least_size, reached_by, repair
-from shoal.models.model import Closeness, Confidential, Diversity, make_rules
-from shoal.models.rules import with_masses
+from shoal.models.keeping import Search, keep_rules, repair
+from shoal.models.model import Confidential
+from shoal.models.promises.closeness import Closeness, least_size, with_masses
+from shoal.models.promises.diversity import Diversity
+from shoal.models.registry import broken, changed, group_shortfall, make_rules, reached_by
 
 MODELS = [
     Diversity(2), Diversity(3), Diversity(2, "entropy"), Diversity(2.5, "entropy"), Diversity(2, "recursive", 2.0),
@@ -106,6 +116,31 @@ def test_rules_are_those_of_dense_histograms(pairs, model, ordered):
         assert (lacks[group] == 0) == allowed
 
 
+@kernel
+def after_a_swap(rules, members, size, out, into, reached, codes):
+    return changed(rules, 0, members, size, out, into, reached, codes)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=200), st.data())
+def test_a_swap_changes_the_distance_as_measuring_anew_does(values, data):
+    """Beside the table of quantiles and without it; codes repeat, and a member may go out at either end."""
+    found = column(np.array(values))
+    rules = make_rules([found], [(0, Closeness(0.1))], len(values))
+    rows = data.draw(st.lists(st.sampled_from(range(len(values))), unique=True, min_size=1, max_size=len(values) - 1))
+    out = data.draw(st.sampled_from(rows))
+    into = data.draw(st.sampled_from(sorted(set(range(len(values))) - set(rows))))
+    members = np.sort([int(found.codes[row]) << 32 | row for row in rows])
+    swapped = [into if row == out else row for row in rows]
+    for own in (rules, with_masses(rules)):
+        before, after = (
+            group_shortfall(own, 0, np.array(some), np.zeros(len(rows), dtype=np.int64), 1) for some in (rows, swapped)
+        )
+        pair = (int(found.codes[row]) << 32 | row for row in (out, into))
+        told = after_a_swap(own, members, len(rows), *pair, before[1][0], np.empty(len(rows) + 1, dtype=np.int64))
+        assert told == pytest.approx((after[1][0], after[0][0]), abs=1e-12)
+
+
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=60), st.booleans())
 def test_the_assessment_says_the_same(pairs, ordered):
     values = np.array([value for value, _ in pairs])
@@ -122,8 +157,9 @@ def test_pycanon_says_the_same():
 
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        frame = pd.DataFrame({"key": rng.integers(0, 6, 200), "value": rng.integers(0, 9, 200)})
-        keys, values, groups = ["key"], frame["value"].to_numpy(), canonical_labels(frame["key"].to_numpy())
+        key, other, values = rng.integers(0, 3, 200), rng.integers(0, 2, 200), rng.integers(0, 9, 200)
+        frame = pd.DataFrame({"key": key, "other": other, "value": values})
+        keys, groups = ["key", "other"], canonical_labels(2 * key + other)
         assert reached(values, groups, Diversity(2)).min() == anonymity.l_diversity(frame, keys, ["value"])
         entropy = int(exp(reached(values, groups, Diversity(2, "entropy")).min()))
         assert entropy == anonymity.entropy_l_diversity(frame, keys, ["value"])
@@ -154,6 +190,49 @@ def test_models_are_read_as_they_are_written(model):
     assert type(model).read(model.text) == type(model).read(model) == model
 
 
+A_NEW_MODEL = """
+import sys
+import numpy as np
+from shoal.algorithms.optimize.random import seeded
+from shoal.core.progress import fresh_state
+from shoal.masking.request import MaskRequest
+from shoal.models.annealing import anneal_with_rules
+from shoal.models.model import Confidential
+from shoal.models.registry import broken, changed, group_shortfall, make_rules, reached_by
+
+request = MaskRequest(k=3, columns=["x"], confidential="s", diversity="share:0.5")
+rng = np.random.default_rng(0)
+Z, values = rng.normal(size=(24, 2)), np.arange(24) // 12
+rules = make_rules([Confidential(values, np.bincount(values), False)], request.models(), 24)
+start = np.arange(24) // 6
+assert reached_by(rules, 0, np.array([0] * 8 + [1] * 16))[1].tolist() == [1.0, 0.75]
+near = np.argsort(np.square(Z[:, None] - Z).sum(axis=2), axis=1)[:, 1:6]
+found = anneal_with_rules(Z, 3, start, near, rules, 2000, 2.0, fresh_state(), seeded(0))
+print(broken(rules, np.arange(24), start).sum(), broken(rules, np.arange(24), found.label).sum())
+print(*(np.bincount(values[found.label == group]).max() / found.size[group] for group in range(4)))
+print(request.diversity.text)
+"""
+
+
+def test_a_new_model_is_one_file(tmp_path):
+    """That of CONTRIBUTING, in a copy of the package; kernels run as they are written, which takes less time."""
+    if not (ROOT / "CONTRIBUTING.md").exists():
+        pytest.skip("not run from a checkout")
+    example = (ROOT / "CONTRIBUTING.md").read_text().partition("## A new model")[2].partition("```python\n")[2]
+    package = shutil.copytree(caching.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "models" / "promises" / "share.py").write_text(example.partition("```")[0])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", A_NEW_MODEL],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    before_and_after, shares, text = done.stdout.splitlines()
+    assert before_and_after == "4 0"
+    assert shares == "0.5 0.5 0.5 0.5"
+    assert text == "share:0.5"
+
+
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +255,9 @@ def test_annealing_keeps_its_sums_sizes_and_shortfalls(model):
             listed = [divmod(member, 1 << 32) for member in found.members[rule, group, :size].tolist()]
             assert listed == sorted(zip(rules.codes[rule, members].tolist(), members.tolist(), strict=True))
             assert found.lacks[rule, group] == reached_by(rules, rule, found.label)[0][group]
+            assert found.reached[rule, group] == pytest.approx(
+                reached_by(rules, rule, found.label)[1][group], abs=1e-12
+            )
 
 
 def partitions(records, k):
@@ -259,6 +341,50 @@ def test_effort_decides_how_many_steps_are_taken(monkeypatch):
         shoal.mask(table, 3, columns=["x", "y"], method="mdav", effort="best")
     with pytest.raises(InputError, match="'effort' must be one of"):
         shoal.mask(table, 3, columns=["x", "y"], unit="s", effort="much")
+
+
+def test_search_takes_models_into_its_own_search(monkeypatch):
+    """Its steps are those of `effort`, a record; seconds are used up by one long run after short ones."""
+    taken = []
+
+    def counted(Z, k, labels, near, rules, steps, *others):
+        taken.append(steps)
+        return anneal_with_rules(Z, k, labels, near, rules, min(steps, 20_000), *others)
+
+    monkeypatch.setattr(keeping, "anneal_with_rules", counted)
+    monkeypatch.setattr("shoal.algorithms.optimize.search.search", lambda *_, **__: pytest.fail("searched without"))
+    table = pl.DataFrame({"x": np.arange(60.0), "y": np.arange(60.0) ** 2, "s": np.arange(60) // 6})
+    asked = {"columns": ["x", "y"], "confidential": "s", "diversity": 2}
+    good = shoal.mask(table, 3, **asked)
+    searched = shoal.mask(table, 3, **asked, method="search", steps=60 * EFFORTS["good"])
+    assert taken[: len(taken) // 2] == taken[len(taken) // 2 :]
+    assert searched.loss == good.loss
+    taken.clear()
+    timed = shoal.mask(table, 3, **asked, method="search", time_limit=2.0)
+    assert taken[-1] > 10 * max(taken[:-1])
+    assert timed.data.group_by("x", "y").agg(pl.col("s").n_unique())["s"].min() >= 2
+    with pytest.raises(InputError, match=r"'effort' does not go with method 'search'.* 'time_limit' or 'steps'"):
+        shoal.mask(table, 3, **asked, method="search", effort="best")
+
+
+def test_search_improves_groups_that_keep_the_rules_already():
+    table = pl.DataFrame({"x": np.arange(40.0) % 7, "y": np.arange(40.0) ** 2, "s": np.arange(40)})
+    asked = {"columns": ["x", "y"], "method": "search", "steps": 400}
+    free = shoal.mask(table, 3, **asked, confidential="s")
+    kept = shoal.mask(table, 3, **asked, confidential="s", diversity=2)
+    assert kept.loss == free.loss < shoal.mask(table, 3, columns=["x", "y"], method="mdav").loss
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+def test_threads_share_the_work_and_change_nothing(cells):
+    Z, values = random_table(300, 6, 5)
+    rules = make_rules([column(values)], [(0, Closeness(0.2))], 300)
+    parts = [(rows, np.arange(2)) for rows in np.array_split(np.arange(300), cells)]
+    base = np.arange(300) // 3
+    one, two = (
+        keep_rules(Z, base, parts, 3, rules, Search(0, 0.1, fresh_state()), threads=threads) for threads in (1, 2)
+    )
+    assert one.tolist() == two.tolist()
 
 
 def test_a_large_table_is_searched_from_a_path():

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
     from shoal.masking.request import MaskRequest
-    from shoal.models.model import Closeness, Diversity
+    from shoal.models.promises.closeness import Closeness
+    from shoal.models.promises.diversity import Diversity
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
     from shoal.tables.kinds import Date, Hierarchy, Nominal, Ordinal
@@ -89,9 +90,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Closeness": "shoal.models.model",
+    "Closeness": "shoal.models.promises.closeness",
     "Date": "shoal.tables.kinds",
-    "Diversity": "shoal.models.model",
+    "Diversity": "shoal.models.promises.diversity",
     "Hierarchy": "shoal.tables.kinds",
     "Nominal": "shoal.tables.kinds",
     "Ordinal": "shoal.tables.kinds",

@@ -19,7 +19,6 @@ from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, PROMISES, MaskRequest
 from shoal.masking.verification import identical_records
-from shoal.models.model import Closeness, Diversity
 from shoal.tables.choosing import open_data
 from shoal.tables.frames import open_table
 from shoal.tables.strata import codes_of, strata_of
@@ -117,19 +116,10 @@ def _around(request: MaskRequest) -> Iterator[MaskRequest]:
         # Of each column on its own if that was asked for.
         models = given if isinstance(given, dict) else {None: given}
         for factor in FACTORS:
-            other = {name: _scaled(model, factor) for name, model in models.items()}
+            other = {name: model.scaled(factor) for name, model in models.items()}
             if None not in other.values():
                 yield _promising(request, parameter, other if isinstance(given, dict) else other[None])
 
 
 def _promising(request: MaskRequest, parameter: str, model: Any) -> MaskRequest:
     return replace(request, **{parameter: model})
-
-
-def _scaled(model: Diversity | Closeness, factor: float) -> Diversity | Closeness | None:
-    """Return a stronger or weaker promise of the same kind; None if there is none."""
-    if isinstance(model, Closeness):
-        t = float(f"{factor * model.t:.2g}")
-        return Closeness(t) if 0 < t < 1 and t != model.t else None
-    least = max(2, round(1 + factor * (model.least - 1)))
-    return replace(model, least=least) if least != model.least else None

@@ -73,7 +73,7 @@ def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays,
 def _group(gathered: Gathered, plan: BucketPlan, state: State) -> Outcome:
     """Return the groups of the method, after all else that was asked of them."""
     request, promise, whole = plan.request, plan.promise, plan.scale is None
-    method = start_method(request, promised=bool(promise.models) or gathered.units is not None)
+    method = start_method(request, promised=bool(promise.models) or gathered.units is not None, whole=whole)
     if request.entry.confidential:
         outcome = Outcome(np.zeros(len(gathered.X), dtype=np.int64))
     elif whole:

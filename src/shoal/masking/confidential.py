@@ -7,21 +7,23 @@ that closeness compares a group with is that of all records that are released, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import exp
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from shoal.algorithms.registry import AUTO
+from shoal.algorithms.registry import AUTO, EFFORTS, Method
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
 from shoal.masking.coding import order_values
 from shoal.masking.gathering import Gathered
-from shoal.models.model import Closeness, Confidential, Diversity, Model, make_rules
+from shoal.models.model import Confidential, Model
+from shoal.models.promises.closeness import Closeness
+from shoal.models.promises.diversity import Diversity
+from shoal.models.registry import make_rules, reached_by
 from shoal.tables.columns import Name
 from shoal.tables.csv_cells import MISSING
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
@@ -29,11 +31,13 @@ from shoal.tables.kinds import Category, Date, Nominal, Ordinal
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
     from shoal.masking.request import MaskRequest
+    from shoal.models.keeping import Search
     from shoal.models.rules import Rules
     from shoal.tables.table import Table
 
 __all__ = [
-    "Chosen", "Promise", "Values", "keep_promise", "least_error", "number_values", "read_values", "told", "worst",
+    "Chosen", "Promise", "Values", "half_time", "keep_promise", "least_error", "number_values", "read_values", "told",
+    "worst",
 ]  # fmt: skip
 
 DIGITS = 12  # of distances and entropies
@@ -174,9 +178,10 @@ def _as(dtype: pl.DataType, values: Values) -> pl.DataFrame:
 def _check_values(promise: Promise) -> None:
     """Refuse to promise more different values than there are."""
     for place, model in promise.models:
-        if isinstance(model, Diversity) and model.least > len(promise.counts[place]):
+        different = len(promise.counts[place])
+        if model.values > different:
             raise InputError(
-                f"Parameter 'diversity' must not exceed the {len(promise.counts[place])} different values of column "
+                f"Parameter {model.parameter!r} must not exceed the {different} different values of column "
                 f"{promise.columns[place].name!r}, got {model.text}."
             )
 
@@ -204,19 +209,15 @@ def keep_promise(
     state, threads
         See `shoal.core.progress`; and how many threads work on cells.
     """
-    from shoal.models.keeping import Search, keep_rules, reached_by, repair, rules_of
+    from shoal.models.keeping import Search, keep_rules, repair, rules_of
 
     Z, cells = gathered.compared, gathered.cells
     rules = promise.rules(gathered.codes, promise.models, gathered.units, request.k)
-    for rows, _ in cells:
-        one = rules_of(rules, rows)
-        for rule, (place, model) in enumerate(promise.models):
-            lacks, found = reached_by(one, rule, np.zeros(len(rows), dtype=np.int64))
-            if lacks[0] > 0:
-                raise _impossible(promise.columns[place].name, model, len(rows), float(found[0]), len(cells), block)
+    _check_cells(rules, [rows for rows, _ in cells], promise, block=block)
     if not request.entry.confidential:
-        effort = (request.effort or "good") if request.entry.name == AUTO else None
-        search = Search(request.seed, request.steps, state, effort)
+        search = Search(request.seed, request.steps, state)
+        if request.entry.name == AUTO or (request.entry.anytime and not block):
+            search = _search_by(request, search, len(Z))
         return keep_rules(Z, labels, cells, request.k, rules, search, threads=threads)
 
     def published(cell: tuple[Ints, Ints]) -> Ints:
@@ -225,6 +226,41 @@ def keep_promise(
         return repair(records, _published(records, own, promise, request, state), own)
 
     return number_through(len(Z), (rows for rows, _ in cells), spread(published, cells, threads))
+
+
+def _check_cells(rules: Rules, cells: Sequence[Ints], promise: Promise, *, block: bool) -> None:
+    """Refuse what not even all records of a cell keep: no groups of them would, as none is better than all together."""
+    cell = np.empty(sum(map(len, cells)), dtype=np.int64)
+    for number, rows in enumerate(cells):
+        cell[rows] = number
+    for rule, (place, model) in enumerate(promise.models):
+        lacks, found = reached_by(rules, rule, cell)
+        if (lacks > 0).any():
+            worst = model.worst(found)
+            records = len(cells[int(np.flatnonzero(found == worst)[0])])
+            raise _impossible(promise.columns[place].name, model, records, worst, len(cells), block)
+
+
+def half_time(entry: Method, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a method with half of the seconds that it may take, if they are limited."""
+    seconds = entry.seconds(options)
+    return options if seconds is None or entry.time_option is None else {**options, entry.time_option: seconds / 2}
+
+
+def _search_by(request: MaskRequest, search: Search, n: int) -> Search:
+    """Return a search for n records that takes the steps or the time of a method that searches."""
+    entry, options = request.entry, half_time(request.entry, request.options)
+
+    def improve(records: Floats) -> Ints:
+        return entry.run(records, request.k, options, seed=request.seed, state=search.state).labels
+
+    if request.options.get("bound"):  # the method has searched already
+        seconds = entry.seconds(options)
+    else:
+        search, seconds = search._replace(improve=improve), entry.seconds(request.options)
+    steps = entry.steps(options)
+    # Steps of a record are as many as those of `effort`.
+    return search._replace(steps=search.steps if steps is None else steps / n / EFFORTS["good"], seconds=seconds)
 
 
 def _published(records: Floats, rules: Rules, promise: Promise, request: MaskRequest, state: State) -> Ints:
@@ -249,11 +285,12 @@ def least_error(Z: Floats, codes: Ints, promise: Promise) -> float:
 
 
 def _impossible(name: Name, model: Model, records: int, found: float, cells: int, block: bool) -> InputError:
-    what, way = "of a stratum that miss the same columns", "Join small strata, or ask for less."
+    what, less = "of a stratum that miss the same columns", model.possible(found)
+    way = f"Join small strata, or ask for less: {less} can be kept."
     if block:
         what, way = "of a block", "Take a larger block, or 0 for none, join small strata, or ask for less."
     elif cells == 1:
-        what, way = "of the table", "Ask for less."
+        what, way = "of the table", f"Ask for less: {less} can be kept."
     return InputError(
         f"Parameter {model.parameter!r} asks for {model.says} in column {name!r}, but all {records} records {what} "
         f"together have {model.told(found)}, so that not all groups of them can keep it. {way}"
@@ -262,8 +299,6 @@ def _impossible(name: Name, model: Model, records: int, found: float, cells: int
 
 def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
     """Return the worst that groups reach: of every measure in every column, then of every model; check the models."""
-    from shoal.models.keeping import reached_by
-
     measures = _measured(promise)
     rules = promise.rules(codes, measures)
     reached = []
@@ -288,7 +323,5 @@ def told(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dic
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
         # Told as exactly as it is computed, see `shoal.models.rules.ROUNDING`.
         value = round(model.worst(np.array(values)), DIGITS)
-        kind = model.kind if isinstance(model, Diversity) else model.parameter
-        what = {"distinct": "diversity"}.get(kind, kind)
-        found.setdefault(promise.columns[place].name, {})[what] = exp(value) if what == "entropy" else value
+        found.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
     return found

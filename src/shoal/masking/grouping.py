@@ -12,18 +12,25 @@ from shoal.algorithms.registry import AUTO, Method, Outcome, find
 from shoal.core.measures import canonical_labels
 from shoal.core.types import Ints, State
 from shoal.masking.coding import Embedding
-from shoal.masking.confidential import Promise, keep_promise
+from shoal.masking.confidential import Promise, half_time, keep_promise
 from shoal.masking.gathering import Gathered, cells_of
 from shoal.masking.request import MaskRequest
 
 __all__ = ["finish_groups", "start_method", "with_bound"]
 
 
-def start_method(request: MaskRequest, *, promised: bool) -> tuple[Method, int, Mapping[str, Any]]:
-    """Return the method to begin with, k and its options: where promises are searched for, `auto` leaves it to them."""
-    if promised and request.entry.name == AUTO:
+def start_method(request: MaskRequest, *, promised: bool, whole: bool = True) -> tuple[Method, int, Mapping[str, Any]]:
+    """Return the method to begin with, k and its options.
+
+    Where promises are searched for, `auto` leaves all to that search, and so does `search` where a table is not in
+    blocks; to prove a bound for all groups it takes half of its time.
+    """
+    entry, options = request.entry, request.options
+    if not promised or not (entry.name == AUTO or (entry.anytime and whole)):
+        return entry, request.k, options
+    if not options.get("bound"):
         return find("mdav"), request.k, find("mdav").read_options({})
-    return request.entry, request.k, request.options
+    return entry, request.k, half_time(entry, options)
 
 
 def finish_groups(

@@ -349,10 +349,10 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
                 f"have {most} records, and every block must hold k={request.k} of them. Take a larger block."
             )
     if rule is not None and plan.promise.models:
-        from shoal.models.keeping import size_for
+        from shoal.models.registry import size_for
 
         # A block must keep the models by itself: it should hold several groups of the size that they need.
-        needed = size_for([model.rule(ordered=True) for _, model in plan.promise.models], rule.L, request.k)
+        needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)
         rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))
     if rule is None and not records.whole:
         raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")

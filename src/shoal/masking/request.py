@@ -440,6 +440,11 @@ class MaskRequest:
             raise InputError(f"Parameter 'refine' goes with aggregate='mean' only, got {self.aggregate!r}.")
 
     def _check_effort(self) -> None:
+        if self.effort is not None and find(self.method).anytime:
+            raise InputError(
+                f"Parameter 'effort' does not go with method {self.title!r}, got effort={self.effort!r}: say how long "
+                "it searches by 'time_limit' or 'steps'."
+            )
         if self.effort is not None and not self.searches(find(self.method)):
             raise InputError(
                 f"Parameter 'effort' goes with method {AUTO!r}, or with 'diversity', 'closeness' or 'unit', got "
@@ -651,12 +656,13 @@ def read_model(parameter: str, given: Any) -> Any:
     >>> read_model("closeness", "pay=0.2,age=0.3")
     {'pay': Closeness(t=0.2), 'age': Closeness(t=0.3)}
     """
-    from shoal.models.model import Closeness, Diversity
+    from shoal.models.registry import read_model as make
 
-    make = Diversity.read if parameter == "diversity" else Closeness.read
     if isinstance(given, str) and "=" in given:
         given = dict(part.rpartition("=")[::2] for part in given.split(","))
-    return {name: make(model) for name, model in given.items()} if isinstance(given, Mapping) else make(given)
+    if isinstance(given, Mapping):
+        return {name: make(parameter, model) for name, model in given.items()}
+    return make(parameter, given)
 
 
 def plain_model(model: Any) -> Any:

@@ -20,12 +20,13 @@ from shoal.algorithms.optimize.random import Word, below, uniform
 from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.models.rules import Rules, shortfall
+from shoal.models.registry import changed, measure, write_codes
+from shoal.models.rules import Rules
 
 __all__ = ["anneal_with_rules", "room_of"]
 
 NEAR, RELOCATE, ALIKE = 0.7, 0.3, 0.75  # shares: of neighbours; of relocations, and with them of swaps of like codes
-TEMPERATURES = 1.0, 1e-3  # of the mean squared deviation, at the start and at the end
+TEMPERATURES = 1.0, 1e-3  # of the heat, at the start and at the end
 PENALTIES = 50.0, 1e6  # likewise; the last from FINAL of the steps on
 FINAL = 0.8
 RECORD = (1 << 32) - 1  # the bits of a member that hold its record; those above hold its code
@@ -40,13 +41,15 @@ class Groups(NamedTuple):
     members: Ints  # (rules, groups, room): code << 32 | record, sorted
     sums: Floats  # (groups, d)
     squares: Floats  # |S|² of each group
-    lacks: Floats  # (rules, groups): how far each group is from being allowed
+    reached: Floats  # (rules, groups): what each group reaches
+    lacks: Floats  # (rules, groups): how far it is from being allowed
 
 
 class Draft(NamedTuple):
     """What two groups would be like after a step."""
 
     codes: Ints  # (room,): of one of them, for one rule
+    reached: Floats  # (2, rules)
     lacks: Floats  # (2, rules)
 
 
@@ -68,6 +71,7 @@ def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Grou
         np.zeros((groups, d)),
         np.zeros(groups),
         np.zeros((many, groups)),
+        np.zeros((many, groups)),
     )
     for i in range(n):
         g = labels[i]
@@ -81,29 +85,9 @@ def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Grou
         found.squares[g] = np.square(found.sums[g]).sum()
         for r in range(many):
             found.members[r, g, : found.size[g]].sort()
-            size = _changed(found.members[r, g], found.size[g], -1, -1, codes)
-            found.lacks[r, g] = shortfall(rules, r, codes, size)
+            size = write_codes(found.members[r, g], found.size[g], -1, -1, codes)
+            found.reached[r, g], found.lacks[r, g] = measure(rules, r, codes, size)
     return found
-
-
-@kernel(counted=False)
-def _changed(members: Ints, size: int, out: int, into: int, codes: Ints) -> int:
-    """Write the sorted codes of a group without one member and with another, −1 for none; return how many there are."""
-    count = 0
-    for j in range(size):
-        member = members[j]
-        if member == out:
-            continue
-        if 0 <= into < member:
-            codes[count] = into >> 32
-            count += 1
-            into = -1
-        codes[count] = member >> 32
-        count += 1
-    if into >= 0:
-        codes[count] = into >> 32
-        count += 1
-    return count
 
 
 @kernel(counted=False)
@@ -119,7 +103,7 @@ def _first_from(members: Ints, size: int, member: int) -> int:
     return low
 
 
-@kernel(counted=False)
+@kernel(inline=True)
 def _partner(groups: Groups, rules: Rules, i: int, other: int, alike: bool, rng: Word) -> int:
     """Return a member of another group to swap with: any, or one whose code of a random rule is nearest."""
     size = groups.size[other]
@@ -160,7 +144,7 @@ def _replace(members: Ints, size: int, out: int, into: int) -> None:
         members[place] = into
 
 
-@kernel(counted=False)
+@kernel(inline=True)
 def _move(groups: Groups, Z: Floats, i: int, to: int) -> None:
     """Move a record to another group; the lists of members are the caller's to change."""
     g = groups.label[i]
@@ -180,7 +164,7 @@ def _dot(a: Floats, b: Floats) -> float:
     return total
 
 
-@kernel(counted=False)
+@kernel(inline=True)
 def _relocated(groups: Groups, Z: Floats, i: int, two: int) -> tuple[float, float, float]:
     """Return what moving a record would add to the SSE, and |S|² of both groups after it."""
     one, norm = groups.label[i], _dot(Z[i], Z[i])
@@ -191,7 +175,7 @@ def _relocated(groups: Groups, Z: Floats, i: int, two: int) -> tuple[float, floa
     return added, square_one, square_two
 
 
-@kernel(counted=False)
+@kernel(inline=True)
 def _swapped(groups: Groups, Z: Floats, i: int, y: int) -> tuple[float, float, float]:
     """Return what a swap of two records would add to the SSE, and |S|² of both groups after it."""
     one, two = groups.label[i], groups.label[y]
@@ -208,13 +192,13 @@ def _swapped(groups: Groups, Z: Floats, i: int, y: int) -> tuple[float, float, f
     return added, square_one, square_two
 
 
-@kernel(counted=False)
+@kernel(inline=True)
 def _member(rules: Rules, rule: int, i: int) -> int:
     """Return a record as a member of a group, −1 for none."""
     return rules.codes[rule, i] << 32 | i if i >= 0 else -1
 
 
-@kernel(counted=False)
+@kernel(inline=True)
 def _is_taken(
     groups: Groups, rules: Rules, i: int, y: int, two: int, added: float, penalty: float, most: float, draft: Draft
 ) -> bool:
@@ -228,14 +212,18 @@ def _is_taken(
             if added > most:
                 return False
             g = two if side else one
-            members = groups.members[r, g]
-            size = _changed(members, groups.size[g], into if side else out, out if side else into, draft.codes)
-            draft.lacks[side, r] = shortfall(rules, r, draft.codes, size)
-            added += penalty * draft.lacks[side, r]
+            reached, lacks = groups.reached[r, g], groups.lacks[r, g]
+            if y < 0 or out >> 32 != into >> 32:
+                leaves, enters = (into, out) if side else (out, into)
+                reached, lacks = changed(
+                    rules, r, groups.members[r, g], groups.size[g], leaves, enters, reached, draft.codes
+                )
+            draft.reached[side, r], draft.lacks[side, r] = reached, lacks
+            added += penalty * lacks
     return added <= most
 
 
-@kernel(counted=False)
+@kernel(inline=True)
 def _step(
     groups: Groups, Z: Floats, k: int, near: Ints, rules: Rules, temperature: float, penalty: float, draft: Draft,
     rng: Word,
@@ -262,6 +250,7 @@ def _step(
         out, into = _member(rules, r, i), _member(rules, r, y)
         _replace(groups.members[r, one], groups.size[one], out, into)
         _replace(groups.members[r, two], groups.size[two], into, out)
+        groups.reached[r, one], groups.reached[r, two] = draft.reached[0, r], draft.reached[1, r]
         groups.lacks[r, one], groups.lacks[r, two] = draft.lacks[0, r], draft.lacks[1, r]
     _move(groups, Z, i, two)
     if y >= 0:
@@ -269,9 +258,26 @@ def _step(
     groups.squares[one], groups.squares[two] = square_one, square_two
 
 
+@kernel(counted=False)
+def _anneal(  # noqa: PLR0913 - one is room for drafts: kernels without counted references ask for no memory
+    groups: Groups, Z: Floats, k: int, near: Ints, rules: Rules, steps: int, heat: float, draft: Draft,
+    state: State, rng: Word,
+) -> None:  # fmt: skip
+    """Take the steps. What a step consists of is compiled into this kernel: to hand over the arrays takes longer."""
+    temperature, penalty = 0.0, 0.0
+    for step in range(steps):
+        if step % 1024 == 0:
+            if state[STOP]:
+                break
+            done = step / steps
+            temperature = heat * TEMPERATURES[0] * (TEMPERATURES[1] / TEMPERATURES[0]) ** done
+            penalty = heat * PENALTIES[0] * (PENALTIES[1] / PENALTIES[0]) ** min(1.0, done / FINAL)
+        _step(groups, Z, k, near, rules, temperature, penalty, draft, rng)
+
+
 @kernel
 def anneal_with_rules(
-    Z: Floats, k: int, labels: Ints, near: Ints, rules: Rules, steps: int, deviation: float, state: State, rng: Word
+    Z: Floats, k: int, labels: Ints, near: Ints, rules: Rules, steps: int, heat: float, state: State, rng: Word
 ) -> Groups:
     """Return better groups, as many as were given; some may still break a rule.
 
@@ -287,21 +293,14 @@ def anneal_with_rules(
         What groups must keep.
     steps
         How many steps are taken, unless asked to stop.
-    deviation
-        The unit of temperature and λ, such as the mean squared deviation of a record.
+    heat
+        The first temperature, about the mean squared deviation of a record where the groups given do not matter. λ goes
+        with it: a penalty that is small at first lets records through that would have to be swapped otherwise.
     state, rng
         See `shoal.core.progress` and `shoal.algorithms.optimize.random`.
     """
     many, room = len(rules.kinds), room_of(labels) + 1
     groups = _open(Z, labels, labels.max() + 1, room, rules)
-    draft = Draft(np.empty(room, dtype=np.int64), np.empty((2, many)))
-    temperature, penalty = 0.0, 0.0
-    for step in range(steps):
-        if step % 1024 == 0:
-            if state[STOP]:
-                break
-            done = step / steps
-            temperature = deviation * TEMPERATURES[0] * (TEMPERATURES[1] / TEMPERATURES[0]) ** done
-            penalty = deviation * PENALTIES[0] * (PENALTIES[1] / PENALTIES[0]) ** min(1.0, done / FINAL)
-        _step(groups, Z, k, near, rules, temperature, penalty, draft, rng)
+    draft = Draft(np.empty(room, dtype=np.int64), np.empty((2, many)), np.empty((2, many)))
+    _anneal(groups, Z, k, near, rules, steps, heat, draft, state, rng)
     return groups

@@ -46,7 +46,9 @@ import numpy as np
 
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
-from shoal.models.rules import NOMINAL, ORDERED, Rules
+from shoal.models.promises.closeness import Closeness
+from shoal.models.registry import KINDS
+from shoal.models.rules import Rules
 
 __all__ = ["Planes", "closeness_bound", "proven"]
 
@@ -56,6 +58,7 @@ BINS = 256  # stretches of values on which a witness rises or falls alike
 SAMPLE, STEPS = 1500, 200  # records that parameters are chosen by, and evaluations of their sum, at most
 LEAST_CURVE, LARGEST = 0.1, 1e6  # of all K, and of what else is chosen
 WIDENED, ROUNDING = 1e-9, 1e-12
+ORDERED, NOMINAL = (KINDS.index(Closeness.kinds[order]) for order in ("ordered", "nominal"))
 
 
 class Planes(NamedTuple):
@@ -90,7 +93,8 @@ def closeness_bound(Z: Floats, rules: Rules) -> float:
     --------
     Keys that are the confidential values themselves, which all groups must have in equal shares:
 
-    >>> from shoal.models.model import Closeness, Confidential, make_rules
+    >>> from shoal.models.model import Confidential
+    >>> from shoal.models.registry import make_rules
     >>> column = Confidential(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=True)
     >>> Z = np.array([[-1.0], [-1.0], [1.0], [1.0]])
     >>> round(closeness_bound(Z, make_rules([column], [(0, Closeness(0.0))], 4)), 6)

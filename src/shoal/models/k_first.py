@@ -20,7 +20,8 @@ from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
 from shoal.models.closeness_first import next_start
-from shoal.models.rules import Rules, shortfall
+from shoal.models.registry import measure
+from shoal.models.rules import Rules
 
 __all__ = ["k_first"]
 
@@ -40,10 +41,11 @@ def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
     Examples
     --------
     >>> from shoal.core.progress import fresh_state
-    >>> from shoal.models.model import Confidential, Diversity, make_rules
+    >>> from shoal.models.model import Confidential
+    >>> from shoal.models.registry import make_rules, read_model
     >>> records = np.array([[0.0], [0.1], [9.0], [9.1]])
     >>> column = Confidential(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=False)
-    >>> k_first(records, 2, make_rules([column], [(0, Diversity(2))], 4), state=fresh_state()).tolist()
+    >>> k_first(records, 2, make_rules([column], [(0, read_model("diversity", 2))], 4), state=fresh_state()).tolist()
     [0, 1, 1, 0]
     """
     return canonical_labels(_merge_worst(records, _groups(records, k, rules, state), rules, state))
@@ -57,7 +59,7 @@ def _lacking(rules: Rules, members: Ints, codes: Ints) -> float:
         for j in range(len(members)):
             codes[j] = rules.codes[rule, members[j]]
         codes[: len(members)].sort()
-        lacking += shortfall(rules, rule, codes, len(members))
+        lacking += measure(rules, rule, codes, len(members))[1]
     return lacking
 
 

@@ -3,52 +3,48 @@
 Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
 from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
 Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: for one of
-up to 2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of that size and of
-two thirds of it; a long one starts where the best of them did. A larger one has fewer steps a record and is
-searched once: from the groups of `path`, or from the merged ones where merging lost little. The best answer is taken.
-The cost is that of the steps of `anneal_with_rules`, whatever the method.
+up to 2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of half that size to
+1.4 times; longer ones start where the best two of them did, and a long one where the best of these did. A larger table
+has fewer steps a record and is searched once: from the groups of `path`, or from the merged ones where merging lost
+little. The best answer is taken. The cost is that of the steps of `anneal_with_rules`, whatever the method, or the time
+that is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import ceil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.auto import auto
 from shoal.algorithms.mdav import mdav
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.path import path
 from shoal.core.measures import canonical_labels, number_through, sse
-from shoal.core.progress import STOP, fresh_state
+from shoal.core.progress import STOP, fresh_state, within
 from shoal.core.threads import spread
-from shoal.core.types import Bools, Floats, Ints, State
+from shoal.core.types import Floats, Ints, State
 from shoal.models.annealing import anneal_with_rules, room_of
 from shoal.models.merging import merge_groups
-from shoal.models.rules import DISTINCT, ENTROPY, RECURSIVE, Rules, group_shortfall, with_masses
+from shoal.models.model import Confidential
+from shoal.models.promises.closeness import Closeness, with_masses
+from shoal.models.registry import KINDS, broken, make_rules, read_model, size_for
+from shoal.models.rules import Rules
 
-__all__ = [
-    "Search",
-    "broken",
-    "keep_rules",
-    "least_size",
-    "reached_by",
-    "rehearse_rules",
-    "repair",
-    "rules_of",
-    "size_for",
-]
+__all__ = ["Search", "keep_rules", "rehearse_rules", "repair", "rules_of"]
 
 NEIGHBOURS = 30
-STEPS = 200, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
+STEPS = 300, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
 LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
 SMALL = 2_500  # records
-SHARES = 2 / 3, 1.0  # of the size that groups should have: what they start with
-SHORT, LONG = 0.2, 2.4  # of the steps, for a small table: from every start, and from the best
+SHARES = 0.5, 2 / 3, 1.0, 1.4  # of the size that groups should have: what they start with
+# Of the steps, for a small table: from every start, from each of the best two of them, and from the best.
+SHORT, MIDDLE, LONG = 0.12, 0.5, 2.9
 LITTLE = 1.25  # times the SSE of `path`: merging that loses no more is a good start
+SEARCHED = 0.95  # of the seconds that are given
 HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
 MOST_ROOM = 1 << 25  # places for members in all groups together
 
@@ -59,41 +55,10 @@ class Search(NamedTuple):
     seed: int | None
     steps: float  # how many are taken, relative to what is usual
     state: State  # see `shoal.core.progress`
-    effort: str | None = None  # of method `auto`, if it may improve the groups where they keep the rules
-
-
-def least_size(n: int, k: int, t: float) -> int:
-    """Return k′ = max(k, ⌈n / (2 (n−1) t + 1)⌉), enlarged so that groups of k′ leave few records over.
-
-    Examples
-    --------
-    >>> least_size(1080, 2, 0.05)
-    10
-    """
-    size = max(k, ceil(n / (2 * (n - 1) * t + 1) - 1e-12))
-    return size + (n % size) // (n // size)
-
-
-def size_for(rules: Sequence[tuple[int, float, float]], n: int, k: int) -> float:
-    """Return how large groups of n records should be to keep rules of these kinds, bounds and factors."""
-    sizes = [
-        1.7 * max(k, bound) if kind in (DISTINCT, ENTROPY, RECURSIVE) else 1.5 * least_size(n, k, bound) + 3
-        for kind, bound, _ in rules
-    ]
-    return max(k, *sizes)
-
-
-def reached_by(rules: Rules, rule: int, labels: Ints) -> tuple[Floats, Floats]:
-    """Return of each group of all records how far it is from keeping a rule, and what it reaches."""
-    return group_shortfall(rules, rule, np.arange(len(labels)), labels, int(labels.max()) + 1)
-
-
-def broken(rules: Rules, rows: Ints, labels: Ints) -> Bools:
-    """Say which groups of some records break a rule."""
-    groups = int(labels.max()) + 1
-    lacks = [group_shortfall(rules, rule, rows, labels, groups)[0] for rule in range(len(rules.kinds))]
-    found: Bools = np.any(np.stack(lacks) > 0, axis=0)
-    return found
+    improve: Callable[[Floats], Ints] | None = (
+        None  # finds groups where those given keep the rules, in half the seconds
+    )
+    seconds: float | None = None  # that are taken instead of steps, for all records
 
 
 def keep_rules(
@@ -129,7 +94,8 @@ def keep_rules(
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
         # One cell is searched from several starts at a time.
         own = threads if len(cells) == 1 else 1
-        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), search, own)
+        limited = search._replace(seconds=search.seconds and search.seconds * len(rows) / len(Z) * (threads // own))
+        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), limited, own)
 
     return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), spread(kept, cells, threads)))
 
@@ -143,36 +109,55 @@ def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, t
     """Return the best answer for the records of a cell."""
     n, all_rows, state = len(records), np.arange(len(records)), search.state
     if not broken(rules, all_rows, labels).any():
-        if search.effort is None or records.shape[1] == 0:
+        if search.improve is None or records.shape[1] == 0:
             return labels
-        labels = canonical_labels(auto(records, k, state=state, seed=search.seed, effort=search.effort).labels)
+        labels = canonical_labels(search.improve(records))
         if not broken(rules, all_rows, labels).any():
             return labels
+        search = search._replace(seconds=search.seconds and search.seconds / 2)
     repaired = repair(records, labels, rules)
     if records.shape[1] == 0 or n < 2 * k or state[STOP]:
         return repaired
-    records = np.ascontiguousarray(records - records.mean(axis=0))
-    near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
-    deviation = float(np.square(records).sum()) / n
-    rules = with_masses(rules)
-    steps = search.steps * min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
-    starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, state) if _fits(start)]
-
-    def anneal(place: int, share: float = SHORT) -> Ints:
-        (start, heat), word = starts[place], seeded(search.seed or 0, place)
-        taken = int(share * steps)
-        moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, state, word).label
-        return repair(records, canonical_labels(moved), rules)
-
-    answers = [repaired]
-    if len(starts) > 1:
-        answers += spread(anneal, range(len(starts)), threads)
-        answers.append(anneal(int(np.argmin([sse(records, answer) for answer in answers[1:]])), LONG))
-    elif starts:
-        answers.append(anneal(0, 1.0))
+    with within(state, search.seconds, 0) as limited:
+        answers = [repaired, *_searched(records, k, rules, repaired, search._replace(state=limited), threads)]
     # Merging cannot help where the whole cell breaks a rule.
     allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
     return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
+
+
+def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Search, threads: int) -> Iterator[Ints]:
+    """Yield what searches find: short ones from every start, then long ones from the best."""
+    began, n = time.monotonic(), len(records)
+    rules = with_masses(rules) if KINDS.index(Closeness.kinds["ordered"]) in rules.kinds else rules
+    records = np.ascontiguousarray(records - records.mean(axis=0))
+    near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
+    deviation = float(np.square(records).sum()) / n
+    steps = search.steps * min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
+    starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, search.state) if _fits(start)]
+
+    def anneal(place: int, taken: int) -> tuple[Ints, float]:
+        """Return groups, and the seconds that a step took."""
+        (start, heat), word, since = starts[place], seeded(search.seed or 0, place), time.monotonic()
+        moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, search.state, word).label
+        pace = (time.monotonic() - since) / max(taken, 1)
+        return repair(records, canonical_labels(moved), rules), pace
+
+    if len(starts) == 1 and search.seconds is None:
+        yield anneal(0, int(steps))[0]
+    elif starts:
+        pace, places = 0.0, list(range(len(starts)))
+        for share in (SHORT, MIDDLE):
+            found = list(spread(partial(anneal, taken=int(share * steps)), places, threads))
+            yield from (labels for labels, _ in found)
+            if search.state[STOP]:
+                return
+            ranks = np.argsort([sse(records, labels) for labels, _ in found], kind="stable")
+            places, pace = [places[rank] for rank in ranks[:2]], max(pace for _, pace in found)
+        taken = LONG * steps
+        if search.seconds is not None:
+            # What is left, but for the time that repairing takes.
+            taken = max(0.0, SEARCHED * (search.seconds - (time.monotonic() - began))) / pace
+        yield anneal(places[0], int(taken))[0]
 
 
 def _fits(labels: Ints) -> bool:
@@ -183,7 +168,8 @@ def _fits(labels: Ints) -> bool:
 def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State) -> Iterator[tuple[Ints, float]]:
     """Yield what searches start from, each with its heat."""
     n = len(records)
-    needed = size_for(list(zip(rules.kinds.tolist(), rules.bounds.tolist(), rules.factors.tolist(), strict=True)), n, k)
+    kinds = [KINDS[kind] for kind in rules.kinds]
+    needed = size_for(list(zip(kinds, rules.bounds.tolist(), strict=True)), n, k)
     sizes = dict.fromkeys(max(k, min(round(share * needed), n // 2)) for share in SHARES)
     if n <= SMALL:
         yield repaired, COLD
@@ -202,20 +188,7 @@ def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:
 def rehearse_rules() -> None:
     """Load the kernels on a small table."""
     rows = np.arange(16)
-    one, none = np.array([DISTINCT], dtype=np.int64), np.zeros(1)
-    codes = np.ascontiguousarray((rows // 2 % 2)[None])
-    shares = np.array([0.5, 0.5])
-    rules = Rules(
-        one,
-        np.array([2.0]),
-        none,
-        codes,
-        np.array([0, 2]),
-        shares,
-        shares,
-        np.zeros(2, np.int64),
-        np.zeros(3),
-        np.empty((1, 0, 0)),
-    )
+    column = Confidential(rows // 2 % 2, np.array([8, 8]), ordered=False)
+    rules = make_rules([column], [(0, read_model("diversity", 2))], 16)
     records = np.column_stack([rows, rows**2]).astype(np.float64)
     keep_rules(records, rows // 2, [(rows, np.arange(2))], 2, rules, Search(0, 1.0, fresh_state()))

@@ -1,0 +1,220 @@
+"""t-closeness: groups are distributed as the whole table is, up to a distance (Li, Li and Venkatasubramanian 2007).
+
+O(s) for a group of s; after a swap, what lies between the two codes. A table of quantiles makes small groups faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+
+from shoal.core.compiling import kernel
+from shoal.core.errors import InputError
+from shoal.core.types import Floats, Ints
+from shoal.models.model import Model, is_number
+from shoal.models.rules import ROUNDING, Kind, Rules, run_end
+
+__all__ = ["Closeness", "least_size", "with_masses"]
+
+TABLED = 128  # sizes of groups
+
+
+@kernel(counted=False)
+def _mass(level: float, below: Floats, guide: Ints, areas: Floats) -> float:
+    """Return the integral of the table's quantiles (numbers of values) from 0 to a level.
+
+    The value at this level the guide tells within a few steps (the cutpoint method, Chen and Asau 1974).
+    """
+    m = len(below)
+    value = guide[min(int(level * m), m - 1)]
+    while value < m - 1 and below[value] < level:  # rounded, a level may be above 1
+        value += 1
+    mass: float = value * level - areas[value]
+    return mass
+
+
+@kernel(inline=True)
+def _moved(code: int, low: float, high: float, low_mass: float, mass: float, below: Floats, areas: Floats) -> float:
+    """Return how far a member of this code is from the quantiles between the two levels of its place, in all."""
+    # All three are computed: to choose among them is faster than to branch.
+    above, own = mass - low_mass - code * (high - low), mass + low_mass - code * (high + low) + 2 * areas[code]
+    added = -above if below[code] >= high else own
+    return above if below[code] <= low else added
+
+
+@kernel(counted=False, error_model="numpy")
+def _distance(codes: Ints, size: int, below: Floats, guide: Ints, areas: Floats, masses: Floats) -> float:
+    """Return the earth mover's distance Σ_i |Σ_{j≤i} (p_j − q_j)| / (m−1) from the table's distribution q.
+
+    It is the mean distance of quantiles: the j-th of s members is compared with the quantiles from (j−1)/s to j/s, of
+    which those up to `below` of its own value are not above it.
+    """
+    m = len(below)
+    if m < 2:
+        return 0.0
+    total, low, low_mass, share, tabled = 0.0, 0.0, 0.0, 1.0 / size, size < len(masses)
+    for j in range(size):
+        high = (j + 1) * share
+        mass = masses[size, j + 1] if tabled else _mass(high, below, guide, areas)
+        total += _moved(codes[j], low, high, low_mass, mass, below, areas)
+        low, low_mass = high, mass
+    return total / (m - 1)
+
+
+@kernel(counted=False, error_model="numpy")
+def _change(
+    members: Ints, size: int, out: int, into: int, below: Floats, guide: Ints, areas: Floats, masses: Floats
+) -> float:
+    """Return what a swap of one member for another adds to `_distance`: members between the two move by one place."""
+    m, up = len(below), into > out
+    if m < 2:
+        return 0.0
+    begin = np.searchsorted(members[:size], out if up else into)
+    end = np.searchsorted(members[:size], into) if up else np.searchsorted(members[:size], out) + 1
+    total, share, tabled = 0.0, 1.0 / size, size < len(masses)
+    low: float = begin * share
+    low_mass = masses[size, begin] if tabled else _mass(low, below, guide, areas)
+    for j in range(begin, end):
+        high = (j + 1) * share
+        mass = masses[size, j + 1] if tabled else _mass(high, below, guide, areas)
+        other = j + 1 if up else j - 1
+        new = (members[other] if begin <= other < end else into) >> 32
+        total += _moved(new, low, high, low_mass, mass, below, areas)
+        total -= _moved(members[j] >> 32, low, high, low_mass, mass, below, areas)
+        low, low_mass = high, mass
+    return total / (m - 1)
+
+
+@kernel(counted=False)
+def _ordered(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+    first, last = rules.first[rule], rules.first[rule + 1]
+    areas = rules.areas[first + rule : last + rule + 1]
+    reached = _distance(codes, size, rules.below[first:last], rules.guide[first:last], areas, rules.masses[rule])
+    return reached, reached - rules.bounds[rule] if reached - rules.bounds[rule] > ROUNDING else 0.0
+
+
+@kernel(counted=False)
+def _swapped(
+    rules: Rules, rule: int, members: Ints, size: int, out: int, into: int, reached: float
+) -> tuple[float, float]:
+    first, last = rules.first[rule], rules.first[rule + 1]
+    areas, guide = rules.areas[first + rule : last + rule + 1], rules.guide[first:last]
+    reached += _change(members, size, out, into, rules.below[first:last], guide, areas, rules.masses[rule])
+    return reached, reached - rules.bounds[rule] if reached - rules.bounds[rule] > ROUNDING else 0.0
+
+
+@kernel(counted=False)
+def _nominal(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+    """The total variation distance from the table's distribution."""
+    apart, seen, begin = 0.0, 0.0, 0
+    while begin < size:
+        end = run_end(codes, begin, size)
+        share = rules.shares[rules.first[rule] + codes[begin]]
+        apart += abs((end - begin) / size - share)
+        seen += share
+        begin = end
+    reached = (apart + 1.0 - seen) / 2
+    return reached, reached - rules.bounds[rule] if reached - rules.bounds[rule] > ROUNDING else 0.0
+
+
+@kernel
+def _masses(rules: Rules, sizes: int) -> Floats:
+    masses = np.zeros((len(rules.kinds), sizes, sizes))
+    for rule in range(len(rules.kinds)):
+        first, last = rules.first[rule], rules.first[rule + 1]
+        areas = rules.areas[first + rule : last + rule + 1]
+        for size in range(1, sizes):
+            for j in range(1, size + 1):
+                masses[rule, size, j] = _mass(j / size, rules.below[first:last], rules.guide[first:last], areas)
+    return masses
+
+
+def with_masses(rules: Rules) -> Rules:
+    """Return the rules with a table that makes distances of small groups faster to compute."""
+    return rules._replace(masses=_masses(rules, TABLED))
+
+
+def least_size(n: int, k: int, t: float) -> int:
+    """Return k′ = max(k, ⌈n / (2 (n−1) t + 1)⌉), enlarged so that groups of k′ leave few records over.
+
+    Soria-Comas, Domingo-Ferrer, Sánchez and Martínez (2015).
+
+    Examples
+    --------
+    >>> least_size(1080, 2, 0.05)
+    10
+    """
+    size = max(k, ceil(n / (2 * (n - 1) * t + 1) - 1e-12))
+    return size + (n % size) // (n // size)
+
+
+def _size(bound: float, n: int, k: int) -> float:
+    return 1.5 * least_size(n, k, bound) + 3
+
+
+@dataclass(frozen=True)
+class Closeness(Model):
+    """t-closeness: the values of every group are distributed as in the whole table, up to a distance of t.
+
+    The distance is the earth mover's: of values with an order Σ_i |Σ_{j≤i} (p_j − q_j)| / (m−1) over the m values, of
+    others the total variation (Li, Li and Venkatasubramanian 2007).
+
+    Examples
+    --------
+    >>> Closeness(0.2)
+    Closeness(t=0.2)
+    """
+
+    t: float
+    parameter: ClassVar = "closeness"
+    kinds: ClassVar = {"ordered": Kind(_ordered, _size, _swapped), "nominal": Kind(_nominal, _size)}
+
+    def __post_init__(self) -> None:
+        if self.t != 0 and not is_number(self.t, 0, 1):
+            raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {self.t!r}.")
+
+    @classmethod
+    def read(cls, given: Any) -> Closeness:
+        """Return one that is given as such, as a number, or as text.
+
+        Examples
+        --------
+        >>> Closeness.read("0.2")
+        Closeness(t=0.2)
+        """
+        if isinstance(given, str):
+            try:
+                return cls(float(given))
+            except ValueError:
+                raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {given!r}.") from None
+        return given if isinstance(given, Closeness) else cls(given)
+
+    @property
+    def text(self) -> str:
+        """How it is written on the command line."""
+        return f"{self.t!r}"
+
+    @property
+    def says(self) -> str:
+        """What it promises, in words."""
+        return f"a distribution at most {self.t:g} from that of the table"
+
+    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+        """Return the kind of the rule and t."""
+        return self.kinds["ordered" if ordered else "nominal"], float(self.t), 0.0
+
+    def told(self, reached: float) -> str:
+        """Say what a group reaches."""
+        return f"a distance of {reached:.4g}"
+
+    def possible(self, reached: float) -> str:
+        """Name the least t that may be asked where all records together reach so much."""
+        return f"closeness {ceil(1e4 * reached) / 1e4:g}"
+
+    def scaled(self, factor: float) -> Closeness | None:
+        """Return a promise of a greater or smaller distance; None if it is the same or means nothing."""
+        t = float(f"{factor * self.t:.2g}")
+        return Closeness(t) if 0 < t < 1 and t != self.t else None

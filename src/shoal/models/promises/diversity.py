@@ -1,0 +1,202 @@
+"""l-diversity: groups of at least l well-represented values (Machanavajjhala et al. 2007). O(s) for a group of s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, exp, floor, inf
+from typing import Any, ClassVar
+
+import numpy as np
+
+from shoal.core.compiling import kernel
+from shoal.core.errors import InputError
+from shoal.core.types import Floats, Ints
+from shoal.models.model import Model, is_number
+from shoal.models.rules import ROUNDING, Kind, Rules, run_end
+
+__all__ = ["Diversity"]
+
+ROOM = 1.7  # times the least size: without it there is nothing to choose from
+
+
+@kernel(counted=False)
+def _count(codes: Ints, size: int) -> int:
+    count = 1
+    for j in range(1, size):
+        if codes[j] != codes[j - 1]:
+            count += 1
+    return count
+
+
+@kernel(counted=False)
+def _distinct(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+    count = float(_count(codes, size))
+    return count, max(0.0, 1.0 - count / rules.bounds[rule])
+
+
+@kernel(counted=False)
+def _entropy(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+    entropy, begin = 0.0, 0
+    while begin < size:
+        end = run_end(codes, begin, size)
+        share = (end - begin) / size
+        entropy -= share * np.log(share)
+        begin = end
+    lacking = np.log(rules.bounds[rule]) - entropy
+    return entropy, lacking if lacking > ROUNDING else 0.0
+
+
+@kernel(counted=False)
+def _recursive(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+    """Return r_1 / (r_l + … + r_m) for counts r in descending order; infinite if there are fewer than l values."""
+    bound, factor = rules.bounds[rule], rules.factors[rule]
+    ratio = _ratio(codes, size, int(bound))
+    if ratio < factor:
+        return ratio, 0.0
+    # Infinite if there are too few values: then each that is missing counts.
+    return ratio, 1.0 + bound - _count(codes, size) if ratio == np.inf else 1.0 - factor / (ratio + 1.0)
+
+
+@kernel(counted=False)
+def _ratio(codes: Ints, size: int, rare: int) -> float:
+    """The most frequent values are found one after the other, of equal ones the lowest first: no memory is needed."""
+    largest, frequent, before, place = 0, 0, size + 1, -1
+    for value in range(rare):
+        count, found, begin = 0, -1, 0
+        while begin < size:
+            end = run_end(codes, begin, size)
+            later = end - begin < before or (end - begin == before and begin > place)
+            if later and end - begin > count:
+                count, found = end - begin, begin
+            begin = end
+        if found < 0:
+            return np.inf
+        if value == 0:
+            largest = count
+        if value < rare - 1:
+            frequent += count
+        before, place = count, found
+    return largest / (size - frequent)
+
+
+def _size(bound: float, n: int, k: int) -> float:
+    return ROOM * max(k, bound)
+
+
+@dataclass(frozen=True)
+class Diversity(Model):
+    """l-diversity: every group holds at least l well-represented values (Machanavajjhala et al. 2007).
+
+    Parameters
+    ----------
+    least
+        l, at least 2.
+    kind
+        ``"distinct"``: l different values; ``"entropy"``: an entropy of at least log l; ``"recursive"``: the most
+        frequent value has fewer than `c` times the records of the l-th most frequent one and all rarer ones together.
+    c
+        The factor of recursive diversity.
+
+    Examples
+    --------
+    >>> Diversity(3, "entropy")
+    Diversity(least=3, kind='entropy', c=3.0)
+    """
+
+    least: float
+    kind: str = "distinct"
+    c: float = 3.0
+    parameter: ClassVar = "diversity"
+    kinds: ClassVar = {
+        "distinct": Kind(_distinct, _size), "entropy": Kind(_entropy, _size), "recursive": Kind(_recursive, _size),
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.kind not in self.kinds:
+            raise InputError(
+                f"Parameter 'diversity' must be of kind {', '.join(map(repr, self.kinds))}, got {self.kind!r}."
+            )
+        if not is_number(self.least, 1, inf) or not (self.kind == "entropy" or float(self.least).is_integer()):
+            raise InputError(f"Parameter 'diversity' must be a whole number of at least 2, got {self.least!r}.")
+        if not is_number(self.c, 0, inf):
+            raise InputError(f"Parameter 'diversity' must have a positive factor c, got {self.c!r}.")
+
+    @classmethod
+    def read(cls, given: Any) -> Diversity:
+        """Return one that is given as such, as a number, or as text.
+
+        Examples
+        --------
+        >>> Diversity.read("recursive:3:2")
+        Diversity(least=3.0, kind='recursive', c=2.0)
+        """
+        if isinstance(given, Diversity):
+            return given
+        if not isinstance(given, str):
+            return cls(given)
+        kind, *numbers = given.split(":") if ":" in given else ("distinct", given)
+        try:
+            least, *c = map(float, numbers)
+        except ValueError:
+            least, c = 0.0, [0.0, 0.0]
+        if len(c) > (kind == "recursive"):
+            raise InputError(
+                f"Parameter 'diversity' must read like 3, entropy:3 or recursive:3:2 (l, then c), got {given!r}."
+            )
+        return cls(least, kind, *c)
+
+    @property
+    def values(self) -> float:  # type: ignore[override]
+        """How many different values a column must have."""
+        return self.least
+
+    @property
+    def text(self) -> str:
+        """How it is written on the command line."""
+        if self.kind == "distinct":
+            return f"{self.least:g}"
+        return f"{self.kind}:{self.least:g}" + (f":{self.c:g}" if self.kind == "recursive" else "")
+
+    @property
+    def says(self) -> str:
+        """What it promises, in words."""
+        if self.kind == "distinct":
+            return f"at least {self.least:g} different values"
+        if self.kind == "entropy":
+            return f"an entropy of at least log {self.least:g}"
+        return f"recursive ({self.c:g}, {self.least:g})-diversity"
+
+    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+        """Return the kind of the rule, l and c."""
+        return self.kinds[self.kind], float(self.least), float(self.c)
+
+    @property
+    def measured(self) -> str:
+        """The name of what groups reach."""
+        return "diversity" if self.kind == "distinct" else self.kind
+
+    def told(self, reached: float) -> str:
+        """Say what a group reaches."""
+        if self.kind == "distinct":
+            return f"{reached:.0f} different values"
+        return f"an entropy of log {exp(reached):.4g}" if self.kind == "entropy" else f"a ratio of {reached:.4g}"
+
+    def possible(self, reached: float) -> str:
+        """Name the largest l, or the least c, that may be asked where all records together reach so much."""
+        if self.kind == "recursive" and reached < inf:
+            return f"diversity recursive:{self.least:g}:{ceil(1e4 * reached + 0.5) / 1e4:g}"
+        least = floor(1e4 * exp(reached) + 1e-6) / 1e4 if self.kind == "entropy" else reached
+        return f"diversity {replace(self, least=least).text}" if 1 < least < inf else "a smaller l"
+
+    def number(self, reached: float) -> float:
+        """Return what a group reaches, of an entropy its l."""
+        return exp(reached) if self.kind == "entropy" else reached
+
+    def worst(self, found: Floats) -> float:
+        """Return the least number of values or entropy, or the greatest ratio."""
+        return float(found.max() if self.kind == "recursive" else found.min())
+
+    def scaled(self, factor: float) -> Diversity | None:
+        """Return a promise of more or fewer values; None if they are as many."""
+        least = max(2, round(1 + factor * (self.least - 1)))
+        return replace(self, least=least) if least != self.least else None
