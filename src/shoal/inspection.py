@@ -15,6 +15,7 @@ from shoal.core.display import aligned, html_table
 from shoal.masking.coding import MOST_VALUES
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.request import MaskRequest
+from shoal.masking.request_rules import check_data
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import is_coded
 from shoal.tables.columns import Name
@@ -184,7 +185,7 @@ def inspect(
     {'name': 'identifier', 'age': 'key'}
     """
     request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
-    request.check_data(data, dask=False)
+    check_data(request, data, dask=False)
     whole = open_data(data, numbers=(), **request.csv)
     table = whole if most is None or whole.rows <= most else whole.take(spread(whole.rows, most))
     if thousands is None and isinstance(table, CsvTable) and (sign := find_thousands(table, decimal)):

@@ -9,8 +9,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
-from math import inf
-from numbers import Integral
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +25,7 @@ from shoal.algorithms.registry import (
 )
 from shoal.core.checks import as_names, check_choice, check_size
 from shoal.core.errors import InputError, closest
-from shoal.core.memory import read_memory
+from shoal.masking.request_rules import check_together
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +58,6 @@ SPLITS = ("all", "one", "univariate")
 ENGINES = ("memory", "local", "dask")
 PROMISES = ("diversity", "closeness")  # of confidential columns
 CSV = ("delimiter", "encoding", "decimal", "thousands")
-# The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
-OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
 TEXT = (str, NoneType)
 
 
@@ -336,47 +332,8 @@ class MaskRequest:
             value = getattr(self, item.name)
             if item.metadata["choices"] and not (value is None and item.default is None):
                 check_choice(item.name, value, item.metadata["choices"])
-        self._check_together()
-        self._check_refine()
-        self._check_effort()
-        if self.processes is not None and (
-            isinstance(self.processes, bool) or not isinstance(self.processes, int) or self.processes < 1
-        ):
-            raise InputError(f"Parameter 'processes' must be a whole number of at least 1, got {self.processes!r}.")
-        if self.memory is not None:
-            read_memory(self.memory)
-        self._check_seeds()
-        self._check_comparison()
+        check_together(self)
         self._read_models()
-        for name, engines in OF_ENGINES.items():
-            if getattr(self, name) is not None and self.engine not in engines:
-                raise self._misplaced(name, f"engine={self.engine!r}")
-
-    def _check_together(self) -> None:
-        for name, given in (("weights", self.weights is not None), ("sums", bool(as_names(self.sums)))):
-            if given and self.aggregate != "mean":
-                raise InputError(
-                    f"Parameter {name!r} goes with aggregate='mean' only, got aggregate={self.aggregate!r}."
-                )
-        if self.integers == "totals" and (self.aggregate != "mean" or self.weights is not None):
-            other = f"aggregate={self.aggregate!r}" if self.aggregate != "mean" else "weights"
-            raise InputError(
-                f"Parameter 'integers' keeps totals of means without weights, got 'totals' with {other}. Take "
-                "integers='round', or leave that out."
-            )
-        if self.escape_formulas and not self.writes_csv:
-            raise InputError(
-                f"Parameter 'escape_formulas' is about CSV files, but 'output' is {self.output}. Leave it out."
-            )
-        if self.sums is not None:
-            from shoal.masking.additivity import in_order, read_rule
-
-            in_order([read_rule(text) for text in as_names(self.sums)])
-        if self.small == "merge" and as_names(self.zeros):
-            raise InputError(
-                "Parameter 'small' must not be 'merge' where zeros are kept (zeros is given): records that are zero in "
-                "different columns are never joined. Take small='suppress'."
-            )
 
     def _read_models(self) -> None:
         """Make models of what was given: of all confidential columns, or a mapping of some."""
@@ -408,95 +365,10 @@ class MaskRequest:
                 found += [(place, given) for place in range(len(names))]
         return found
 
-    def _check_seeds(self) -> None:
-        given: dict[str, Any] = {"seed": self.seed, "shuffle": None if isinstance(self.shuffle, bool) else self.shuffle}
-        for name, value in given.items():
-            whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if value is not None and (not whole or value < 0):
-                raise InputError(f"Parameter {name!r} must be a whole number of at least 0, got {value!r}.")
-
-    def _check_comparison(self) -> None:
-        for name, value in (self.importance or {}).items():
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
-                raise InputError(
-                    f"Parameter 'importance' must be a positive number for column {name!r}, got {value!r}."
-                )
-        if (self.importance or self.distance) and self.options.get("bound"):
-            raise InputError(
-                "Option 'bound' does not go with 'importance' or 'distance': a bound holds for the loss, in which all "
-                "masked columns count alike. Leave it out."
-            )
-
-    def _check_refine(self) -> None:
-        if isinstance(self.refine, bool) or not isinstance(self.refine, (int, NoneType)) or (self.refine or 0) < 0:
-            raise InputError(f"Parameter 'refine' must be a whole number of at least 0, got {self.refine!r}.")
-        for name in ("weights", "distance", "importance"):
-            if self.refine and getattr(self, name) is not None:
-                raise InputError(
-                    f"Parameter 'refine' lowers the loss, in which all records and columns count alike: it does not go "
-                    f"with {name!r}. Leave one of them out."
-                )
-        if self.refine and self.aggregate != "mean":
-            raise InputError(f"Parameter 'refine' goes with aggregate='mean' only, got {self.aggregate!r}.")
-
-    def _check_effort(self) -> None:
-        if self.effort is not None and find(self.method).anytime:
-            raise InputError(
-                f"Parameter 'effort' does not go with method {self.title!r}, got effort={self.effort!r}: say how long "
-                "it searches by 'time_limit' or 'steps'."
-            )
-        if self.effort is not None and not self.searches(find(self.method)):
-            raise InputError(
-                f"Parameter 'effort' goes with method {AUTO!r}, or with 'diversity', 'closeness' or 'unit', got "
-                f"effort={self.effort!r} with method {self.title!r} and none of them. Leave it out."
-            )
-
     def searches(self, entry: Method) -> bool:
         """Whether it takes an effort to find what is asked for: by the method, or after it to keep a promise."""
         promised = self.unit is not None or any(getattr(self, name) is not None for name in PROMISES)
         return promised or entry.takes("effort")
-
-    def _misplaced(self, name: str, got: str) -> InputError:
-        return InputError(
-            f"Parameter {name!r} goes with engine={OF_ENGINES[name][0]!r} and a path only, got "
-            f"{name}={getattr(self, name)!r} with {got}. Leave it out."
-        )
-
-    def check_data(self, data: object, *, dask: bool) -> None:
-        """Refuse what does not go with the table that is given; `dask` says that it is a Dask DataFrame."""
-        from shoal.tables.files import may_be_csv
-
-        if dask:
-            self._check_dask_frame()
-        if self.labels is not None:
-            for what, path in (("input", data), ("output", self.output)):
-                if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(self.labels).resolve():
-                    raise InputError(
-                        f"Parameter 'labels' must not name the {what}, got {self.labels}. Name another file."
-                    )
-            if dask or self.engine == "dask":
-                raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
-        for name in CSV:
-            if getattr(self, name) is not None and not may_be_csv(data):
-                raise InputError(
-                    f"Parameter {name!r} says how a CSV file is written, got {getattr(self, name)!r} for a table that "
-                    "is none. Leave it out."
-                )
-
-    def _check_dask_frame(self) -> None:
-        for name in OF_ENGINES:
-            if getattr(self, name) is not None:
-                raise self._misplaced(name, "a Dask DataFrame")
-        if self.engine not in (None, "dask"):
-            raise InputError(
-                f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {self.engine!r}. Compute the table "
-                "first to mask it in memory."
-            )
-        if self.output is not None:
-            raise InputError(
-                f"Parameter 'output' does not go with a Dask DataFrame, got {self.output}: the masked table stays "
-                "on the cluster. Write it from there: release.data.to_parquet(…)."
-            )
 
     def settled(self, columns: Sequence[Name], nominal: Sequence[Name] = ()) -> MaskRequest:
         """Return the request with the method that compares these columns, and all its options.

@@ -13,6 +13,7 @@ from shoal.engines.memory import MemoryRecords
 from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
+from shoal.masking.request_rules import check_data
 from shoal.tables.choosing import check_output, is_beyond_memory, is_dask, open_data
 from shoal.tables.files import check_target
 from shoal.tables.outputs import moved_together
@@ -27,7 +28,7 @@ __all__ = ["mask_data"]
 def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
     """Mask a table. `template`: where worker processes come from, if it has been started already."""
     dask = is_dask(data)
-    request.check_data(data, dask=dask)
+    check_data(request, data, dask=dask)
     check_output(data, request.output)
     if request.labels is not None:
         check_target(request.labels)

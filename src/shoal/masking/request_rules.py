@@ -1,0 +1,165 @@
+"""What does not go together in a request, and what does not go with a table: refused by name, before anything runs."""
+
+from __future__ import annotations
+
+import os
+from math import inf
+from numbers import Integral
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from shoal.algorithms.registry import AUTO, find
+from shoal.core.checks import as_names
+from shoal.core.errors import InputError
+from shoal.core.memory import read_memory
+
+if TYPE_CHECKING:
+    from shoal.masking.request import MaskRequest
+
+__all__ = ["check_data", "check_together"]
+
+# The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
+OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
+
+
+def check_together(request: MaskRequest) -> None:
+    """Refuse parameters that do not go together."""
+    _check_values(request)
+    _check_refine(request)
+    _check_effort(request)
+    _check_engine(request)
+    _check_seeds(request)
+    _check_comparison(request)
+
+
+def _check_engine(request: MaskRequest) -> None:
+    if request.processes is not None and (
+        isinstance(request.processes, bool) or not isinstance(request.processes, int) or request.processes < 1
+    ):
+        raise InputError(f"Parameter 'processes' must be a whole number of at least 1, got {request.processes!r}.")
+    if request.memory is not None:
+        read_memory(request.memory)
+    for name, engines in OF_ENGINES.items():
+        if getattr(request, name) is not None and request.engine not in engines:
+            raise _misplaced(request, name, f"engine={request.engine!r}")
+
+
+def _check_values(request: MaskRequest) -> None:
+    for name, given in (("weights", request.weights is not None), ("sums", bool(as_names(request.sums)))):
+        if given and request.aggregate != "mean":
+            raise InputError(
+                f"Parameter {name!r} goes with aggregate='mean' only, got aggregate={request.aggregate!r}."
+            )
+    if request.integers == "totals" and (request.aggregate != "mean" or request.weights is not None):
+        other = f"aggregate={request.aggregate!r}" if request.aggregate != "mean" else "weights"
+        raise InputError(
+            f"Parameter 'integers' keeps totals of means without weights, got 'totals' with {other}. Take "
+            "integers='round', or leave that out."
+        )
+    if request.escape_formulas and not request.writes_csv:
+        raise InputError(
+            f"Parameter 'escape_formulas' is about CSV files, but 'output' is {request.output}. Leave it out."
+        )
+    if request.sums is not None:
+        from shoal.masking.additivity import in_order, read_rule
+
+        in_order([read_rule(text) for text in as_names(request.sums)])
+    if request.small == "merge" and as_names(request.zeros):
+        raise InputError(
+            "Parameter 'small' must not be 'merge' where zeros are kept (zeros is given): records that are zero in "
+            "different columns are never joined. Take small='suppress'."
+        )
+
+
+def _check_seeds(request: MaskRequest) -> None:
+    given: dict[str, Any] = {
+        "seed": request.seed,
+        "shuffle": None if isinstance(request.shuffle, bool) else request.shuffle,
+    }
+    for name, value in given.items():
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if value is not None and (not whole or value < 0):
+            raise InputError(f"Parameter {name!r} must be a whole number of at least 0, got {value!r}.")
+
+
+def _check_comparison(request: MaskRequest) -> None:
+    for name, value in (request.importance or {}).items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
+            raise InputError(f"Parameter 'importance' must be a positive number for column {name!r}, got {value!r}.")
+    if (request.importance or request.distance) and request.options.get("bound"):
+        raise InputError(
+            "Option 'bound' does not go with 'importance' or 'distance': a bound holds for the loss, in which all "
+            "masked columns count alike. Leave it out."
+        )
+
+
+def _check_refine(request: MaskRequest) -> None:
+    if isinstance(request.refine, bool) or not isinstance(request.refine, (int, NoneType)) or (request.refine or 0) < 0:
+        raise InputError(f"Parameter 'refine' must be a whole number of at least 0, got {request.refine!r}.")
+    for name in ("weights", "distance", "importance"):
+        if request.refine and getattr(request, name) is not None:
+            raise InputError(
+                f"Parameter 'refine' lowers the loss, in which all records and columns count alike: it does not go "
+                f"with {name!r}. Leave one of them out."
+            )
+    if request.refine and request.aggregate != "mean":
+        raise InputError(f"Parameter 'refine' goes with aggregate='mean' only, got {request.aggregate!r}.")
+
+
+def _check_effort(request: MaskRequest) -> None:
+    if request.effort is not None and find(request.method).anytime:
+        raise InputError(
+            f"Parameter 'effort' does not go with method {request.title!r}, got effort={request.effort!r}: say how "
+            "long it searches by 'time_limit' or 'steps'."
+        )
+    if request.effort is not None and not request.searches(find(request.method)):
+        raise InputError(
+            f"Parameter 'effort' goes with method {AUTO!r}, or with 'diversity', 'closeness' or 'unit', got "
+            f"effort={request.effort!r} with method {request.title!r} and none of them. Leave it out."
+        )
+
+
+def check_data(request: MaskRequest, data: object, *, dask: bool) -> None:
+    """Refuse what does not go with the table that is given; `dask` says that it is a Dask DataFrame."""
+    from shoal.tables.files import may_be_csv
+
+    if dask:
+        _check_dask_frame(request)
+    if request.labels is not None:
+        for what, path in (("input", data), ("output", request.output)):
+            if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(request.labels).resolve():
+                raise InputError(
+                    f"Parameter 'labels' must not name the {what}, got {request.labels}. Name another file."
+                )
+        if dask or request.engine == "dask":
+            raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
+    for name, value in request.csv.items():
+        if value is not None and not may_be_csv(data):
+            raise InputError(
+                f"Parameter {name!r} says how a CSV file is written, got {value!r} for a table that is none. Leave it "
+                "out."
+            )
+
+
+def _check_dask_frame(request: MaskRequest) -> None:
+    for name in OF_ENGINES:
+        if getattr(request, name) is not None:
+            raise _misplaced(request, name, "a Dask DataFrame")
+    if request.engine not in (None, "dask"):
+        raise InputError(
+            f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {request.engine!r}. Compute the table "
+            "first to mask it in memory."
+        )
+    if request.output is not None:
+        raise InputError(
+            f"Parameter 'output' does not go with a Dask DataFrame, got {request.output}: the masked table stays "
+            "on the cluster. Write it from there: release.data.to_parquet(…)."
+        )
+
+
+def _misplaced(request: MaskRequest, name: str, got: str) -> InputError:
+    return InputError(
+        f"Parameter {name!r} goes with engine={OF_ENGINES[name][0]!r} and a path only, got "
+        f"{name}={getattr(request, name)!r} with {got}. Leave it out."
+    )
