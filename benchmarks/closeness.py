@@ -83,7 +83,7 @@ def census(k: int = 2) -> None:
             )
 
 
-def others(problems: int = 6) -> None:
+def others(problems: int = 5) -> None:
     """Problems that nothing was chosen by: five and eight keys, then keys, columns, k and t that are drawn."""
     rng = np.random.default_rng(2026)
     asked = [("census", FIVE, "FEDTAX", 2, 0.13), ("census", EIGHT, "FICA", 2, 0.13)]
