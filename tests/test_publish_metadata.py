@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+import zipfile
 
 import pandas as pd
 import polars as pl
@@ -133,3 +134,18 @@ def test_labels_of_spss_and_stata_files_stay_behind(tmp_path, ending):
     frame, found = getattr(pyreadstat, f"read_{ending}")(target)
     assert list(frame.columns) == ["x", "kept"]
     assert found.variable_value_labels == {}
+
+
+def test_an_excel_file_and_a_bounding_box(tmp_path):
+    table = described_table().replace_schema_metadata({"geo": '{"bbox": [1, 2]}', "by": SECRET})
+    parquet.write_table(table, tmp_path / "in.parquet")
+    for ending in ("xlsx", "parquet", "tsv"):
+        target = tmp_path / f"out.{ending}"
+        release(tmp_path / "in.parquet", keep="kind", output=target)
+        parts = [target.read_bytes()]
+        if ending == "xlsx":
+            with zipfile.ZipFile(target) as file:
+                parts = [file.read(name) for name in file.namelist()]
+        for part in parts:
+            assert SECRET.encode() not in part
+            assert b"bbox" not in part
