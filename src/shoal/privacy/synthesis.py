@@ -3,7 +3,8 @@
 1. The histogram of every column is measured with noise and fitted.
 2. Bins are merged into classes that hold about equally many records, few enough for counts of pairs to stand out from
    their noise.
-3. A tree of columns that depend on each other is chosen with noise, and its pairs of classes are measured with noise.
+3. A tree of columns that depend on each other is chosen with noise (by fewer classes), and its pairs of classes are
+   measured with noise.
 4. Records are drawn from the model of the tree; each gets a bin of its class, and a value of its bin.
 
 Steps 1 and 3 look at the table and spend the budget, each knowing what came before; ρ adds up. All else is computed
