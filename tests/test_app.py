@@ -313,8 +313,10 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
     assert json.loads(saved)["settings"]["kinds"]["region"] == [{"place": p} for p in (1, 2, 3, 0, 5, 4)]
     go(page, "Release")
     tick_all(page)
+    page.get_by_label("Report: a page to read").click()  # not wanted this time
     page.get_by_role("button", name="Write the files").click()
     page.locator("[data-test=written]").wait_for()
+    assert not (home / "firms-masked-report.html").exists()
     given = (home / "firms-masked.csv").read_bytes()
     (home / "firms-masked.csv").unlink()
     assert "--hierarchy sector=" in repeat(page)

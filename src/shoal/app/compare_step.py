@@ -207,7 +207,8 @@ def _save(tab: Tab) -> None:
         folder = Path.home() if source.dragged else source.path.parent
         with field(
             "File",
-            "Settings and figures of all tries, without any value of the table. Open it again in the step Table.",
+            "Settings and figures of all tries; of the table no value but words that stand for missing. Open it "
+            "again in the step Table.",
         ):
             entry = Entry(str(folder / f"{Path(source.title).stem}.shoal"), lambda _: None).style("width: 100%")
         button("Save", lambda: save_work(tab, typed_path(entry.value)))

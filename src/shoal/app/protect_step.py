@@ -136,10 +136,11 @@ def _method(tab: Tab) -> None:
 
 def _option(tab: Tab, option: Any) -> None:
     """Show an option of a method, as the registry tells it."""
-    options = tab.work.settings.asked.setdefault("options", {})
-    value = options.get(option.name, option.default)
+    asked = tab.work.settings.asked
+    value = asked.get("options", {}).get(option.name, option.default)
 
     def put(given: Any) -> None:
+        options = asked.setdefault("options", {})
         if given in ("", None) or given == option.default:
             options.pop(option.name, None)
         else:

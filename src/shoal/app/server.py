@@ -85,7 +85,7 @@ def _run(
 
     outer = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     looks = {"title": "shoal", "favicon": "🐟", "tailwind": False, "language": "en-US", "show_welcome_message": False}
-    ui.run_with(outer, reconnect_timeout=10.0, binding_refresh_interval=None, **looks)  # type: ignore[arg-type]
+    ui.run_with(outer, reconnect_timeout=30.0, binding_refresh_interval=None, **looks)  # type: ignore[arg-type]
     app.config.quasar_config["loadingBar"]["skipHijack"] = True  # a bar without a name that flickers at every request
     guard.app = outer
     config = uvicorn.Config(guard, log_level="error", lifespan="on", timeout_graceful_shutdown=1, ws_max_size=1 << 24)

@@ -18,6 +18,7 @@ from shoal.app.work import Settings, Source, Try, Work
 
 __all__ = ["Tab"]
 
+MOST_EARLIER = 5  # tables that are kept in memory with their tries
 BUSY = "Something is running already. Wait for its end, or stop it."
 
 
@@ -60,7 +61,7 @@ class Tab:
 
     def _leave(self) -> None:
         if self.work.begun_with:
-            self.earlier.append(self.work)
+            self.earlier = [*self.earlier, self.work][-MOST_EARLIER:]
 
     def refuse(self, error: object) -> None:
         """Say what went wrong, in the words of the page."""
