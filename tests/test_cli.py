@@ -189,8 +189,8 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, sign):
     assert process.poll() is None
     process.send_signal(sign)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted; nothing was released" in errors
+    assert process.returncode == 128 + sign
+    assert "; nothing was released" in errors
     assert "Traceback" not in errors
     assert (tmp_path / "out.csv").read_text() == "old"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["big.parquet", "out.csv"]
@@ -230,10 +230,11 @@ def test_an_interrupt_that_was_dropped_is_answered(tmp_path, monkeypatch, sign):
     write_file(firms(60), tmp_path / "in.csv")
     (tmp_path / "out.csv").write_text("old")
     done = command("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
-    assert done.returncode == 130
+    assert done.returncode == 128 + sign
     assert "nothing was released" in done.stderr
     assert (tmp_path / "out.csv").read_text() == "old"
-    assert command("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path).returncode == 130
+    again = command("mask", "in.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
+    assert again.returncode == 128 + sign
 
 
 def test_an_interrupted_search_releases_its_best(folder, tmp_path):

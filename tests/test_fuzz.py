@@ -195,3 +195,12 @@ def test_categories_of_an_array_beyond_integers_are_refused():
     X = np.array([2**63 + 2**40, 1, 2, 3, 4, 5], dtype=np.uint64)
     with pytest.raises(InputError, match=r"whole numbers below 2\^63 in an array, but record 1 holds 9223"):
         shoal.mask(X, 3, columns=[0], kinds={0: shoal.Nominal()})
+
+
+@pytest.mark.parametrize("ending", ["dta", "sav", "xlsx"])
+def test_integers_that_a_format_would_round_are_refused(tmp_path, ending):
+    table = pl.DataFrame({"x": np.arange(6.0), "id": [2**60 + i for i in range(6)]})
+    with pytest.raises(FileError, match=r"holds whole numbers up to 2\^53, but column 'id' has larger ones"):
+        shoal.mask(table, 3, columns=["x"], output=tmp_path / f"out.{ending}")
+    shoal.mask(table.with_columns(id=2**53 - pl.Series(range(6))), 3, columns=["x"], output=tmp_path / f"out.{ending}")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

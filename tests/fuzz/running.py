@@ -26,7 +26,7 @@ from .recount import BrokenError, check_release
 __all__ = ["LateError", "run_case", "run_cases"]
 
 SECONDS = 300  # for a case, kernels to compile included
-BATCH = 1000
+BATCH = 2000  # cases a process: to load all kernels takes longer than a thousand of them
 
 
 class LateError(Exception):

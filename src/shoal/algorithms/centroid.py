@@ -29,7 +29,8 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
     while pool.left[0] >= k and not state[STOP]:
         group = _centroid(X, pool, buffers, group, labels, state)
         pool_refresh(pool)
-    place_leftovers(X, pool.place, group, labels)
+    if not state[STOP]:  # there may be no group yet to place them in
+        place_leftovers(X, pool.place, group, labels)
     return labels
 
 

@@ -68,7 +68,8 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     while pool.left[0] >= k and not state[STOP]:
         group = _groups(X, pool, centre, gamma, buffers, group, labels, state)
         pool_refresh(pool)
-    place_leftovers(X, pool.place, group, labels)
+    if not state[STOP]:  # there may be no group yet to place them in
+        place_leftovers(X, pool.place, group, labels)
     return labels
 
 

@@ -24,7 +24,7 @@ from shoal.cli.page import page
 from shoal.cli.publish import publish
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError
-from shoal.core.progress import SIGNALS, interrupt
+from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
 from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
@@ -56,8 +56,8 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
                 told = as_typed(str(error), flags_of(mask) | flags_of(command))
                 typer.secho(f"shoal: {told}", err=True, fg=typer.colors.RED)
                 raise typer.Exit(1) from None
-            except KeyboardInterrupt:
-                raise typer.Exit(_tell_interrupt(placed)) from None
+            except KeyboardInterrupt as interrupted:
+                raise typer.Exit(_tell_interrupt(interrupted, placed)) from None
 
     return run
 
@@ -77,7 +77,7 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 def main() -> None:
-    """Run a command: exit code 0 done, 1 refused for a reason that is printed, 2 wrong usage, 130 interrupted."""
+    """Run a command: exit code 0 done, 1 refused in words, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM."""
     # Libraries stay: looking for garbage among them, now and at the end, took a quarter of a short run.
     gc.set_threshold(100_000)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -86,8 +86,8 @@ def main() -> None:
     with noting() as placed:
         try:
             app()
-        except KeyboardInterrupt:  # before a command has begun, or after its end
-            sys.exit(_tell_interrupt(placed))
+        except KeyboardInterrupt as interrupted:  # before a command has begun, or after its end
+            sys.exit(_tell_interrupt(interrupted, placed))
         finally:
             gc.freeze()
             # Python remembers an interrupt that left code made from text, as that of dataclasses is, and dies of a
@@ -95,10 +95,14 @@ def main() -> None:
             exec("")  # noqa: S102
 
 
-def _tell_interrupt(placed: Sequence[Path]) -> int:
+def _tell_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path]) -> int:
+    """Say what is there; return the exit code, as shells number signals."""
+    forget_interrupts()
+    number = interrupted.number if isinstance(interrupted, Terminated) else signal.SIGINT
+    how = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
     found = f"these files are whole and in place: {', '.join(map(str, placed))}" if placed else "nothing was released"
-    typer.secho(f"shoal: interrupted; {found}", err=True, fg=typer.colors.RED)
-    return 130
+    typer.secho(f"shoal: {how}; {found}", err=True, fg=typer.colors.RED)
+    return 128 + number
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

@@ -76,7 +76,7 @@ def mask(
 
     Example: shoal mask firms.csv -k 5 -c sales -c assets --by region -o masked.csv
 
-    With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified.
+    With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified; SIGTERM releases nothing.
     """
     recorded = None
     if from_manifest is not None:

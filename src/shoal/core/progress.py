@@ -24,8 +24,10 @@ __all__ = [
     "STOP",
     "Observation",
     "Progress",
+    "Terminated",
     "Title",
     "check_interrupt",
+    "forget_interrupts",
     "fresh_state",
     "interrupt",
     "observe",
@@ -41,7 +43,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 T = TypeVar("T")
 Title = str | Callable[["State"], str]  # what stands before a progress bar: a text, or what makes it from the state
 
-_interrupted = threading.Event()
+_caught: list[int] = []  # signals that were raised as interrupts, and may have been dropped
 
 
 class Progress(NamedTuple):
@@ -101,17 +103,31 @@ def watching(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(token)
 
 
-def interrupt(*_: object) -> None:
+class Terminated(KeyboardInterrupt):
+    """A signal asked the program to end that is not Ctrl-C: a search does not go on to release what it has."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def interrupt(number: int, _: object = None) -> None:
     """Answer a signal. It is remembered: Python and libraries drop exceptions that are raised in some places."""
-    _interrupted.set()
-    raise KeyboardInterrupt
+    _caught.append(number)
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+
+
+def forget_interrupts() -> None:
+    """Forget interrupts that were answered."""
+    _caught.clear()
 
 
 def check_interrupt() -> None:
     """Raise an interrupt that was dropped where it was raised."""
-    if _interrupted.is_set():
-        _interrupted.clear()
-        raise KeyboardInterrupt
+    if _caught:
+        number = _caught[-1]
+        forget_interrupts()
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
 def fresh_state() -> State:
@@ -176,7 +192,8 @@ def watch(
     show
         Draw a progress bar on standard error, if that is a terminal and the work lasts.
     keep
-        After Ctrl-C, return what ``work`` returned early instead of raising ``KeyboardInterrupt``.
+        After Ctrl-C, but no other signal, return what ``work`` returned early instead of raising
+        ``KeyboardInterrupt``.
 
     Examples
     --------
@@ -206,11 +223,11 @@ def watch(
             _tell(watcher, ended, state, total, title)
         elif not ended.wait(0.5):
             _follow(ended, state, total, title) if show else _wait(ended)
-    except KeyboardInterrupt:
-        _interrupted.clear()
+    except KeyboardInterrupt as error:
+        forget_interrupts()
         state[STOP] = 1
         _wait(ended)
-        if not keep:
+        if not keep or isinstance(error, Terminated):
             raise
     if failure:
         raise failure[0]

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.errors import FileError
 from shoal.core.types import Bools
 from shoal.tables.columns import Name
 
@@ -19,6 +20,7 @@ __all__ = [
     "arrow_numbers",
     "arrow_series",
     "as_polars",
+    "check_integers",
     "from_arrow",
     "is_null",
     "is_opaque",
@@ -28,6 +30,7 @@ __all__ = [
     "without_cells",
 ]
 
+EXACT = 2**53  # every integer up to here is a double
 PLAIN = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}  # numbers of Arrow
 
 
@@ -44,6 +47,17 @@ def as_polars(frame: Any) -> pl.DataFrame:
 def from_arrow(table: Any) -> pl.DataFrame:
     """Return a table, or a batch of records, of pyarrow as a frame of polars, under the same names."""
     return _named(pl.DataFrame(table), table.schema.names)
+
+
+def check_integers(frame: pl.DataFrame, what: str) -> None:
+    """Refuse integers that a format would round, since it stores all numbers as doubles."""
+    for cells in frame.select(pl.selectors.integer()):
+        least, most = cells.min(), cells.max()
+        if most is not None and (most > EXACT or least < -EXACT):  # type: ignore[operator]
+            raise FileError(
+                f"{what} holds whole numbers up to 2^53, but column {cells.name!r} has larger ones, which change. "
+                "Drop it, make it text, or take CSV or Parquet."
+            )
 
 
 def _named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -1,0 +1,177 @@
+"""A run that is ended between any two of its steps, on every engine: files, messages, leftovers, processes."""
+
+import os
+import signal
+import site
+import stat
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import command
+
+from shoal.algorithms.registry import METHODS
+from shoal.core.progress import SIGNALS, STOP, fresh_state
+from shoal.kernels import gather
+from shoal.masking import pipeline
+from shoal.tables import outputs
+
+ENGINES = ("memory", "local", "dask")
+# What a run does, in this order; it is ended before each of them, and after the last.
+STEPS = [
+    (pipeline, "choose_masked"),
+    (pipeline, "check_engine"),
+    (pipeline, "find_scales"),
+    (pipeline, "_read"),
+    (pipeline, "make_plan"),
+    (pipeline, "choose_rule"),
+    (pipeline, "_group"),
+    (pipeline, "_without_taken"),
+    (pipeline, "_recount"),
+    (pipeline, "_summarise"),
+    (outputs.Outputs, "move"),
+    (import_module("shoal.cli.mask"), "print_release"),
+]
+FILES = {"-o": "out.parquet", "--manifest": "run.json"}
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
+
+
+def arguments(engine):
+    named = [word for pair in FILES.items() for word in pair]
+    return ["mask", "in.parquet", "-k", "4", "-c", "x", "-c", "y", "--engine", engine, *named]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    frame = pl.DataFrame({"x": [i * 37 % 101 for i in range(120)], "y": [i * 13 % 47 for i in range(120)]})
+    frame.write_parquet(tmp_path / "in.parquet", row_group_size=40)
+    for name in FILES.values():
+        (tmp_path / name).write_text("old")
+    return tmp_path
+
+
+def kill_before(module, name, sign, set_attribute=setattr):
+    """Send this process a signal before a step is done."""
+    real = getattr(module, name)
+
+    def killed(*given, **named):
+        os.kill(os.getpid(), sign)
+        # Python answers in its main thread, soon: a step in another one must not be faster.
+        time.sleep(0.02)
+        return real(*given, **named)
+
+    set_attribute(module, name, killed)
+
+
+def are_new(folder):
+    return {(folder / name).read_bytes() != b"old" for name in FILES.values()}
+
+
+def hidden(folder):
+    return [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.usefixtures("one_template")
+@pytest.mark.parametrize("step", range(len(STEPS)), ids=[name for _, name in STEPS])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_signal_between_two_steps_leaves_old_files_and_nothing_else(folder, monkeypatch, engine, step):
+    sign = SIGNALS[(step + ENGINES.index(engine)) % len(SIGNALS)]
+    kill_before(*STEPS[step], sign, monkeypatch.setattr)
+    done = command(*arguments(engine), cwd=folder)
+    placed = step == len(STEPS) - 1
+    assert done.returncode == 128 + sign, done.stderr
+    assert are_new(folder) == {placed}
+    assert ("nothing was released" in done.stderr) != placed
+    assert ("whole and in place: " in done.stderr) == placed
+    assert hidden(folder) == []
+    assert "Traceback" not in done.stderr
+
+
+def run_and_die(folder, engine, step):
+    """Run the command in a process that kills itself; it never returns."""
+    os.environ["SHOAL_FAULT"] = folder.name
+    kill_before(*STEPS[step], signal.SIGKILL)
+    return command(*arguments(engine), cwd=folder).stderr
+
+
+def marked(folder):
+    """Return the processes that a run has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"SHOAL_FAULT={folder.name}".encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:  # it has ended, or is another user's
+            continue
+    return found
+
+
+# A process of its own for each: where raw values lie, and where files are moved.
+KILLED = [(engine, name) for engine in ENGINES for name in ("_group", "_recount", "move")]
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+@pytest.mark.parametrize(("engine", "name"), KILLED)
+def test_a_run_that_is_killed_leaves_old_files_and_what_the_next_removes(folder, monkeypatch, template, engine, name):
+    if template is None:
+        pytest.skip("there are no forks here")
+    template.run(site.addsitedir, str(Path(__file__).parent))
+    process = template.fork()
+    with pytest.raises((EOFError, OSError)):
+        process.ask(run_and_die, (folder, engine, [step for _, step in STEPS].index(name)))
+    assert process.wait() == -signal.SIGKILL
+    process.close()
+    assert are_new(folder) == {False}
+    for path in hidden(folder):
+        assert outputs.MARK in path.name
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+    assert hidden(folder) or (engine, name) == ("memory", "_group"), "nothing is written by then"
+    until = time.monotonic() + 20
+    while marked(folder) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert marked(folder) == [], "workers end with the process that started them"
+    monkeypatch.setattr(outputs, "YOUNG", 0.0)
+    done = command(*arguments("memory"), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert are_new(folder) == {True}
+    assert hidden(folder) == []
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_a_search_with_what_it_has_and_sigterm_with_nothing(folder, monkeypatch, sign):
+    group = pipeline._group
+
+    def interrupted(*given):
+        threading.Timer(0.3, os.kill, (os.getpid(), sign)).start()
+        return group(*given)
+
+    monkeypatch.setattr(pipeline, "_group", interrupted)
+    done = command(*arguments("memory"), "-m", "search", "--time", "60", cwd=folder)
+    assert done.returncode == (0 if sign == signal.SIGINT else 143), done.stderr
+    assert are_new(folder) == {sign == signal.SIGINT}
+    assert ("shoal: ended by SIGTERM; nothing was released" in done.stderr) == (sign == signal.SIGTERM)
+    assert hidden(folder) == []
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_method_that_is_stopped_before_it_began_writes_nowhere_else(method, monkeypatch):
+    """Records that were left over were once added to groups that did not exist, beyond the end of an array."""
+
+    def guarded(X, place, groups, labels):
+        assert groups > 0
+        leftovers(X, place, groups, labels)
+
+    leftovers = gather.place_leftovers
+    for module in ("centroid", "v_mdav", "diameter"):
+        monkeypatch.setattr(f"shoal.algorithms.{module}.place_leftovers", guarded)
+    X = np.random.default_rng(0).normal(size=(40, 1 if METHODS[method].univariate else 3))
+    state = fresh_state()
+    state[STOP] = 1
+    entry = METHODS[method]
+    labels = entry.run(X, 3, entry.read_options({}), seed=0, state=state).labels
+    assert labels.min() >= 0
+    assert labels.max() < len(X)
