@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import shoal
+from shoal.algorithms import auto
 from shoal.app.charts import risk_utility_map
 from shoal.app.folder import Folder, state_folder
 from shoal.app.opening import open_source
@@ -35,10 +36,29 @@ def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
 
     with shoal.watching(watcher):
         release = shoal.mask(X, 3, method="search", time_limit=60)
-    assert told
-    assert "search" in told[-1].title
+    assert "search" in told[2].title
     assert release.timings["partition"] < 50
     assert not release.repeatable
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_who_watches_can_stop_the_default_method_which_keeps_what_it_has(done, monkeypatch):
+    """At its beginning, while MDAV groups the records, or while its groups are improved."""
+    monkeypatch.setattr(auto, "REGION", 100)
+    X = np.random.default_rng(0).normal(size=(40_000, 6))
+    stopped = []
+
+    def watcher(progress):
+        stopped.append(progress.title == "auto" and progress.done >= done * len(X) // 3)
+        return stopped[-1]
+
+    with shoal.watching(watcher):
+        release = shoal.mask(X, 5, block=0)
+    assert any(stopped)
+    assert release.facts["stopped"] == "by hand"
+    assert not release.repeatable
+    assert release.sizes.min() >= 5
+    assert release.sizes.max() < 10
 
 
 def test_who_watches_can_interrupt_what_has_no_result_before_its_end():

@@ -12,7 +12,7 @@ from shoal.algorithms.optimize.starting import split_large
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, sse, standardise
-from shoal.core.progress import fresh_state
+from shoal.core.progress import STOP, fresh_state
 from shoal.kernels.nearby import nearby
 
 
@@ -138,3 +138,12 @@ def test_a_bound_is_proven_beside_the_same_groups():
     assert proven.bound < parts.bound <= parts.loss
     with pytest.raises(InputError, match="Option 'bound' of method 'auto' is for several columns"):
         shoal.mask(X[:, 0], 3, bound=True)
+
+
+def test_what_is_stopped_before_mdav_is_done_can_be_returned(monkeypatch):
+    """As a comparison does when its time is up: groups have at least k records, whatever else."""
+    monkeypatch.setattr(module, "REGION", 100)
+    state = fresh_state()
+    state[STOP] = 1
+    labels = module.auto(np.random.default_rng(0).normal(size=(300, 2)), 5, state=state).labels
+    assert group_sizes(labels).min() >= 5

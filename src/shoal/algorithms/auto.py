@@ -22,7 +22,7 @@ from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.optimize.starting import mdav_start, split_large
 from shoal.core.measures import canonical_labels, number_through, sse
-from shoal.core.progress import DONE, STOP, fresh_state, within
+from shoal.core.progress import DONE, STOP, fresh_state, watched, within
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.nearby import leaves_of, nearby
@@ -65,6 +65,9 @@ def auto(
     else:
         with within(state, None, n // 4) as part:
             start = mdav_start(X, k, seed, part)
+        if state[STOP]:
+            # The rest is one group. Whoever watches wants to see it grouped; nobody else looks at it.
+            return Outcome(split_large(X, start, k) if watched() else start, facts=facts_of(effort))
     steps = EFFORTS[effort] if effort != "best" else EFFORTS["good"]
     labels = exchanged(X, k, start, steps, seed, state, threads)
     if effort == "best" and not state[STOP]:

@@ -132,7 +132,7 @@ def _job(tab: Tab) -> None:
     with ui.element("div").classes("s-job").props("role=status data-test=job"):
         told = text("span", f"{job.title} …")
         bar = ui.element("progress").props('aria-label="How much is done"')
-        stop = button("Stop", job.stop, label="Stop; a search keeps the best so far")
+        stop = button("Stop", job.stop, label="Stop; what was found so far is kept")
 
     def follow() -> None:
         progress = job.progress

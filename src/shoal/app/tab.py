@@ -83,7 +83,7 @@ class Tab:
                 if result is not None:
                     done(result)
                 elif job.stopped:
-                    self.work.error = "Stopped. This method has no result before its end, so nothing was kept."
+                    self.work.error = "Stopped before there was a result, so nothing was kept."
             except shoal.ShoalError as error:
                 self.work.error = for_people(str(error))
             except OSError as error:

@@ -85,6 +85,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
     watcher
         It gets a `Progress` several times a second, from the thread that does the work. If it returns True, the work
         is interrupted as by Ctrl-C: a search ends with the best so far, anything else raises ``KeyboardInterrupt``.
+        Here the default method is a search too, unless the table is masked in blocks.
 
     Examples
     --------
@@ -101,6 +102,11 @@ def watching(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _watcher.reset(token)
+
+
+def watched() -> bool:
+    """Say whether a function watches what is done."""
+    return _watcher.get() is not None
 
 
 class Terminated(KeyboardInterrupt):

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.core.progress import Title, observe
+from shoal.algorithms.registry import AUTO
+from shoal.core.progress import Title, observe, watched
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
@@ -212,8 +213,9 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         dealing=dealing,
         gathering=(bucket_plan,),
     )
-    anytime = request.entry.anytime
-    alone = anytime and blocks is None and len(plan.sizes) == 1
+    # Whoever watches stops a try to see what it has; Ctrl-C, where nobody does, ends a run of the default method.
+    anytime = request.entry.anytime or (request.entry.name == AUTO and blocks is None and watched())
+    alone = request.entry.anytime and blocks is None and len(plan.sizes) == 1
     found: list[Bucket] = records.regroup(
         how, title=_live_title(request.entry.name, plan) if alone else request.entry.name, anytime=anytime
     )

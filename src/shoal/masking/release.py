@@ -279,12 +279,12 @@ class Release:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the command and the call give the same bytes: not with a time limit, or in random order."""
+        """Whether the command and the call give the same bytes: not with a time limit, stopped, or in random order."""
         from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 
         entry = (METHODS | CONFIDENTIAL_METHODS).get(self.parameters["method"])
         timed = entry is None or not entry.repeatable(self.parameters["options"])
-        return not timed and self.parameters["shuffle"] is not True
+        return not timed and "stopped" not in self.facts and self.parameters["shuffle"] is not True
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<17} {value}" for name, value in self.rows())
