@@ -31,8 +31,8 @@ STEPS = [
     (pipeline, "choose_rule"),
     (pipeline, "_group"),
     (pipeline, "_without_taken"),
-    (pipeline, "_recount"),
-    (pipeline, "_summarise"),
+    (pipeline, "recount"),
+    (pipeline, "summarise"),
     (outputs.Outputs, "move"),
     (import_module("shoal.cli.mask"), "print_release"),
 ]
@@ -111,7 +111,7 @@ def marked(folder):
 
 
 # A process of its own for each: where raw values lie, and where files are moved.
-KILLED = [(engine, name) for engine in ENGINES for name in ("_group", "_recount", "move")]
+KILLED = [(engine, name) for engine in ENGINES for name in ("_group", "recount", "move")]
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")

@@ -60,10 +60,9 @@ def check_integers(frame: pl.DataFrame, what: str) -> None:
             )
 
 
-def _named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    # Polars calls a column of Arrow without a name column_0.
-    if frame.columns != names:
-        frame.columns = names
+def _named(frame: pl.DataFrame, names: Sequence[object]) -> pl.DataFrame:
+    # Polars calls a column of Arrow without a name column_0. Names of pandas may be numbers.
+    frame.columns = [str(name) for name in names]
     return frame
 
 
