@@ -27,7 +27,7 @@ from pyarrow import parquet
 GROUP = 250_000
 MASK = """
 import json, sys, shoal
-keywords = {"block": 10_000, "engine": "local", "processes": 2, "memory": sys.argv[1]}
+keywords = {"method": "mdav", "block": 10_000, "engine": "local", "processes": 2, "memory": sys.argv[1]}
 release = shoal.mask("in.parquet", 3, output="out.parquet", **keywords)
 print(json.dumps({"loss": release.loss, "steps": dict(release.timings), **release.facts}))
 """

@@ -238,8 +238,9 @@ def test_a_first_run_compiles_in_two_processes(tmp_path, monkeypatch, method, co
     monkeypatch.setattr(
         import_module("shoal.masking.mask"), "working_aside", lambda find: asked.append(find) or nullcontext()
     )
+    (tmp_path / "a folder that numba makes").mkdir()
     if compiled:
-        (tmp_path / "kernel.nbi").touch()
+        (tmp_path / "a folder that numba makes" / "kernel.nbi").touch()
     shoal.mask(np.arange(12.0).reshape(6, 2), 3, method=method)
     assert [find() for find in asked] == [compile_annealing] * expected
 

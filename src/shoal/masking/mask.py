@@ -40,7 +40,7 @@ def _compiling(request: MaskRequest) -> AbstractContextManager[None]:
     from shoal.core.caching import cache_folder
 
     folder = cache_folder()
-    if request.method != "auto" or folder is None or any(folder.iterdir()) or (os.cpu_count() or 1) < 2:
+    if request.method != "auto" or folder is None or any(folder.rglob("*.nbi")) or (os.cpu_count() or 1) < 2:
         return nullcontext()
     return working_aside(_annealing)
 
