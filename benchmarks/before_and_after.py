@@ -1,7 +1,7 @@
 """Two versions of shoal side by side: start-up, a small table in a loop, large ones from file to file.
 
-Command: ``python benchmarks/before_and_after.py OLD/src NEW/src``. Runs of the two alternate, the least time counts. Small
-tables are masked by the default method of each, which was MDAV and is not any more; the others by MDAV.
+Command: ``python benchmarks/before_and_after.py OLD/src NEW/src``. Runs of the two alternate, the least time counts.
+Small tables are masked by the default method of each, which was MDAV and is not any more; the others by MDAV.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ __all__ = [
     "Scaling",
     "canonical_labels",
     "centroids",
+    "group_errors",
     "group_sizes",
     "information_loss",
     "number_through",
@@ -252,6 +253,32 @@ def released_loss(
     each = 100 * errors / np.where(totals > 0, totals, np.inf)
     total = totals.sum()
     return (float(100 * errors.sum() / total) if total > 0 else 0.0), each
+
+
+def group_errors(Z: Floats, released: Floats, labels: Ints, *, fewer: int) -> Floats:
+    """Sum the squares of released − Z in every group of fewer records than that, column by column; 0 in the others.
+
+    Examples
+    --------
+    >>> Z, released = np.array([[1.0], [3.0], [9.0]]), np.array([[2.0], [2.0], [9.5]])
+    >>> group_errors(Z, released, np.array([0, 0, 1]), fewer=2).tolist()
+    [[0.0], [0.25]]
+    """
+    sizes = group_sizes(labels)
+    errors = np.zeros((len(sizes), Z.shape[1]))
+    if (sizes < fewer).any():
+        _add_group_errors(_plain(Z), _plain(released), np.ascontiguousarray(labels), errors)
+        errors[sizes >= fewer] = 0.0
+    return errors
+
+
+@kernel(counted=False)
+def _add_group_errors(Z: Floats, released: Floats, labels: Ints, errors: Floats) -> None:
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            if not np.isnan(Z[i, j]):
+                error = released[i, j] - Z[i, j]
+                errors[labels[i], j] += error * error
 
 
 def squared_errors(Z: Floats, released: Floats) -> tuple[Floats, Floats]:

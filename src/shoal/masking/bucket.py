@@ -12,7 +12,7 @@ from shoal.algorithms.auto import facts_of
 from shoal.algorithms.registry import AUTO, Outcome
 from shoal.blocks.running import group_blocks, group_cells
 from shoal.core.dominance import FEW
-from shoal.core.measures import Scaling, centroids, group_sizes, squared_errors
+from shoal.core.measures import Scaling, centroids, group_errors, group_sizes, squared_errors
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
@@ -150,15 +150,13 @@ def _lose(
 
 def largest_errors(Z: Floats, released: Floats, labels: Ints, embedding: Embedding) -> Floats:
     """Return the most squared errors of a group of few records: in each column, and in all columns together."""
-    edges = np.append(embedding.starts, Z.shape[1]).tolist()
-    own = np.ascontiguousarray(labels.T) if labels.ndim == 2 else [labels] * (len(edges) - 1)
-    errors = [
-        np.bincount(group, np.nansum(np.square(released[:, first:end] - Z[:, first:end]), axis=1))
-        * (group_sizes(group) < FEW)
-        for group, first, end in zip(own, edges, edges[1:], strict=False)
-    ]
-    largest = [float(column.max(initial=0.0)) for column in errors]
-    return np.array([*largest, max(largest) if labels.ndim == 2 else float(np.sum(errors, axis=0).max(initial=0.0))])
+    starts = embedding.starts
+    if labels.ndim == 1:
+        errors = np.add.reduceat(group_errors(Z, released, labels, fewer=FEW), starts, axis=1)
+        return np.append(errors.max(axis=0, initial=0.0), errors.sum(axis=1).max(initial=0.0))
+    parts = zip(np.split(Z, starts[1:], axis=1), np.split(released, starts[1:], axis=1), labels.T, strict=True)
+    largest = [group_errors(*part, fewer=FEW).sum(axis=1).max(initial=0.0) for part in parts]
+    return np.array([*largest, max(largest)])
 
 
 def released_values(
