@@ -66,7 +66,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         most = _most_records(records, request, plan)
         rule = choose_rule(request, records, plan, most)
         blocks = None if rule is None else _divide(records, plan, rule)
-    with seconds("partition"):
+    with seconds("partition"), seconds.compiling():
         buckets = _group(records, request, plan, blocks)
         plan = _without_taken(plan, buckets)
     with seconds("write"), moved_together():
@@ -154,6 +154,14 @@ class _Seconds:
         start = time.perf_counter()
         yield
         self.steps[step] = time.perf_counter() - start
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Note how much of a step was spent on compiling kernels here, if any."""
+        from numba.core.event import install_timer
+
+        with install_timer("numba:compile", lambda seconds: self.steps.update(compile=seconds)):
+            yield
 
 
 @dataclass(frozen=True)
