@@ -202,7 +202,7 @@ def test_a_unit_may_be_spelled_in_several_ways():
         ({"unit": "sales"}, "'unit' names column 'sales', which is to be published"),
         ({"bounds": {**BOUNDS, "person": (0, 9)}}, "'unit' names column 'person', which is to be published"),
         ({"keep": ["person"]}, "Column 'person' stands in 'unit' and in 'keep'"),
-        ({"data": panel().with_columns(person=None)}, "'person' must say of every record whose it is, but record 1"),
+        ({"data": panel().with_columns(person=None)}, "'person' must say of every record whose it is, but one misses"),
     ],
     ids=str,
 )

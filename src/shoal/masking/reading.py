@@ -175,8 +175,11 @@ def _read_weights(table: Table, first: int, name: Name | None, given: Floats | N
     return values
 
 
-def unit_words(table: Table, name: Name, first: int = 0) -> Words:
-    """Return a number for each record that is the same for records of a unit, however its cells are spelled."""
+def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
+    """Return a number for each record that is the same for records of a unit, however its cells are spelled.
+
+    A refusal names the record, counted from `first`; it names none if that is None.
+    """
     cells = table.cells([name])["0"]
     if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Duration):
         raise InputError(
@@ -185,10 +188,10 @@ def unit_words(table: Table, name: Name, first: int = 0) -> Words:
     text = cells.cast(pl.String).str.strip_chars()
     lacking = text.is_null() | text.is_in(MISSING)
     if lacking.any():
-        record = first + int(lacking.arg_max() or 0) + 1
+        which = "one" if first is None else f"record {first + int(lacking.arg_max() or 0) + 1}"
         raise InputError(
-            f"Column {name!r} must say of every record whose it is, but record {record} misses it. Fill it in, or "
-            "leave such records out first."
+            f"Column {name!r} must say of every record whose it is, but {which} misses it. Fill it in, or leave such "
+            "records out first."
         )
     # 7, 07 and 7.0 are one unit.
     words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()

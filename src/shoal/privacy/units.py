@@ -88,7 +88,7 @@ def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
             "and stays out of the release: leave it out of 'columns' and 'bounds'."
         )
     # Were two units given the same word, they would count as one that has more: nobody is protected less.
-    _, records = np.unique(unit_words(table, unit.column), return_counts=True)
+    _, records = np.unique(unit_words(table, unit.column, None), return_counts=True)
     if records.max() > unit.contributions:
         raise InputError(
             f"Parameter 'contributions' must be a number of records that no {unit.column} exceeds, but one has more "
