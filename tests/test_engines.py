@@ -552,6 +552,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
+        ({"k": 10**9}, "'k' must not exceed the number of records"),
         ({"block": 5}, "'block' must be at least 2k"),
         ({"block": 0}, "'block' must not be 0"),
         ({"memory": "much"}, "'memory' must be a size"),
@@ -575,9 +576,9 @@ def test_refusals(tmp_path, keywords, message, monkeypatch):
     table = skewed(100).with_columns(hole=pl.col("a"), infinite=pl.col("a"))
     table[5, "hole"], table[5, "infinite"] = None, np.inf
     table.write_parquet("in.parquet")
-    given = {"columns": COLUMNS, "engine": "local", "output": "out.parquet", **keywords}
+    given = {"k": 3, "columns": COLUMNS, "engine": "local", "output": "out.parquet", **keywords}
     with pytest.raises(InputError, match=message):
-        shoal.mask("in.parquet", 3, **given)
+        shoal.mask("in.parquet", **given)
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 

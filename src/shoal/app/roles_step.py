@@ -40,8 +40,16 @@ def show(tab: Tab) -> None:
         counts = ui.refreshable(_counts)
         counts(tab, tab.work.uniques() if tab.work.inspection is not None else ({}, 0))
 
+    asked = 0
+
     async def recount() -> None:
-        counts.refresh(tab, await in_background(tab.work.uniques))
+        nonlocal asked
+        asked += 1
+        own = asked
+        found = await in_background(tab.work.uniques)
+        # What was chosen last is shown, whichever count is done last.
+        if own == asked:
+            counts.refresh(tab, found)
 
     with card("Columns"):
         _grid(tab, recount)

@@ -19,6 +19,8 @@ from shoal.tables.columns import FLOAT
 
 __all__ = ["rehearse"]
 
+LARGEST = 20  # groups that are rehearsed
+
 
 def rehearse(request: MaskRequest, d: int) -> bool:
     """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
@@ -28,6 +30,7 @@ def rehearse(request: MaskRequest, d: int) -> bool:
     from shoal.blocks.fusing import leaf_sums
     from shoal.blocks.rule import Blocking
 
+    request = replace(request, k=min(request.k, LARGEST))  # kernels are the same for all k
     rows = 8 * request.k
     with install_recorder("numba:compile") as recorder:
         # A column of few values leaves leaves of equal records, and leaves below k to fuse.
