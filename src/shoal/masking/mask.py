@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from shoal.algorithms.registry import AUTO
 from shoal.engines.workers import start_template, working_aside
 from shoal.masking.request import MaskRequest, parameters
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from shoal.engines.workers import Template
     from shoal.masking.release import Release
     from shoal.tables.columns import Name
 
@@ -29,20 +31,21 @@ __all__ = ["mask", "mask_request"]
 
 def mask_request(data: Any, request: MaskRequest) -> Release:
     """Mask a table as a request asks."""
-    with start_template(data, request.engine, request.memory) as template, _compiling(request):
+    with start_template(data, request.engine, request.memory) as template, _compiling(request, template):
         from shoal.masking.running import mask_data
 
         return mask_data(data, request, template)
 
 
-def _compiling(request: MaskRequest) -> AbstractContextManager[None]:
+def _compiling(request: MaskRequest, template: Template | None) -> AbstractContextManager[None]:
     """Let another process compile what the default method runs last, if nothing is compiled yet."""
+    # Where there is a template, it compiles, and nothing is to be imported here.
+    if template is not None or request.method != AUTO or (os.cpu_count() or 1) < 2:
+        return nullcontext()
     from shoal.core.caching import cache_folder
 
     folder = cache_folder()
-    if request.method != "auto" or folder is None or any(folder.rglob("*.nbi")) or (os.cpu_count() or 1) < 2:
-        return nullcontext()
-    return working_aside(_annealing)
+    return nullcontext() if folder is None or any(folder.rglob("*.nbi")) else working_aside(_annealing)
 
 
 def _annealing() -> Callable[[], None]:
