@@ -1,0 +1,70 @@
+"""Records that a cluster moves come together in the order of the input, and answers come back to them."""
+
+import numpy as np
+import pytest
+
+from shoal.engines.cluster_shuffle import (
+    PART,
+    ROW,
+    TARGET,
+    as_arrays,
+    as_columns,
+    collect_part,
+    column_types,
+    deal_part,
+    gather_target,
+)
+from shoal.engines.records import Regrouping
+
+SHAPES = {"block": ("int32", 1), "X": ("float64", 3), "unit": ("uint64", 1)}
+
+
+def deal(part, arrays, own, targets):
+    return arrays["block"] % targets, arrays
+
+
+def gather(arrays, state, factor):
+    return {"sum": arrays["X"].sum(axis=1) * factor, "place": np.arange(len(arrays["X"]))}, len(arrays["X"])
+
+
+def test_arrays_are_moved_as_columns_of_their_types():
+    arrays = {
+        "block": np.array([1, 2], dtype=np.int64),
+        "X": np.array([[1.0, np.nan, -0.0], [2.0, 1e300, 5e-324]]),
+        "unit": np.array([2**64 - 1, 0], dtype=np.uint64),
+    }
+    columns = as_columns(arrays, SHAPES)
+    assert {name: str(column.dtype) for name, column in columns.items()} == column_types(SHAPES)
+    back = as_arrays(columns, SHAPES)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(back[name], array.reshape(2, -1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_any_order_the_records_of_a_target_are_in_that_of_the_input(seed):
+    rng = np.random.default_rng(seed)
+    sizes = [40, 0, 7, 23]
+    parts = [
+        {"block": rng.integers(0, 9, n), "X": rng.normal(size=(n, 3)), "unit": np.arange(n, dtype=np.uint64)}
+        for n in sizes
+    ]
+    answered = {"sum": ("float64", 1), "place": ("int64", 1)}
+    how = Regrouping(deal, gather, 3, SHAPES, answered, own=[None] * 4, dealing=(3,), gathering=(2.0,))
+    sent = [deal_part(part, arrays, None, how) for part, arrays in enumerate(parts)]
+    moved = {name: np.concatenate([one[name] for one in sent]) for name in sent[0]}
+    mixed = rng.permutation(sum(sizes))
+    back = []
+    for target in range(3):
+        rows = mixed[moved[TARGET][mixed] == target]
+        answers, known = gather_target({name: column[rows] for name, column in moved.items()}, how)
+        assert known == len(rows)
+        # Row by row: parts one after the other, and a part's records as they were.
+        places = np.lexsort((answers["place_0"],))
+        origin = list(zip(answers[PART][places], answers[ROW][places], strict=True))
+        assert origin == sorted(origin)
+        back.append(answers)
+    returned = {name: np.concatenate([one[name] for one in back]) for name in back[0]}
+    for part, arrays in enumerate(parts):
+        mine = rng.permutation(np.flatnonzero(returned[PART] == part))
+        collected = collect_part({name: column[mine] for name, column in returned.items()}, answered)
+        np.testing.assert_array_equal(collected["sum"], 2 * arrays["X"].sum(axis=1, keepdims=True))
