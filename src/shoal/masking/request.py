@@ -376,7 +376,7 @@ class MaskRequest:
         `nominal` are those whose values have no order: each value is a column to a method.
         """
         entry = choose(self.method, len(columns) + len(nominal))
-        if not entry.whole_records and (self.distance or self.importance):
+        if not entry.whole_records and (self.distance is not None or self.importance):
             raise InputError(
                 f"Method {entry.name!r} groups every column on its own: 'distance' and 'importance' do not go with it. "
                 "Leave them out."

@@ -87,7 +87,7 @@ def _check_comparison(request: MaskRequest) -> None:
     for name, value in (request.importance or {}).items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
             raise InputError(f"Parameter 'importance' must be a positive number for column {name!r}, got {value!r}.")
-    if (request.importance or request.distance) and request.options.get("bound"):
+    if (request.importance or request.distance is not None) and request.options.get("bound"):
         raise InputError(
             "Option 'bound' does not go with 'importance' or 'distance': a bound holds for the loss, in which all "
             "masked columns count alike. Leave it out."
