@@ -12,9 +12,11 @@ import numpy as np
 from shoal.assessment.analyses import Coefficient, regression
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.disclosure import attribute
+from shoal.assessment.intervals import intervals
 from shoal.assessment.linkage import cells_of, linkage
+from shoal.assessment.ordered import order_columns
 from shoal.assessment.pairing import check_cells, check_nearness, check_order, match_patterns
-from shoal.assessment.risk import Risk, anonymity, intervals, uniqueness
+from shoal.assessment.risk import Risk, anonymity, uniqueness
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
@@ -174,15 +176,16 @@ def assess_arrays(
     X, embedding = before.X, before.embedding
     groups = identical_records(Y, strata) if groups is None else groups
     alike = identical_records(X, strata) if before.alike is None else before.alike
-    measured = utility(X, Y, list(before.names), embedding, seed=seed)
+    placed = before.coordinates, before.place(Y)
+    ordered = order_columns(X[:, embedding.numbers], Y[:, embedding.numbers])
+    measured = utility(X, Y, list(before.names), embedding, placed=placed, ordered=ordered, seed=seed)
     if before.lost is not None:
         measured = measured.with_losses(*before.loss(Y))
-    numbers = embedding.numbers
     risk = Risk(
         anonymity=anonymity(groups, k),
         uniqueness=uniqueness(alike, groups),
-        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, seed=seed) if paired else None,
-        intervals=intervals(X[:, numbers], Y[:, numbers]) if paired and len(numbers) else None,
+        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, placed=placed, seed=seed) if paired else None,
+        intervals=intervals(ordered) if paired and ordered else None,
         attributes=tuple(attribute(name, codes, groups, numeric=order) for name, codes, order in confidential),
     )
     return Assessment(len(X), measured if paired else measured.without_pairs(), risk)
