@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.assessment import analyses, disclosure, intervals, linkage, risk, statistics, utility
+from shoal.assessment import disclosure, intervals, linkage, propensity, risk, statistics, utility
 from shoal.assessment.ordered import Ordered, order_columns
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
@@ -122,7 +122,7 @@ def test_propensity_equals_a_plain_minimisation():
     rng = np.random.default_rng(1)
     Z = standardise(rng.normal(size=(60, 2)))
     W = 0.6 * Z
-    found = analyses.propensity(Z, W)
+    found = propensity.propensity(Z, W)
     features = [np.column_stack([A, A[:, 0] ** 2, A[:, 0] * A[:, 1], A[:, 1] ** 2]) for A in (Z, W)]
     F = standardise(np.vstack(features))
     released = np.repeat([-1.0, 1.0], 60)

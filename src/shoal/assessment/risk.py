@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shoal.assessment.disclosure import Attribute
-from shoal.assessment.intervals import Intervals
+from shoal.assessment.intervals import Intervals, RecordIntervals
 from shoal.assessment.linkage import Linkage
+from shoal.assessment.one_to_one import OneToOne
+from shoal.assessment.population import PopulationRisk
+from shoal.assessment.robust import RobustIntervals
+from shoal.assessment.special_uniques import SpecialUniques
 from shoal.core.measures import group_sizes
 from shoal.core.types import Ints
 
@@ -87,7 +91,18 @@ class Uniqueness:
         return f"{100 * self.before:.1f} % before, {100 * self.after:.1f} % after"
 
 
-Finding = Anonymity | Linkage | Intervals | Attribute | Uniqueness
+Finding = (
+    Anonymity
+    | Linkage
+    | Intervals
+    | Attribute
+    | Uniqueness
+    | RecordIntervals
+    | RobustIntervals
+    | OneToOne
+    | PopulationRisk
+    | SpecialUniques
+)
 
 
 @dataclass(frozen=True)
@@ -99,9 +114,18 @@ class Risk:
     linkage: Linkage | None  # None where records are not beside their originals
     intervals: Intervals | None  # so too, and of numbers only
     attributes: tuple[Attribute, ...] = ()
+    # What is measured only if it is asked for (`shoal.assessment.measures`).
+    one_to_one: OneToOne | None = None
+    record_intervals: RecordIntervals | None = None
+    robust_intervals: RobustIntervals | None = None
+    population_risk: PopulationRisk | None = None
+    special_uniques: SpecialUniques | None = None
 
     def __iter__(self) -> Iterator[Finding]:
-        findings = (self.anonymity, self.uniqueness, self.linkage, self.intervals, *self.attributes)
+        findings = (
+            self.anonymity, self.uniqueness, self.linkage, self.one_to_one, self.intervals, self.record_intervals,
+            self.robust_intervals, self.population_risk, self.special_uniques, *self.attributes,
+        )  # fmt: skip
         return (finding for finding in findings if finding is not None)
 
 

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shoal.assessment.analyses import Coefficient, Propensity, propensity
+from shoal.assessment.eigenvalues import Eigenvalues
+from shoal.assessment.frequencies import TableChange
 from shoal.assessment.linkage import place
 from shoal.assessment.ordered import Ordered, order_columns
+from shoal.assessment.propensity import Propensity, propensity
+from shoal.assessment.regressions import Coefficient
 from shoal.assessment.statistics import (
     Pair,
     association,
@@ -117,7 +120,11 @@ class Utility:
     propensity
         The classifier's result; None if no record is complete.
     model
-        The coefficients of the user's regression; empty if none was named.
+        The coefficients of the user's regressions; empty if none was named.
+    tables
+        The frequency tables that the user named.
+    eigenvalues
+        Those of the columns of numbers, if they were asked for.
     """
 
     loss: float
@@ -128,6 +135,8 @@ class Utility:
     association: tuple[Floats, Floats]
     propensity: Propensity | None
     model: tuple[Coefficient, ...] = ()
+    tables: tuple[TableChange, ...] = ()
+    eigenvalues: Eigenvalues | None = None
 
     @property
     def paired(self) -> bool:
