@@ -160,6 +160,7 @@ def test_a_census_has_no_weights():
     keys = np.array([0, 1, 1, 2, 2, 2])
     assert population.individual_risk(keys).tolist() == pytest.approx([1, 1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])
     assert population.individual_risk(keys, np.ones(6)) == pytest.approx(population.individual_risk(keys))
+    assert population.individual_risk(keys, np.full(6, 0.9)) == pytest.approx(population.individual_risk(keys))
     nearly = population.individual_risk(keys, np.full(6, 1 + 1e-9))
     assert nearly == pytest.approx(population.individual_risk(keys), abs=1e-6)
 
@@ -396,7 +397,10 @@ def test_measures_of_the_masked_columns_by_default(masked):
         ({"keys": "region", "measures": "eigenvalues"}, "'keys' is used by"),
         ({"keys": [], "measures": "special-uniques"}, "'keys' must name at least one column"),
         ({"keys": "regoin", "measures": "special-uniques"}, "regoin"),
-        ({"weights": "profit", "measures": "population-risk"}, "'weights' must be a column of numbers of at least 1"),
+        (
+            {"weights": "profit", "measures": "population-risk"},
+            "'weights' must be .* positive.*'profit' holds -",
+        ),
         ({"measures": "one-to-one", "shuffled": True}, "'one-to-one', which needs every masked record beside"),
         ({"tables": ["regoin"]}, "regoin"),
         ({"model": "profit ~ region + name"}, "'name', which has 400 different values"),

@@ -96,7 +96,7 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
         The columns that an outsider may know of somebody, masked or not, for ``"population-risk"`` and
         ``"special-uniques"``; by default the masked ones and `by`.
     weights
-        The column of sampling weights in the original, at least 1: how many people a record stands for. For
+        The column of sampling weights in the original: how many people a record stands for. For
         ``"population-risk"``, and for the sampling fraction of ``"special-uniques"``.
     household
         The column that is the same for all records of a household, for ``"population-risk"``.
@@ -357,10 +357,10 @@ def _people(before: Table, weights: Name | None, household: Name | None) -> tupl
         if name is not None:
             check_name(name, before.names, parameter)
     found = None if weights is None else before.column(weights).values
-    if found is not None and not (np.isfinite(found) & (found >= 1)).all():
-        wrong = found[~(np.isfinite(found) & (found >= 1))][0]
+    wrong = np.empty(0) if found is None else found[~(found > 0) | np.isinf(found)]
+    if len(wrong):
         raise InputError(
-            f"Parameter 'weights' must be a column of numbers of at least 1, for a record stands for itself; "
-            f"{weights!r} holds {wrong:g}. Give weights that add up to the population."
+            f"Parameter 'weights' must be a column of positive numbers; {weights!r} holds {wrong[0]:g}. Give weights "
+            "that add up to the population."
         )
     return found, None if household is None else secret_codes(before, household)[0]

@@ -85,7 +85,7 @@ def population_risk(
     before, after
         The number of each record's key in both tables, 0, 1, …
     weights
-        How many people each record stands for, at least 1.
+        How many people each record stands for; where they add up to fewer than there are records, these are all.
     households
         The number of each record's household, 0, 1, …
 
