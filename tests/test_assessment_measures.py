@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 import slow
-from conftest import command
+from conftest import ROOT, command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -451,3 +451,10 @@ def test_on_the_command_line(masked, tmp_path):
     shown = command("assess", "--help").stdout
     for name in MEASURES:
         assert name in shown
+
+
+def test_every_measure_is_documented():
+    guide = ROOT / "docs" / "guide.md"
+    texts = [shoal.assess.__doc__, *([guide.read_text(encoding="utf-8")] if guide.exists() else [])]
+    for text in texts:
+        assert [name for name in MEASURES if f"`{name}`" not in text and f'"{name}"' not in text] == []

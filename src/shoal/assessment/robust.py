@@ -14,7 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from shoal.core.measures import group_sizes
 from shoal.core.types import Floats
+from shoal.masking.verification import identical_records
 
 __all__ = ["ROBUST_RECORDS", "RobustIntervals", "complete_pairs", "robust_covariance", "robust_intervals"]
 
@@ -78,22 +80,29 @@ def robust_intervals(X: Floats, Y: Floats, *, seed: int = 0) -> RobustIntervals:
     >>> robust_intervals(x, x).share
     1.0
     """
-    from scipy.spatial import cKDTree
-
     P, Q = complete_pairs(X, Y)
     spread = robust_covariance(P, seed=seed)
     if spread is None:
         return RobustIntervals(float("nan"), float("nan"), float("nan"), 0)
     distance = np.sqrt(np.einsum("ij,jk,ik->i", P, np.linalg.inv(spread), P))
     close = (np.abs(P - Q) < WIDTH * distance[:, None]).any(axis=1)
-    nearest = cKDTree(Q).query(Q, k=2)[0][:, 1]
     total = float(distance.sum()) or 1.0
     return RobustIntervals(
         share=float(close.mean()),
-        alone=float((close & (nearest > ALONE)).mean()),
+        alone=float((close & (_nearest(Q) > ALONE)).mean()),
         weighted=float(distance[close].sum() / total),
         records=len(P),
     )
+
+
+def _nearest(Q: Floats) -> Floats:
+    """Return how far the nearest other record is; equal ones are found first, for a tree would compare them all."""
+    from scipy.spatial import cKDTree
+
+    alike = identical_records(Q)
+    first = np.unique(alike, return_index=True)[1]
+    apart: Floats = cKDTree(Q[first]).query(Q[first], k=2)[0][:, 1]
+    return np.where(group_sizes(alike) > 1, 0.0, apart)[alike]
 
 
 def complete_pairs(X: Floats, Y: Floats) -> tuple[Floats, Floats]:
