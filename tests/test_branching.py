@@ -14,12 +14,11 @@ from shoal.algorithms.optimize import branching, proof
 from shoal.algorithms.optimize.branching import branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
 from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.columns import Columns, groups_in
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Simplex
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups
-from shoal.algorithms.optimize.proof import groups_in
 from shoal.algorithms.partition import find_groups
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, fresh_state

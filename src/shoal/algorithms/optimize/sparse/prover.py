@@ -17,8 +17,8 @@ import numpy as np
 from shoal.algorithms.optimize.certificate import Certificate
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import Proven
+from shoal.algorithms.optimize.recombining import Regions, recombine_regions
 from shoal.algorithms.optimize.sparse.generation import Generation
-from shoal.algorithms.optimize.sparse.polish import polish
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.algorithms.optimize.sparse.table import Table, make_table
 from shoal.core.measures import canonical_labels, sse
@@ -42,6 +42,7 @@ _FEW_RECORDS = 5
 _LITTLE, _IDLE = 5e-5, 2
 # The share of the time after which no more cuts are added; the rest is for the partition, in so many turns at most.
 _PROOF, _TURNS = 0.6, 40
+_REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Rounds:
     guesses, exact, cuts
         The most rounds of each kind.
     turns
-        How often the partition is improved by a choice among the groups generated (`sparse.polish`).
+        How often the partition is improved by a choice among the groups generated (`optimize.recombining`).
     steps, exact_steps, cut_steps
         The steps of the first-order method in each of them.
     """
@@ -215,9 +216,9 @@ class _Proof:
             if self.over() or not len(generation):
                 return
             labels = np.empty(len(self.X), dtype=np.int64)
-            labels[ids] = polish(
-                self.table.rows, self.labels[ids], generation.columns, generation.rest(), turn=turn, until=until,
-                state=self.effort.state,
+            labels[ids] = recombine_regions(
+                self.table.rows, self.labels[ids], generation.columns, generation.rest(), _REGIONS, (9, turn),
+                until=until, state=self.effort.state,
             )  # fmt: skip
             value = sse(self.X, labels)
             if value >= self.upper * (1 - 1e-6):
