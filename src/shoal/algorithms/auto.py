@@ -56,8 +56,12 @@ def auto(
     if n < 2 * k:
         state[DONE] += n
         one = Outcome(np.zeros(n, dtype=np.int64), facts=facts_of(effort))
-        # There cannot be two groups: one is the optimum.
-        return replace(one, bound=sse(X, one.labels) * (1 - 1e-12), status="optimal") if bound else one
+        if not bound:
+            return one
+        from shoal.algorithms.optimize.certificate import few_records
+
+        proof = few_records(X, k)
+        return replace(one, bound=proof.bound, status="optimal", certificate=proof)
     # A common offset would cost the sums of groups their digits.
     X = np.ascontiguousarray(X - X.mean(axis=0))
     if n <= REGION:

@@ -22,6 +22,7 @@ import numpy as np
 
 from shoal.algorithms.auto import exchanged
 from shoal.algorithms.optimize.annealing import anneal, groups_of
+from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.column_generation import SMALL
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
 from shoal.algorithms.optimize.columns import Columns
@@ -151,7 +152,8 @@ class _Search:
     def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal; recombine the groups seen; anneal again from there, cooler."""
         if self.n < 2 * self.k:
-            return Outcome(self.best, status="optimal", bound=self.upper * (1 - 1e-12), facts=self._facts())
+            proof = few_records(self.X, self.k)
+            return Outcome(self.best, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof)
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         recombining = self.alone and self._recombinable(left, steps)
         share = 0.5 if recombining else 1.0
