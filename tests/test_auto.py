@@ -56,7 +56,7 @@ def test_threads_regions_and_the_seed(monkeypatch):
 
 
 def test_effort():
-    X = np.random.default_rng(0).normal(size=(300, 2))
+    X = np.random.default_rng(0).normal(size=(300, 3))
     losses = [sse(X, shoal.partition(X, 3, effort=effort)) for effort in ("fast", "good", "best")]
     assert losses[2] < losses[1] < losses[0] < sse(X, shoal.partition(X, 3, "mdav"))
     release = shoal.mask(X, 3, effort="fast")

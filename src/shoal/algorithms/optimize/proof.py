@@ -112,7 +112,7 @@ def _choose(
     return choice.labels, choice.proven
 
 
-def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early: bool = True) -> Proven:
+def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
     Parameters
@@ -123,8 +123,6 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early:
         Groups that the search met.
     until
         The `time.monotonic` at which to stop; None goes on until the limits of each part.
-    early
-        Whether a bound is wanted early, before column generation has one.
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later
@@ -134,7 +132,7 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early:
         return Proven(labels, 0.0, "optimal", nothing)
     # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
     most = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
-    generation = _generation(incumbent, seen, Limits(deadline=deadline, most=most, early=early))
+    generation = _generation(incumbent, seen, Limits(deadline=deadline, most=most))
     generation.run()
     best = generation.best
     if best is None:

@@ -23,7 +23,6 @@ import numpy as np
 from shoal.algorithms.auto import exchanged
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.certificate import few_records
-from shoal.algorithms.optimize.column_generation import SMALL
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.neighbours import nearest
@@ -31,8 +30,8 @@ from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.recombining import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from, make_near
-from shoal.algorithms.optimize.sparse.table import Table
+from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
+from shoal.algorithms.optimize.sparse.table import Table, make_near
 from shoal.algorithms.optimize.starting import given_start, mdav_start
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
 from shoal.core.measures import canonical_labels, group_sizes, sse
@@ -43,6 +42,7 @@ __all__ = ["Budget", "search"]
 
 REGION = 5000
 RECOMBINED = Regions(records=120, choices=20, nodes=1)  # where groups are recombined without a clock
+QUICK = 4  # groups up to this size are recombined within any time limit
 STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
 # Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time
 # (eia, 4092 records: 0.5 % to go after a minute, not 5 %).
@@ -173,7 +173,7 @@ class _Search:
         """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
         if seconds is None:
             return (steps or 0) >= STEPS_TO_RECOMBINE * self.n
-        return self.k <= SMALL or (self.n <= 2000 and seconds >= 30)
+        return self.k <= QUICK or (self.n <= 2000 and seconds >= 30)
 
     def _recombine_regions(self) -> None:
         """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
