@@ -326,6 +326,7 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
     rule = choose_blocking(
         block,
         request.split,
+        [plan.columns.masked.index(name) for name in plan.columns.block_by],
         request.k,
         len(plan.columns.masked),
         int(plan.sizes.max(initial=0)),
