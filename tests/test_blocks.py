@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.registry import SEARCH_SECONDS, Method, Option
-from shoal.blocks import blocking
+from shoal.blocks import blocking, choosing
 from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
+from shoal.blocks.choosing import choose_split
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
 from shoal.blocks.rule import Blocking
@@ -32,11 +33,12 @@ class Parts:
 
     def __init__(self, X, roots, many):
         self.parts = list(zip(np.array_split(X, many), np.array_split(roots, many), strict=True))
+        self.firsts = np.cumsum([0, *(len(X) for X, _ in self.parts)]).tolist()
 
     def reduce(self, function, combine, *arguments):
-        results = [function(i, X, roots, *arguments) for i, (X, roots) in enumerate(self.parts)]
-        total = results[0]
-        for result in results[1:]:
+        results = [function(first, *part, *arguments) for first, part in zip(self.firsts, self.parts, strict=False)]
+        total = results[-1]
+        for result in results[:-1]:  # in any order
             total = combine(total, result)
         return total
 
@@ -44,7 +46,8 @@ class Parts:
         return function(*arguments)
 
     def assign(self, blocks):
-        return np.concatenate([assign(i, X, roots, blocks) for i, (X, roots) in enumerate(self.parts)])
+        found = [assign(first, *part, blocks) for first, part in zip(self.firsts, self.parts, strict=False)]
+        return np.concatenate(found)
 
 
 def blocks_of(X, L, k, split="all", roots=None, parts=1, by=()):
@@ -263,6 +266,51 @@ def test_missing_values_and_strata_in_blocks():
         rows = release.labels == label
         assert len(np.unique(X[rows, 2])) == 1
         assert len(np.unique(np.isnan(X[rows, 1]))) == 1
+
+
+def choose(X, rule, parts=1):
+    roots = np.zeros(len(X), dtype=np.int64)
+    return choose_split(Parts(X, roots, parts), extent_of(X, roots), rule, lambda X, scale: scale.apply(X))
+
+
+def test_the_split_that_loses_less_is_taken():
+    chosen = set()
+    for X in (skewed(2000, 6), uniform(2000, 6), uniform(3000, 3)):
+        losses = {split: shoal.mask(X, 3, method="mdav", block=100, split=split).loss for split in ("all", "one")}
+        release = shoal.mask(X, 3, method="mdav", block=100)
+        assert release.loss == min(losses.values())
+        chosen.add(release.facts["split"])
+    assert chosen == {"all", "one"}
+
+
+def test_a_sample_that_chooses_the_split_does_not_depend_on_parts(monkeypatch):
+    monkeypatch.setattr(choosing, "SAMPLE", 3000)
+    X = np.random.default_rng(3).lognormal(0, 2.5, (12_000, 6))
+    rule = Blocking(1000, 3, "one")
+    samples = []
+    for parts in (1, 2, 13):
+        roots = np.zeros(len(X), dtype=np.int64)
+        sample = Parts(X, roots, parts).reduce(choosing._draw, choosing._combine, 0.25, np.array([True]))
+        order = np.argsort(sample.numbers)
+        samples.append(sample.numbers[order])
+        np.testing.assert_array_equal(sample.X[order], X[sample.numbers[order]])
+        assert choose(X, rule, parts) == choose(X, rule)
+    assert all(np.array_equal(one, samples[0]) for one in samples)
+    assert 2700 < len(samples[0]) < 3300
+
+
+def test_a_sample_overrules_the_usual_split_only_by_a_margin_and_where_its_blocks_are_large(monkeypatch):
+    X = np.random.default_rng(3).lognormal(0, 2.5, (12_000, 6))
+    monkeypatch.setattr(choosing, "SAMPLE", 6000)
+    losses = {"one": 1.0, "all": 0.96}
+    monkeypatch.setattr(choosing, "_loss", lambda *given: losses[given[2].split])
+    assert choose(X, Blocking(1000, 3, "one")) == "one"
+    losses["all"] = 0.94
+    assert choose(X, Blocking(1000, 3, "one")) == "all"
+    assert choose(X, Blocking(1000, 3, "all")) == "all"
+    assert choose(X, Blocking(1000, 90, "one")) == "one"  # blocks of 500 records in the sample, groups of 90
+    losses["all"] = np.nan
+    assert choose(X, Blocking(1000, 3, "one")) == "one"
 
 
 def test_more_columns_than_records():

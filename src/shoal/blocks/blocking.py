@@ -52,7 +52,7 @@ class Records(Protocol):
     """A holder of records in parts."""
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
-        """Combine ``function(part number, X, roots, *arguments)`` of all parts."""
+        """Combine ``function(first, X, roots, *arguments)`` of all parts; first is the number of their first record."""
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return ``function(*arguments)``, run where kernels have been loaded."""
@@ -109,7 +109,7 @@ class Blocks(NamedTuple):
     scale: Scaling
     stages: tuple[Stage, ...]
     pieces: Pieces
-    before: Mapping[int, Ints]  # for each part: how many records of divided leaves the parts before it hold
+    before: Mapping[int, Ints]  # by a part's first record: the records of divided leaves in the parts before
     sizes: Ints  # the number of records of each block, in Morton order
     facts: Mapping[str, object]
 
@@ -242,9 +242,9 @@ def _block_sizes(pieces: Pieces, leaves: Ints) -> Ints:
     return sizes
 
 
-def assign(part: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
-    """Return the block of each record of a part."""
-    leaves, before = _leaves(X, roots, blocks.stages), blocks.before.get(part)
+def assign(first: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
+    """Return the block of each record of a part; `first` is the number of its first record."""
+    leaves, before = _leaves(X, roots, blocks.stages), blocks.before.get(first)
     seen = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
     return _assign(leaves, *blocks.pieces, seen)
 
@@ -300,22 +300,22 @@ def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
     """Return for each part the sum of all parts before it."""
     before: dict[int, Ints] = {}
     total: Ints | None = None
-    for part in sorted(counts):
-        total = np.zeros_like(counts[part]) if total is None else total
-        before[part] = total
-        total = total + counts[part]
+    for first in sorted(counts):
+        total = np.zeros_like(counts[first]) if total is None else total
+        before[first] = total
+        total = total + counts[first]
     return before
 
 
-def _survey(part: int, X: Floats, roots: Ints, frame: Frame, stage: Stage) -> tuple[Ints, Counts]:
-    return moments(X, frame), _count(part, X, roots, (), stage)
+def _survey(first: int, X: Floats, roots: Ints, frame: Frame, stage: Stage) -> tuple[Ints, Counts]:
+    return moments(X, frame), _count(first, X, roots, (), stage)
 
 
 def _combine_surveys(one: tuple[Ints, Counts], other: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
     return one[0] + other[0], combine_counts(one[1], other[1])
 
 
-def _sample(part: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
+def _sample(first: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
     return X[::stride].copy(), roots[::stride].copy()
 
 
@@ -323,7 +323,7 @@ def _combine_samples(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tu
     return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
 
 
-def _count(part: int, X: Floats, roots: Ints, stages: Sequence[Stage], stage: Stage) -> Counts:
+def _count(first: int, X: Floats, roots: Ints, stages: Sequence[Stage], stage: Stage) -> Counts:
     return count_boxes(_columns(X, stage), _leaves(X, roots, stages), stage.frame, stage.tree)
 
 
@@ -331,11 +331,11 @@ def _deepen(stages: Sequence[Stage], stage: Stage, X: Floats, roots: Ints, share
     return deepen(stage.tree, _columns(X, stage), _leaves(X, roots, stages), stage.frame, share, L, split)
 
 
-def _sums(part: int, X: Floats, roots: Ints, frame: Frame, stages: Sequence[Stage]) -> Ints:
+def _sums(first: int, X: Floats, roots: Ints, frame: Frame, stages: Sequence[Stage]) -> Ints:
     sums: Ints = leaf_sums(X, _leaves(X, roots, stages), frame, len(stages[-1].tree.sizes))
     return sums
 
 
-def _count_divided(part: int, X: Floats, roots: Ints, stages: Sequence[Stage], many: Ints) -> dict[int, Ints]:
+def _count_divided(first: int, X: Floats, roots: Ints, stages: Sequence[Stage], many: Ints) -> dict[int, Ints]:
     counts = np.bincount(_leaves(X, roots, stages), minlength=len(many))
-    return {part: np.where(many > 1, counts, 0)}
+    return {first: np.where(many > 1, counts, 0)} if len(X) else {}

@@ -29,6 +29,7 @@ class Blocking:
     k: int
     split: Split
     by: tuple[int, ...] = ()  # the columns that blocks are cut along; all of them if empty
+    measured: bool = False  # whether a sample of the records may say otherwise of the split
 
     def turns(self, d: int) -> list[Ints | None]:
         """Return the columns of each stage: those that were chosen, then the others for records that they leave alike.
@@ -67,7 +68,7 @@ def choose_blocking(
     block
         A number of records; None leaves the choice to the rule, False and 0 mean never.
     split
-        How nodes are split; None chooses by the number of columns.
+        How nodes are split; None chooses by the number of columns, which a sample may overrule.
     by
         The places of the columns that blocks are cut along; none for all.
     k, d, records
@@ -78,7 +79,7 @@ def choose_blocking(
     Examples
     --------
     >>> choose_blocking(None, None, (), 3, 2, 200_000, method="mdav", useful=True, able=True)
-    Blocking(L=10000, k=3, split='all', by=())
+    Blocking(L=10000, k=3, split='all', by=(), measured=True)
     """
     if split is not None and split not in SPLITS:
         raise InputError(f"Parameter 'split' must be one of {', '.join(map(repr, SPLITS))}, got {split!r}.")
@@ -107,7 +108,7 @@ def choose_blocking(
         raise InputError(
             f"Parameter 'split' may be 'all' for up to {CODE_BITS} columns, got {along}. Take split='one'."
         )
-    return Blocking(L, k, chosen, tuple(by))
+    return Blocking(L, k, chosen, tuple(by), measured=split is None)
 
 
 class Extent(NamedTuple):

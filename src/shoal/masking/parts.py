@@ -122,6 +122,7 @@ class Own(NamedTuple):
     cells: Ints  # the number of each cell
     codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
     confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
+    first: int = 0  # how many released records come before it
 
 
 class Joined(NamedTuple):
