@@ -69,7 +69,8 @@ def choose_split(records: Records, extent: Extent, rule: Blocking, place: Callab
     if not total or not 1 < along <= CODE_BITS or (share < 1 and share * rule.L < TRUSTED * rule.k):
         return rule.split
     sample = records.reduce(_draw, _combine, share, large)
-    return records.call(_compare, sample, share, rule, place)
+    chosen: Split = records.call(_compare, sample, share, rule, place)
+    return chosen
 
 
 def _draw(first: int, X: Floats, roots: Ints, share: float, large: Bools) -> Sample:
