@@ -92,6 +92,7 @@ def mask(
     refine: int | None = 0,
     block: int | None = None,
     split: str | None = None,
+    block_by: Sequence[Name] | Name | None = None,
     engine: str | None = None,
     memory: str | int | None = None,
     processes: int | None = None,

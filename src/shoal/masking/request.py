@@ -54,7 +54,7 @@ MISSING = ("error", "group", "drop")
 SMALL = ("error", "suppress", "merge")
 INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
-SPLITS = ("all", "one", "univariate")
+SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask")
 PROMISES = ("diversity", "closeness")  # of confidential columns
 CSV = ("delimiter", "encoding", "decimal", "thousands")
@@ -239,10 +239,18 @@ class MaskRequest:
     )
     split: str | None = _ask(
         None,
-        """How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time (above 5 columns, if not given),
-        or ``univariate`` (equal intervals of the first column).""",
+        """How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time, ``univariate`` (equal intervals
+        of one column) or ``sorted`` (in the order of one column, every `block` records). If not given, ``all`` for up
+        to 5 columns and ``one`` above, or the other of them if a sample of the records loses less by it.""",
         "--split",
         choices=SPLITS,
+    )
+    block_by: Sequence[Name] | Name | None = _ask(
+        None,
+        """The masked columns of numbers that blocks are cut along; all if not given, the first where `split` takes one
+        column. With ``all`` and ``one``, records that are alike in them are cut along the other columns.""",
+        "--block-by",
+        stored=(list, NoneType),
     )
     engine: str | None = _ask(
         None,
@@ -511,6 +519,7 @@ class MaskRequest:
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
             "block": None if self.block is None else int(self.block),
+            "block_by": None if self.block_by is None else as_names(self.block_by),
             **engine,
         }
 

@@ -29,6 +29,7 @@ def check_together(request: MaskRequest) -> None:
     _check_refine(request)
     _check_effort(request)
     _check_engine(request)
+    _check_blocks(request)
     _check_seeds(request)
     _check_comparison(request)
 
@@ -69,6 +70,23 @@ def _check_values(request: MaskRequest) -> None:
         raise InputError(
             "Parameter 'small' must not be 'merge' where zeros are kept (zeros is given): records that are zero in "
             "different columns are never joined. Take small='suppress'."
+        )
+
+
+def _check_blocks(request: MaskRequest) -> None:
+    if request.block_by is None:
+        return
+    names = as_names(request.block_by)
+    if not names:
+        raise InputError("Parameter 'block_by' must name at least one masked column, got none. Leave it out for all.")
+    if request.block is not None and not request.block:
+        raise InputError(
+            "Parameter 'block_by' says how blocks are cut, but 'block' is 0: there are none. Leave it out."
+        )
+    if request.split in ("univariate", "sorted") and len(names) > 1:
+        raise InputError(
+            f"Parameter 'split' is {request.split!r}, which cuts along one column, but 'block_by' names {len(names)}. "
+            "Name one, or take split='all'."
         )
 
 
