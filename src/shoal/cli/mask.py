@@ -111,7 +111,8 @@ def _run(
 
     output: Any = request.output
     labels: Any = request.labels
-    check_targets(source, output=output, labels=labels, manifest=manifest, report=report)
+    clustered = request.engine == "dask"
+    check_targets(source, clustered=clustered, output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
         release = mask_request(source, request)
         if recorded is not None:
