@@ -14,7 +14,6 @@ from shoal.engines.records import Arrays, Layout
 from shoal.tables.addresses import Place
 from shoal.tables.columns import Name
 from shoal.tables.data_sets import cast_part, one_schema, part_place, write_part
-from shoal.tables.metadata import without_metadata
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import Part, Source
 
@@ -48,7 +47,7 @@ def written_parts(dask: Any, released: Sequence[Any], target: Place, layout: Lay
     plain = [str(name) for name in layout.numbers]
     with moved_together() as outputs:
         folder = outputs.data_set(target)
-        return _write(dask, [dask.delayed(_as_arrow)(part) for part in released], folder, plain)
+        return _write(dask, released, folder, plain)
 
 
 def label_parts(dask: Any, numbered: Sequence[tuple[int, Any, Any]], groups: Any, target: Place) -> None:
@@ -80,13 +79,6 @@ def _set_levels(part: Any, levels: Mapping[Name, Sequence[Any]]) -> Any:
 
 def _head(part: Any) -> Any:
     return part.iloc[:0]
-
-
-def _as_arrow(part: Any) -> Any:
-    import pyarrow as pa
-
-    table = pa.Table.from_pandas(part, preserve_index=False) if hasattr(part, "iloc") else part
-    return without_metadata(table)
 
 
 def _write_table(folder: Place, part: int, table: Any, plain: Sequence[str]) -> tuple[int, Any]:

@@ -34,7 +34,8 @@ class FrameParts:
     def __init__(self, frame: Any, held: Sequence[Any] | None = None) -> None:
         self._dask, self._frame, self._held = import_module("dask"), frame, held
         check_unique([str(name) for name in frame.columns])
-        self.parts = list(frame.to_delayed() if held is None else held)
+        with refusing():
+            self.parts = list(frame.to_delayed() if held is None else held)
 
     @property
     def divisions(self) -> Any:

@@ -86,7 +86,7 @@ class Outputs:
                 self._locks[folder] = handle
             elif handle is not None:
                 os.close(handle)
-        return folder
+        return folder.resolve()  # who writes there may work in another folder
 
     def find(self, target: Path) -> Path | None:
         """Return what was written for a target, if it waits here."""
