@@ -167,6 +167,12 @@ def check_targets(source: Path, *, clustered: bool = False, **targets: Path | No
         if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
             *before, last = (name.replace("_", " ") for name in named)
             raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Name another file.")
+    far = [as_place(path) for name, path in named.items() if name in ("input", "output") and is_address(path)]
+    for name in ("manifest", "report"):
+        if far and name in named:
+            raise InputError(
+                f"Option --{name} needs the bytes of all files on this machine, but {far[0]} is an address. Leave it out."
+            )
     for name, path in named.items():
         if clustered and name in ("output", "labels"):
             check_data_set(path)
