@@ -131,7 +131,6 @@ def report(sizes: list[int], memory: str, where: Path) -> None:
             flush=True,
         )
         steps[n] = found["steps"]
-        print(json.dumps(found), file=sys.stderr)
     print(f"\nSeconds of each step (load {os.getloadavg()[0]:.1f} at the end)\n")
     names = list(next(iter(steps.values())))
     print(f"| records | {' | '.join(names)} |\n|---|{'---|' * len(names)}")

@@ -111,8 +111,7 @@ def _run(
 
     output: Any = request.output
     labels: Any = request.labels
-    clustered = request.engine == "dask"
-    check_targets(source, clustered=clustered, output=output, labels=labels, manifest=manifest, report=report)
+    check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
         release = mask_request(source, request)
         if recorded is not None:

@@ -107,8 +107,10 @@ def _find(data: str | os.PathLike[str]) -> list[Any]:
 def _check_apart(target: Place, places: Sequence[Place]) -> None:
     """Refuse an output whose old files are the input."""
     for place in places:
-        inside = target.resolve() in (place, *place.parents) if isinstance(target, Path) and isinstance(place, Path) else (
-            str(place).startswith(f"{target}/")
+        inside = (
+            target.resolve() in (place, *place.parents)
+            if isinstance(target, Path) and isinstance(place, Path)
+            else (str(place).startswith(f"{target}/"))
         )
         if inside:
             raise InputError(f"Output {target} must not be the input: the original would be lost. Name another file.")
@@ -117,8 +119,8 @@ def _check_apart(target: Place, places: Sequence[Place]) -> None:
 class Shared:
     """Arguments of many tasks, which go to the cluster once."""
 
-    def __init__(self, *values: Any) -> None:
-        self.values = values
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
 
 class DaskRecords:
@@ -279,7 +281,7 @@ def _workers(dask: Any) -> list[tuple[int, int]]:
 
 
 def _keep(part: Any, first: int, dialect: Dialect | None, how: Shared) -> tuple[Any, Any, Any]:
-    function, arguments, columns = how.values
+    function, arguments, columns = how.arguments
     try:
         arrays, known = function(open_part(read_part(part, columns), columns, dialect), first, *arguments)
     except Exception as error:  # noqa: BLE001 - the caller raises it; what the given graph does is told otherwise
@@ -298,7 +300,7 @@ def _digest(arrays: Arrays) -> bytes:
 
 
 def _look(part: int, arrays: Arrays, own: Any, how: Shared) -> Any:
-    function, arguments = how.values
+    function, arguments = how.arguments
     return function(part, arrays, own, *arguments)
 
 
@@ -310,7 +312,7 @@ def _deal(part: int, arrays: Arrays, own: Any, common: Shared) -> Any:
     """Return the records of a part as a table, each with the key of its target."""
     import pandas as pd
 
-    how, _, keys, _ = common.values
+    how, _, keys, _ = common.arguments
     columns = deal_part(part, arrays, own, how)
     columns[TARGET] = keys[columns[TARGET]]
     return pd.DataFrame(columns)
@@ -320,7 +322,7 @@ def _gather(target: int, table: Any, common: Shared) -> tuple[Any, Any]:
     """Work on the records of a target; return answers with the keys of the parts they go to, and what is known."""
     import pandas as pd
 
-    how, back, keys, keys_of_parts = common.values
+    how, back, keys, keys_of_parts = common.arguments
     columns = {str(name): table[name].to_numpy() for name in table.columns}
     _check_place(columns[TARGET], keys[target])
     answers, known = gather_target(columns, how)
@@ -334,7 +336,7 @@ def _gather(target: int, table: Any, common: Shared) -> tuple[Any, Any]:
 
 def _collect(part: int, table: Any, common: Shared) -> Arrays:
     """Return the answers to a part, in the order of its records."""
-    _, back, _, keys = common.values
+    _, back, _, keys = common.arguments
     columns = {str(name): table[name].to_numpy() for name in table.columns}
     _check_place(columns[TARGET], keys[part])
     if not np.array_equal(np.sort(columns[ROW]), np.arange(len(table))):
@@ -349,9 +351,9 @@ def _check_place(found: Ints, key: int) -> None:
 
 def _release(part: Any, number: int, check: tuple[int, bytes], answers: Arrays, kept: Ints | None, how: Shared) -> Any:
     """Return a part with the released values, unless it is not the part that was masked."""
-    function, arguments, layout, reading, dialect, again = how.values
+    function, arguments, layout, reading, dialect, again = how.arguments
     first, digest = check
-    read, given, columns = reading.values
+    read, given, columns = reading.arguments
     native = read_part(part, list(dict.fromkeys([*layout.read, *columns])))
     if _digest(read(open_part(native, columns, dialect), first, *given)[0]) != digest:
         raise InputError(

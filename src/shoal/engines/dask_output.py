@@ -35,9 +35,7 @@ def release_parts(
         }
         parts = dask.persist(*[delayed(_set_levels)(part, kept) for part in parts])
     meta = dask.compute(delayed(_head)(parts[0]))[0]
-    frame = import_module("dask.dataframe").from_delayed(
-        list(parts), meta=meta, divisions=divisions, verify_meta=False
-    )
+    frame = import_module("dask.dataframe").from_delayed(list(parts), meta=meta, divisions=divisions, verify_meta=False)
     return frame, parts
 
 
@@ -89,7 +87,7 @@ def _write_table(folder: Place, part: int, table: Any, plain: Sequence[str]) -> 
 def _label(first: int, answers: Arrays, kept: Any, groups: Any) -> Any:
     import pyarrow as pa
 
-    (before,) = groups.values
+    (before,) = groups.arguments
     target, group, size = (answers[name].reshape(-1) for name in (TARGET, "group", "size"))
     rows = np.arange(len(group)) if kept is None else kept
     return pa.table({"record": first + rows + 1, "group": group + before[target], "size": size})

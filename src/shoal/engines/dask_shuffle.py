@@ -40,12 +40,12 @@ def keys_of(targets: int) -> Ints:
     [0, 3, 2]
     """
     import pandas as pd
-    from dask.dataframe.shuffle import partitioning_index
 
+    hashed = import_module("dask.dataframe.shuffle").partitioning_index
     tried = 16 * targets
     while True:
         # Dask makes floating-point numbers of all numbers before it hashes them.
-        places = partitioning_index(pd.DataFrame({TARGET: np.arange(tried, dtype=np.float64)}), targets)
+        places = hashed(pd.DataFrame({TARGET: np.arange(tried, dtype=np.float64)}), targets)
         found, keys = np.unique(np.asarray(places), return_index=True)
         if len(found) == targets:
             return keys

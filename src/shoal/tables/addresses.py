@@ -16,7 +16,17 @@ from typing import Any
 
 from shoal.core.errors import FileError, InputError
 
-__all__ = ["Place", "as_place", "find_places", "is_address", "join", "naming_address", "open_place", "suffix_of", "system_of"]
+__all__ = [
+    "Place",
+    "as_place",
+    "find_places",
+    "is_address",
+    "join",
+    "naming_address",
+    "open_place",
+    "suffix_of",
+    "system_of",
+]
 
 Place = Path | str  # a file of this machine, or an address
 
@@ -62,7 +72,9 @@ def system_of(address: str) -> tuple[Any, str]:
         fsspec = import_module("fsspec")
         system, path = fsspec.core.url_to_fs(address)
     except ImportError as error:
-        raise InputError(f"Address {address} cannot be opened: {error}. It comes with pip install 'shoal[dask]'.") from None
+        raise InputError(
+            f"Address {address} cannot be opened: {error}. It comes with pip install 'shoal[dask]'."
+        ) from None
     except ValueError as error:
         raise InputError(f"Address {address} cannot be opened: {error}.") from None
     return system, path

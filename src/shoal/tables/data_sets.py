@@ -99,7 +99,9 @@ def one_schema(schemas: Iterable[Any], what: str) -> Any:
         return pa.unify_schemas(list(dict.fromkeys(schemas)), promote_options="permissive")
     except pa.ArrowException as error:
         said = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"{what} has other types in one partition than in another ({said}). Give them one type.") from None
+        raise InputError(
+            f"{what} has other types in one partition than in another ({said}). Give them one type."
+        ) from None
 
 
 def cast_part(folder: Place, part: int, schema: Any, plain: Sequence[str]) -> None:

@@ -147,7 +147,7 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
             check_target(target)
         elif not os.access(target.parent, os.W_OK):
             raise FileError(f"Output {target} cannot be written: folder {target.parent} is read-only for you.")
-        elif any(not OWN.fullmatch(name) for name in os.listdir(target)):
+        elif any(not OWN.fullmatch(file.name) for file in target.iterdir()):
             raise FileError(f"Output {target} cannot be written: it is a folder of other files. Name another.")
         return
     system, there = system_of(target)
@@ -157,7 +157,7 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
         raise FileError(f"Output {target} cannot be written: there is something already. Remove it, or name another.")
 
 
-def check_targets(source: Path, *, clustered: bool = False, **targets: Path | None) -> None:
+def check_targets(source: Path, clustered: bool = False, /, **targets: Path | None) -> None:
     """Refuse files that cannot be written, or that would overwrite each other, before any work is done.
 
     On a cluster the masked table and the labels are data sets, which may be at addresses.
@@ -171,7 +171,8 @@ def check_targets(source: Path, *, clustered: bool = False, **targets: Path | No
     for name in ("manifest", "report"):
         if far and name in named:
             raise InputError(
-                f"Option --{name} needs the bytes of all files on this machine, but {far[0]} is an address. Leave it out."
+                f"Option --{name} needs the bytes of all files on this machine, but {far[0]} is an address. Leave it "
+                "out."
             )
     for name, path in named.items():
         if clustered and name in ("output", "labels"):

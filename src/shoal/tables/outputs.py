@@ -1,4 +1,4 @@
-"""The files of a run, or folders of files: written beside their targets and moved into place together, or not at all."""
+"""The files of a run, or folders: written beside their targets and moved into place together, or not at all."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Outputs:
                 raise
 
     def data_set(self, target: Place) -> Place:
-        """Return where the files of a data set are to be written, a folder for its owner alone or the address itself."""
+        """Return where the files of a data set are to be written: a folder for its owner alone, or the address."""
         if isinstance(target, str):
             with _undisturbed():
                 self._addresses.append(target)
