@@ -20,6 +20,7 @@ from shoal.cli.options import (
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import InputError
 from shoal.masking.request import MaskRequest, parameters
+from shoal.tables.addresses import as_place
 
 if TYPE_CHECKING:
     from shoal.masking.release import Release
@@ -95,10 +96,9 @@ def mask(
     print_release(release, verbose=verbose)
     done = "masked table" if recorded is None else "same bytes"
     told = "" if recorded is None else "the masked table is the recorded one: "
-    typer.echo(f"{done:<17} {told}{request.output}")
-    for name, path in (("labels", request.labels), ("manifest", manifest), ("report", report)):
+    for name, path in ((done, request.output), ("labels", request.labels), ("manifest", manifest), ("report", report)):
         if path is not None:
-            typer.echo(f"{name:<17} {path}")
+            typer.echo(f"{name:<17} {told if name == done else ''}{as_place(path)}")
 
 
 def _run(
@@ -111,7 +111,7 @@ def _run(
 
     output: Any = request.output
     labels: Any = request.labels
-    check_targets(source, output=output, labels=labels, manifest=manifest, report=report)
+    check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
         release = mask_request(source, request)
         if recorded is not None:

@@ -150,8 +150,6 @@ def check_data(request: MaskRequest, data: object, *, dask: bool) -> None:
                 raise InputError(
                     f"Parameter 'labels' must not name the {what}, got {request.labels}. Name another file."
                 )
-        if dask or request.engine == "dask":
-            raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
     for name, value in request.csv.items():
         if value is not None and not may_be_csv(data):
             raise InputError(

@@ -15,7 +15,7 @@ from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
 from shoal.tables.choosing import check_output, is_beyond_memory, is_dask, open_data
-from shoal.tables.files import check_target
+from shoal.tables.files import check_data_set, check_target
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import stored_bytes
 
@@ -29,12 +29,13 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
     """Mask a table. `template`: where worker processes come from, if it has been started already."""
     dask = is_dask(data)
     check_data(request, data, dask=dask)
-    check_output(data, request.output)
+    clustered = dask or request.engine == "dask"
+    check_output(data, request.output, clustered=clustered)
     if request.labels is not None:
-        check_target(request.labels)
+        (check_data_set if clustered else check_target)(request.labels)
     wanted = as_names(request.columns)
     with moved_together():
-        if dask or request.engine == "dask":
+        if clustered:
             from shoal.engines.dask import open_dask
 
             with open_dask(
