@@ -111,6 +111,14 @@ def _run(
 
     output: Any = request.output
     labels: Any = request.labels
+    spark = request.engine == "spark"
+    if spark:
+        if manifest is not None:
+            raise InputError(
+                "Option --manifest does not go with engine 'spark': a manifest is repeated to the byte, and the bytes "
+                "of the files depend on the cluster. Leave it out."
+            )
+        output = labels = None  # Spark says where it can write
     check_targets(source, output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
         release = mask_request(source, request)
@@ -120,7 +128,9 @@ def _run(
             from shoal.masking.manifest import write_manifest
 
             write_manifest(release, manifest, source=source, output=output)
-        if report is not None:
+        if report is not None and spark:
+            release.report(report)
+        elif report is not None:
             from shoal.comparison.around import compare_around
 
             found = compare_around(release, source, progress=True)

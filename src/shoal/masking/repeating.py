@@ -105,6 +105,11 @@ class Recorded:
             )
         if engine is not None and engine != recorded.get("engine"):
             recorded |= {"engine": engine, "memory": None, "processes": None}
+        if recorded.get("engine") == "spark":
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte by engine 'spark': the bytes of the files depend "
+                "on the cluster. Give --engine local, or mask without the manifest."
+            )
         clustered = recorded.get("engine") == "dask"
         if clustered and engine is None and scheduler is None:
             raise InputError(

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -43,6 +43,13 @@ class Outputs:
     def __init__(self) -> None:
         self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
         self._locks: dict[Path, int] = {}  # as long as one is held, its file has an owner
+        self._others: list[
+            tuple[Path, Callable[[], None], Callable[[], None]]
+        ] = []  # data sets that others have written
+
+    def add(self, target: Path, place: Callable[[], None], remove: Callable[[], None]) -> None:
+        """Put a data set into place before the files are, by its own means; it is removed at the end if it was not."""
+        self._others.append((target, place, remove))
 
     @contextmanager
     def beside(self, target: Path) -> Iterator[Path]:
@@ -74,9 +81,15 @@ class Outputs:
     def move(self) -> None:
         """Move all files into place, the first one last: it is the table. If that fails, all old files stay."""
         files = self._files[::-1]
-        if not files:
+        if not files and not self._others:
             return
         check_interrupt()
+        with _undisturbed():
+            for target, place, _ in self._others:
+                place()
+                _note([target])
+        if not files:
+            return
         olds: dict[Path, Path] = {}
         with _undisturbed():
             for target, file in files:
@@ -104,6 +117,8 @@ class Outputs:
             for _, file in self._files:
                 with suppress(OSError):
                     self._remove(file)
+            for _, _, remove in self._others:
+                remove()
 
     def _remove(self, file: Path) -> None:
         if file in self._locks:
