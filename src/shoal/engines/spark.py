@@ -272,7 +272,8 @@ class SparkRecords:
     def _again(self, frame: Any) -> SparkRecords:
         """Return the records of what was released; what is kept of them goes with the others."""
         records = SparkRecords(self._session, frame)
-        records._held = self._held  # noqa: SLF001
+        records._held = self._held
+        records._firsts = []
         return records
 
     def _answers_by(self, *names: str) -> Any:

@@ -90,7 +90,7 @@ def _digest(table: Any) -> bytes:
     """Return what differs for other cells, or the same ones in another order."""
     if not table.num_columns:
         return b""
-    return hashlib.blake2b(from_arrow(table).hash_rows(seed=0).to_numpy(), digest_size=16).digest()
+    return hashlib.blake2b(from_arrow(table).hash_rows(seed=0).to_numpy().tobytes(), digest_size=16).digest()
 
 
 def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
