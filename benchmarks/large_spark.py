@@ -1,8 +1,8 @@
 """Tables on Spark: masking from Parquet files to a Parquet data set, by two executors of one gigabyte each.
 
-Uniform records, 4 columns, k = 3, blocks of 10,000, as in `large.py`. The run is a process of its own, with a cluster of
-its own on this machine (`local-cluster[2,1,1024]`: a master, two workers and two executors, each a JVM, and Python
-beside them). Bytes and tasks are those of Spark's event log. What was written is recounted by polars, streaming.
+Uniform records, 4 columns, k = 3, blocks of 10,000, as in `large.py`. The run is a process of its own, with a cluster
+of its own on this machine (`local-cluster[2,1,1024]`: two executors, each a JVM, and Python beside them).
+Bytes and tasks are those of Spark's event log. What was written is recounted by polars, streaming.
 
 Run: python benchmarks/large_spark.py [--records 1e6,1e7] [--folder .]
 """
@@ -150,8 +150,8 @@ def print_table(records: list[int], folder: Path) -> None:
             found = run(n, Path(name))
         sizes = " | ".join(f"{found[what] / 1e6:,.1f} MB" for what in ("shuffled", "results", "spilled", "read"))
         print(
-            f"| {n:,} | {found['seconds']:.1f} | {found['cpu']:.1f} | {1e6 * found['cpu'] / n:.2f} | {found['tasks']:,} | "
-            f"{sizes} | {found['loss']:.5f} % |",
+            f"| {n:,} | {found['seconds']:.1f} | {found['cpu']:.1f} | {1e6 * found['cpu'] / n:.2f} | "
+            f"{found['tasks']:,} | {sizes} | {found['loss']:.5f} % |",
             flush=True,
         )
         peaks = ", ".join(f"{kind} {size / 1e6:,.0f} MB" for kind, size in sorted(found["peaks"].items()))

@@ -247,7 +247,7 @@ def test_a_table_that_is_another_when_computed_again_is_found_out(spark, table):
     def change(found):
         return found.set_column(0, "a", pa.array(np.random.default_rng().normal(size=len(found))))
 
-    with pytest.raises(InputError, match=r"gives other records when .* data = data\.persist\(\)"):
+    with pytest.raises(InputError, match=r"gives other records when .*data = data\.persist\(\)"):
         shoal.mask(in_parts(spark, table, 2, change), **ASKED)
     kept = in_parts(spark, table, 2, change).persist()
     assert shoal.mask(kept, **ASKED).data.count() == 1200
@@ -265,7 +265,7 @@ class Spoiled(spark_tasks.Release):
 def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatch):
     (tmp_path / "out.parquet").mkdir()
     (tmp_path / "out.parquet" / "old").touch()
-    import cloudpickle
+    from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not know this file
     monkeypatch.setattr("shoal.engines.spark.Release", Spoiled)

@@ -77,11 +77,13 @@ def unpack(records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
 
 
 def rows_of(records: NDArray[np.void], target: Ints, targets: int, source: int | None) -> Rows:
-    """Yield batches of rows that hold records on their way to targets; the source of an answer is its target's."""
+    """Yield batches of rows that hold records on their way to targets, from a source or, if None, as answers to one."""
     import pyarrow as pa
 
-    order, begins = sort_by_target(target, targets)
-    records, size = records[order], records.dtype.itemsize
+    begins, size = np.array([0, len(records)]), records.dtype.itemsize
+    if targets > 1:
+        order, begins = sort_by_target(target, targets)
+        records, target = records[order], target[order]
     place = np.arange(len(records)) - np.repeat(begins[:-1], np.diff(begins))
     cuts = np.append(np.flatnonzero(place % max(1, CELL // size) == 0), len(records))
     for first in range(0, len(cuts) - 1, BATCH):
@@ -91,7 +93,7 @@ def rows_of(records: NDArray[np.void], target: Ints, targets: int, source: int |
         data = pa.Array.from_buffers(
             pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(content)]
         )
-        to = target[order[bounds[:-1]]].astype(np.int32)
+        to = target[bounds[:-1]].astype(np.int32)
         origin = to if source is None else np.full(len(to), source, dtype=np.int32)
         yield pa.RecordBatch.from_arrays([pa.array(key_of(to)), pa.array(origin), data], ["key", "source", "data"])
 

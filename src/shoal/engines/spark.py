@@ -80,6 +80,7 @@ def open_spark(
             yield records
         except BaseException:
             session.interruptTag(tag)  # what runs for a result that nobody waits for
+            records.discard()
             raise
         finally:
             session.removeTag(tag)
@@ -140,6 +141,7 @@ class SparkRecords:
         self._digested: list[str] = []
         self._kept: Any = None
         self._answers: Any = None
+        self._result: Any = None
         self._answered: Shapes = {}
 
     def settle(self) -> None:
@@ -148,6 +150,11 @@ class SparkRecords:
         fixed = plan is not None and "Exchange" not in plan.queryExecution().executedPlan().toString()
         if not fixed and not self._frame.is_cached:
             self._placed = self._persisted(self._placed)
+
+    def discard(self) -> None:
+        """Let the executors forget a result that is not released."""
+        if self._result is not None:
+            self._result.unpersist()
 
     def close(self) -> None:
         """Let the executors forget what they kept; of a result that is lost they compute it again."""
@@ -262,12 +269,16 @@ class SparkRecords:
         made = together.repartition(len(self._parts), "key").mapInArrow(task[0], task[1])
         if output is None or self._output is None:
             made = made.persist(import_module("pyspark").StorageLevel.MEMORY_AND_DISK)
-            with telling(CANNOT):
-                return Released(made, self._again(made))
-        with Output(self._session, address(self._output)).written() as temporary:
-            with telling(f"Output {output} cannot be written"):
-                made.write.parquet(temporary)
-                return Released(output, self._again(self._session.read.parquet(temporary)))
+            self._result = made
+            return Released(made, self._again(made))
+        return Released(output, self._again(self._session.read.parquet(self._written(made, self._output))))
+
+    def _written(self, frame: Any, path: str | os.PathLike[str]) -> str:
+        """Let the executors write a table beside its target; return where."""
+        output = Output(self._session, address(path))
+        with output.written() as temporary, telling(f"Output {path} cannot be written"):
+            frame.write.parquet(temporary)
+        return temporary
 
     def _again(self, frame: Any) -> SparkRecords:
         """Return the records of what was released; what is kept of them goes with the others."""
@@ -304,9 +315,7 @@ class SparkRecords:
         shared = self._share((self._firsts, groups, self._answered))
         rows = self._answers_by("key", "source", "data").repartition(len(self._parts), "key")
         labels = rows.mapInArrow(Groups(shared), "record bigint, group bigint, size bigint")
-        with Output(self._session, address(path)).written() as temporary:
-            with telling(f"Output {path} cannot be written"):
-                labels.write.parquet(temporary)
+        self._written(labels, path)
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
         """Return the number of partitions."""

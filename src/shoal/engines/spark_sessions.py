@@ -87,8 +87,8 @@ def _start(builder: Any, master: str | None) -> Any:
     except Exception as error:  # whatever Java says
         said = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"Parameter 'master' must be where Spark can be started, got {master!r} ({said[0]}). Spark needs Java 17 or "
-            "later."
+            f"Parameter 'master' must be where Spark can be started, got {master!r} ({said[0]}). Spark needs "
+            "Java 17 or later."
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -122,8 +122,8 @@ def telling(what: str) -> Iterator[None]:
             raise getattr(errors, refused[1], ShoalError)(refused[2]) from None
         if lacking := re.search(r"No module named '([\w.]+)'", text):
             raise InputError(
-                f"Parameter 'engine' is 'spark', but the Python of Spark's executors has no {lacking[1]}. Install shoal "
-                "there too, or name another Python in PYSPARK_PYTHON."
+                f"Parameter 'engine' is 'spark', but the Python of Spark's executors has no {lacking[1]}. Install "
+                "shoal there too, or name another Python in PYSPARK_PYTHON."
             ) from None
         told = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         # Spark tells the trace of a task first, and at its end what went wrong.
