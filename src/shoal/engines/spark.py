@@ -300,7 +300,7 @@ class SparkRecords:
         schema = _struct(
             [(f.name, before[f.name] if kept else f.dataType) for f, kept in zip(found, same, strict=True)]
         )
-        arrow = self._session.createDataFrame([], schema).toArrow().schema
+        arrow = self._session.createDataFrame([], schema).limit(0).toArrow().schema
         return Release(task.shared, task.read, task.layout, arrow), schema
 
     def labels(self) -> None:

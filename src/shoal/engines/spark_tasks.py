@@ -276,10 +276,13 @@ class Release:
 
     def released(self, table: Any, content: bytes, part: int) -> Any:
         """Return the released table of a part."""
+        import pyarrow as pa
+
         function, arguments, parts, answered = self.shared.value
         rows, answers = answers_of(content, answered)
-        # Without any column to take records from, only the answers say how many there are.
-        if part < len(parts) and len(rows) < parts[part].rows and table.num_columns:
+        if not table.num_columns:  # then only the answers say how many records there are
+            table = pa.table({ROW: rows}).select([])
+        elif part < len(parts) and len(rows) < parts[part].rows:
             answers[KEPT] = rows
         found = function(open_table(table), answers, *arguments).only(self.layout.names).native
         return found if self.schema is None else found.cast(self.schema)
