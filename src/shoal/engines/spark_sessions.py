@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -96,8 +98,11 @@ def _start(builder: Any, master: str | None) -> Any:
 
 @contextmanager
 def _same_python() -> Iterator[None]:
-    """Let Spark, when it starts, take this Python for its workers, unless the user has named one."""
-    name = "PYSPARK_PYTHON"
+    """Let Spark, when it starts, take this Python for its workers, unless the user has named one.
+
+    Who answers Ctrl-C stays the same too: Spark would end all its jobs, and forget it.
+    """
+    name, handler = "PYSPARK_PYTHON", signal.getsignal(signal.SIGINT)
     given = name in os.environ
     os.environ.setdefault(name, sys.executable)
     try:
@@ -105,6 +110,8 @@ def _same_python() -> Iterator[None]:
     finally:
         if not given:
             del os.environ[name]
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
