@@ -34,7 +34,7 @@ app: .venv/app
 	$(BIN)/shoal app demo/firms.csv
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -240,7 +240,7 @@ def test_every_parameter_of_a_run_can_be_repeated():
     keywords = set(inspect.signature(mask).parameters)
     assert set(release.parameters) <= set(PARAMETERS)
     assert set(PARAMETERS) <= keywords
-    assert keywords - set(PARAMETERS) == {"data", "output", "labels", "scheduler", "progress"}
+    assert keywords - set(PARAMETERS) == {"data", "output", "labels", "scheduler", "master", "progress"}
 
 
 @pytest.mark.parametrize(

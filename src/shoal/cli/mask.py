@@ -82,7 +82,9 @@ def mask(
     recorded = None
     if from_manifest is not None:
         recorded = _read_beside(context, from_manifest)
-        request = recorded.request(**{name: asked[name] for name in ("engine", "scheduler", "output", "labels")})
+        request = recorded.request(
+            **{name: asked[name] for name in ("engine", "scheduler", "master", "output", "labels")}
+        )
         source = recorded.source(source)
     else:
         source = _check_given(source, asked)
@@ -111,6 +113,14 @@ def _run(
 
     output: Any = request.output
     labels: Any = request.labels
+    spark = request.engine == "spark"
+    if spark:
+        if manifest is not None:
+            raise InputError(
+                "Option --manifest does not go with engine 'spark': a manifest is repeated to the byte, and the bytes "
+                "of the files depend on the cluster. Leave it out."
+            )
+        output = labels = None  # Spark says where it can write
     check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
         release = mask_request(source, request)
@@ -120,7 +130,9 @@ def _run(
             from shoal.masking.manifest import write_manifest
 
             write_manifest(release, manifest, source=source, output=output)
-        if report is not None:
+        if report is not None and spark:
+            release.report(report)
+        elif report is not None:
             from shoal.comparison.around import compare_around
 
             found = compare_around(release, source, progress=True)

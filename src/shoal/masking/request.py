@@ -55,7 +55,7 @@ SMALL = ("error", "suppress", "merge")
 INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
-ENGINES = ("memory", "local", "dask")
+ENGINES = ("memory", "local", "dask", "spark")
 PROMISES = ("diversity", "closeness")  # of confidential columns
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 TEXT = (str, NoneType)
@@ -255,8 +255,8 @@ class MaskRequest:
     engine: str | None = _ask(
         None,
         """``memory``, or ``local`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
-        the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``dask`` masks
-        CSV or Parquet files to a Parquet file on a Dask cluster.""",
+        the file `output`, by processes of this machine. Chosen by the size of the file if not given. On a
+        cluster ``dask`` masks CSV or Parquet files, and ``spark`` Parquet files, to a folder of Parquet files.""",
         "--engine",
         choices=ENGINES,
     )
@@ -277,6 +277,13 @@ class MaskRequest:
         None,
         "The address of the cluster for engine ``dask``; the current client, or this process, if not given.",
         "--scheduler",
+        stored=(),
+    )
+    master: str | None = _ask(
+        None,
+        """Where engine ``spark`` runs, such as ``yarn`` or ``local-cluster[2,1,1024]``; the active session, or one that
+        Spark's own settings decide, if not given.""",
+        "--master",
         stored=(),
     )
     shuffle: bool | int | None = _ask(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["check_data", "check_together"]
 
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
-OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
+OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",), "master": ("spark",)}
 
 
 def check_together(request: MaskRequest) -> None:
@@ -138,12 +138,14 @@ def _check_effort(request: MaskRequest) -> None:
         )
 
 
-def check_data(request: MaskRequest, data: object, *, dask: bool) -> None:
-    """Refuse what does not go with the table that is given; `dask` says that it is a Dask DataFrame."""
+def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
+    """Refuse what does not go with the table that is given; `dask` and `spark` say that it is a DataFrame of theirs."""
     from shoal.tables.files import may_be_csv
 
     if dask:
         _check_dask_frame(request)
+    if spark:
+        _check_clustered(request, "spark", "a Spark DataFrame")
     if request.labels is not None:
         for what, path in (("input", data), ("output", request.output)):
             if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(request.labels).resolve():
@@ -158,15 +160,19 @@ def check_data(request: MaskRequest, data: object, *, dask: bool) -> None:
             )
 
 
-def _check_dask_frame(request: MaskRequest) -> None:
+def _check_clustered(request: MaskRequest, engine: str, table: str) -> None:
     for name in OF_ENGINES:
         if getattr(request, name) is not None:
-            raise _misplaced(request, name, "a Dask DataFrame")
-    if request.engine not in (None, "dask"):
+            raise _misplaced(request, name, table)
+    if request.engine not in (None, engine):
         raise InputError(
-            f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {request.engine!r}. Compute the table "
-            "first to mask it in memory."
+            f"Parameter 'engine' must be {engine!r} for {table}, got {request.engine!r}. Compute the table first to "
+            "mask it in memory."
         )
+
+
+def _check_dask_frame(request: MaskRequest) -> None:
+    _check_clustered(request, "dask", "a Dask DataFrame")
     if request.output is not None:
         raise InputError(
             f"Parameter 'output' does not go with a Dask DataFrame, got {request.output}: the masked table stays "

@@ -17,12 +17,17 @@ from shoal.tables.frames import open_table
 from shoal.tables.sources import stored_bytes
 from shoal.tables.table import Table, check_name
 
-__all__ = ["check_output", "choose_columns", "is_beyond_memory", "is_dask", "open_data"]
+__all__ = ["check_output", "choose_columns", "is_beyond_memory", "is_dask", "is_spark", "open_data"]
 
 
 def is_dask(data: object) -> bool:
     """Say whether a table is a Dask DataFrame, without importing Dask."""
     return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
+
+
+def is_spark(data: object) -> bool:
+    """Say whether a table is a Spark DataFrame, without importing Spark."""
+    return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 
 def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:

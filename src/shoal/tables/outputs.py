@@ -8,8 +8,8 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
@@ -45,7 +45,12 @@ class Outputs:
     def __init__(self) -> None:
         self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
         self._locks: dict[Path, int] = {}  # as long as one is held, its file has an owner
-        self._addresses: list[str] = []  # data sets in object stores
+        # Data sets of other file systems: where they belong, what puts them there, and what cleans up after them.
+        self._others: list[tuple[Place, Callable[[], None], Callable[[], None]]] = []
+
+    def add(self, target: Place, place: Callable[[], None], clean: Callable[[], None]) -> None:
+        """Put a data set into place by its own means, before the files; it is cleaned up after in any case."""
+        self._others.append((target, place, clean))
 
     @contextmanager
     def beside(self, target: Path) -> Iterator[Path]:
@@ -74,8 +79,7 @@ class Outputs:
         """Return where the files of a data set are to be written: a folder for its owner alone, or the address."""
         if isinstance(target, str):
             with _undisturbed():
-                self._addresses.append(target)
-                begin(target)
+                self._at_address(target)
             return target
         with naming(target), _undisturbed():
             remove_leftovers(target.parent)
@@ -88,6 +92,18 @@ class Outputs:
                 os.close(handle)
         return folder.resolve()  # who writes there may work in another folder
 
+    def _at_address(self, target: str) -> None:
+        """Begin a data set in an object store, where nothing can be renamed: it is whole at the end, or removed."""
+        unfinished = ExitStack()
+        unfinished.callback(abandon, target)
+
+        def place() -> None:
+            finish(target)
+            unfinished.pop_all()
+
+        self.add(target, place, unfinished.close)
+        begin(target)
+
     def find(self, target: Path) -> Path | None:
         """Return what was written for a target, if it waits here."""
         return next((file for other, file in self._files if other.resolve() == target.resolve()), None)
@@ -96,12 +112,11 @@ class Outputs:
         """Move all files into place, the first one last: it is the table. If that fails, all old files stay."""
         check_interrupt()
         with _undisturbed():
-            for address in self._addresses:
-                finish(address)
+            for target, place, _ in self._others:
+                place()
+                _note([target])
             if self._files:
                 self._move_files(self._files[::-1])
-            _note(self._addresses)
-            self._addresses = []
 
     def _move_files(self, files: Sequence[tuple[Path, Path]]) -> None:
         olds: dict[Path, Path] = {}
@@ -135,8 +150,8 @@ class Outputs:
             for _, file in self._files:
                 with suppress(OSError):
                     self._remove(file)
-            for address in self._addresses:
-                abandon(address)
+            for _, _, clean in self._others:
+                clean()
 
     def _remove(self, file: Path) -> None:
         if file in self._locks:
