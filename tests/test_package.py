@@ -1,7 +1,6 @@
 """The package as users get it: public names, documentation, the wheel."""
 
 import inspect
-import re
 import subprocess
 import sys
 import zipfile
@@ -47,20 +46,6 @@ def test_contributing_shows_the_layers_as_they_are():
     drawing = [sys.executable, str(ROOT / "docs" / "draw_layers.py"), "--check"]
     done = subprocess.run(drawing, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@IN_CHECKOUT
-def test_readme_shows_what_works(tmp_path, monkeypatch):
-    """Run every Python block of the README in a folder that holds the demo table."""
-    from shoal.demo import firms
-    from shoal.tables.files import write_file
-
-    monkeypatch.chdir(tmp_path)
-    write_file(firms(), tmp_path / "firms.csv")
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
 
 
 @IN_CHECKOUT
