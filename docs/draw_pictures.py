@@ -22,8 +22,8 @@ from shoal.demo import firms
 FOLDER = Path(__file__).resolve().parent / "pictures"
 POINT, LINE, CENTRE, NOISE = "#1f6f8b", "#9cc5d3", "#d1495b", "#e08e45"
 STYLE = {
-    "svg.fonttype": "none", "svg.hashsalt": "shoal", "path.simplify": False, "font.family": "sans-serif", "font.size": 9,
-    "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
+    "svg.fonttype": "none", "svg.hashsalt": "shoal", "path.simplify": False, "font.family": "sans-serif",
+    "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
 }  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def save(figure: Figure, path: Path) -> None:
     """Write a picture without the time, and with as many digits as can be seen."""
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None})
-    path.write_text(re.sub(r"(\d+\.\d\d?)\d+", r"\1", written.getvalue()), encoding="utf-8")
+    path.write_text(re.sub(r"(\d+\.\d\d)\d+", r"\1", written.getvalue()), encoding="utf-8")
 
 
 def draw_groups(folder: Path) -> None:
@@ -78,13 +78,13 @@ def draw_groups(folder: Path) -> None:
         released = np.array([X[labels == group].mean(axis=0) for group in range(labels.max() + 1)])[labels]
         tie(axes, X, released)
         bare(axes, f"{title}: {labels.max() + 1} groups, loss {loss(X, released):.2f} %")
-    axes, bounds = panels[1, 1], dict.fromkeys((0, 1), (-2.5, 2.5))
+    axes, bounds = panels[1, 1], dict.fromkeys((0, 1), (-2.35, 2.35))
     noisy = shoal.publish(X, 1.0, delta=1e-6, bounds=bounds, method="marginals", seed=1).data
     axes.plot(*X.T, ".", color=POINT, markersize=3)
     axes.plot(*np.asarray(noisy).T, "x", color=NOISE, markersize=3)
     bare(axes, "differential privacy, ε = 1: nobody's records")
     for axes in panels.flat:
-        axes.set(xlim=(-2.5, 2.5), ylim=(-2.5, 2.5))
+        axes.set(xlim=(-2.35, 2.35), ylim=(-2.35, 2.35))
     save(figure, folder / "groups.svg")
 
 

@@ -34,8 +34,8 @@ def command_page() -> str:
     """Return the page of all commands: usage, help, example, arguments and options."""
     parts = [
         "# Commands\n",
-        """Made from the commands themselves: `shoal COMMAND --help` says the same. Exit codes: 0 done, 1 refused in words,
-2 wrong usage, 130 interrupted, 143 ended by SIGTERM.
+        """Made from the commands themselves: `shoal COMMAND --help` says the same. Exit codes: 0 done, 1 refused in
+words, 2 wrong usage, 130 interrupted, 143 ended by SIGTERM.
 """,
     ]
     for name, command in commands().items():

@@ -14,7 +14,7 @@ from _tables import reference
 
 import shoal
 
-# These methods protect values with the groups taken as given; `insensitive-ir`, shoal's default, protects the groups too.
+# These methods protect values with the groups taken as given; shoal's default protects the groups too.
 warnings.simplefilter("ignore", shoal.PrivacyWarning)
 
 # %% [markdown]

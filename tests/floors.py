@@ -1,4 +1,4 @@
-"""Print the oldest versions of dependencies that pyproject.toml allows, as constraints for pip: ``make test-oldest``."""
+"""Print the oldest versions of dependencies that pyproject.toml allows, as pip's constraints: ``make test-oldest``."""
 
 import re
 import tomllib
