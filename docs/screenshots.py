@@ -1,4 +1,4 @@
-"""Make the pictures of the page in the README and the guide: ``python docs/screenshots.py``. Needs Chromium."""
+"""Make the pictures of the page in the README and the docs: ``python docs/screenshots.py``. Needs Chromium."""
 # ruff: noqa: S603
 
 import os

@@ -5,17 +5,17 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
-TOOLS = {"bench", "dev", "docs"}  # extras of tools: their newest versions are as good
+TOOLS = {"bench", "docs"}  # extras that no test needs
 
 
 def floors(text: str) -> list[str]:
-    """Return ``name==version`` for what an installation needs, extras included."""
+    """Return ``name==version`` for what an installation needs and its tests use, extras included."""
     project = tomllib.loads(text)["project"]
     extras = [listed for name, listed in project["optional-dependencies"].items() if name not in TOOLS]
     found = []
     for requirement in sum(extras, project["dependencies"]):
-        name, floor = re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement).groups()
-        found.append(f"{name}=={floor}")
+        if bound := re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement):  # not the extras of shoal itself
+            found.append(f"{bound[1]}=={bound[2]}")
     return found
 
 

@@ -19,9 +19,9 @@ if not DOCS.exists():
     pytest.skip("not run from a checkout", allow_module_level=True)
 
 
-def load(name):
-    """Import a program of docs/."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+def load(name, folder=DOCS):
+    """Import a program that is not part of the package."""
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -113,6 +113,32 @@ def test_every_page_and_example_is_in_the_menu():
     programs = {path.stem for path in (ROOT / "examples").glob("*.py") if not path.stem.startswith("_")}
     assert programs == set(examples.ORDER)
     assert all(f"examples/{stem}.md" in NAV for stem in programs)
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md"]
+)
+def test_links_between_files_lead_somewhere(name):
+    links = re.findall(r"\]\(([^)#\s]+)", (ROOT / name).read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (ROOT / name).parent.joinpath(link).exists()] == []
+
+
+def test_the_readme_says_what_it_is_within_two_screens():
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Read on")[0]
+    assert len(text.splitlines()) <= 100
+    assert len(re.findall(r"^!\[", text, re.MULTILINE)) == 2
+
+
+def test_the_oldest_versions_are_those_of_the_project():
+    floors = load("floors", ROOT / "tests").floors
+    text = """[project]
+dependencies = ["numpy>=1.26", "typer>=0.15,<0.29"]
+[project.optional-dependencies]
+dask = ["dask[dataframe,distributed]>=2024.12"]
+dev = ["pytest>=8.0", "shoal[dask]"]
+"""
+    assert floors(text) == ["numpy==1.26", "typer==0.15", "dask==2024.12", "pytest==8.0"]
+    assert len(floors((ROOT / "pyproject.toml").read_text())) > 15
 
 
 def test_cells_of_an_example():
