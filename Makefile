@@ -24,7 +24,7 @@ help:
 	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
-# What more the other targets need: .venv/app, .venv/dev, .venv/docs, .venv/bench.
+# What more the other targets need: .venv/app, .venv/dev, .venv/docs, .venv/publish, .venv/bench.
 .venv/%: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[$*]'
 	@touch $@
@@ -49,7 +49,7 @@ docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "open site/index.html"
 
-examples: .venv/ready
+examples: .venv/publish
 	$(BIN)/python docs/render_examples.py demo/examples
 
 test-oldest:

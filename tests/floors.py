@@ -12,11 +12,11 @@ def floors(text: str) -> list[str]:
     """Return ``name==version`` for what an installation needs and its tests use, extras included."""
     project = tomllib.loads(text)["project"]
     extras = [listed for name, listed in project["optional-dependencies"].items() if name not in TOOLS]
-    found = []
-    for requirement in sum(extras, project["dependencies"]):
-        if bound := re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement):  # not the extras of shoal itself
-            found.append(f"{bound[1]}=={bound[2]}")
-    return found
+    bounds = (
+        re.match(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement)
+        for requirement in sum(extras, project["dependencies"])
+    )
+    return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound]  # the extras of shoal itself have none
 
 
 if __name__ == "__main__":

@@ -95,6 +95,14 @@ def test_row_by_row_the_same_as_in_memory(table, tmp_path, processes, groups):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
+def test_records_are_left_out_of_a_table_that_is_masked_whole(tmp_path):
+    pl.DataFrame({"a": [None, 0, 0, None, 7, 7, 10]}).write_parquet(tmp_path / "in.parquet", row_group_size=3)
+    shoal.mask(
+        tmp_path / "in.parquet", 2, columns=["a"], missing="drop", engine="local", output=tmp_path / "out.parquet"
+    )
+    assert pl.read_parquet(tmp_path / "out.parquet")["a"].to_list() == [0, 0, 8, 8, 8]
+
+
 def test_a_folder_and_a_glob_are_one_table(table, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()

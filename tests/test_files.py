@@ -1,5 +1,6 @@
 """Files in and out: dialects, formats, and that nothing is lost, changed or half written."""
 
+import csv
 import time
 from datetime import date, datetime
 from datetime import time as clock
@@ -15,6 +16,8 @@ from pyarrow import feather, parquet
 import shoal
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
+from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_files import write_csv
 from shoal.tables.files import read_table, write_file, written_beside
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'
@@ -273,11 +276,17 @@ def test_a_new_file_replaces_the_old_one_whole(tmp_path):
 
 
 def test_an_encoding_that_cannot_hold_the_text_is_refused(tmp_path):
-    from shoal.tables.csv_cells import Dialect
-    from shoal.tables.csv_files import write_csv
-
     with pytest.raises(FileError, match="Encoding 'cp1252' cannot write '→'"):
         write_csv(pl.DataFrame({"a": ["→"]}), tmp_path / "x.csv", Dialect(encoding="cp1252"))
+
+
+@pytest.mark.parametrize(("name", "cells"), [("a;b", [1.5, 2.5]), ("a", ["x|y", "z"]), ("a", ["1,5", None])])
+def test_a_file_of_one_column_is_read_alike_with_any_delimiter(tmp_path, name, cells):
+    write_csv(pl.DataFrame({name: cells}), tmp_path / "x.csv", Dialect())
+    for delimiter in ",;\t|":
+        with (tmp_path / "x.csv").open(newline="") as file:
+            rows = list(csv.reader(file, delimiter=delimiter))
+        assert rows == [[name], *([str(cell) if cell is not None else ""] for cell in cells)]
 
 
 @pytest.mark.parametrize(("name", "extra"), [("in.sav", "stat"), ("in.xlsx", "excel")])

@@ -212,3 +212,13 @@ def test_bounds_beyond_the_limit_spend_nothing(folder):
     assert done.returncode == 1
     assert "must lie between -1e+100 and 1e+100" in done.stderr
     assert {path.name for path in folder.iterdir()} == {"firms.csv"}
+
+
+def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    pl.DataFrame({"sales": [1.0, 2.0, 3.0]}).write_csv("in.csv")
+    code, _, problem, _ = invoke("publish", "in.csv", "--epsilon", "1", "--bounds", "sales=0:10", "-o", "out.csv")
+    assert code
+    assert "pip install 'shoal[publish]'" in problem
+    assert not (tmp_path / "out.csv").exists()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from shoal.core.errors import InputError, VerificationError
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
 
-__all__ = ["check_grid", "check_grids", "noisy_means"]
+__all__ = ["check_grid", "check_grids", "check_library", "noisy_means"]
 
 FINEST, COARSEST = 40, 20
 # A draw beyond this number of scales (probability e⁻⁶⁴) would saturate a 64-bit integer; saturation still keeps ε.
@@ -91,6 +92,12 @@ def check_grids(n: int, budgets: Floats, names: Sequence[object]) -> None:
     """Refuse budgets that are too small whatever the groups are."""
     for name, epsilon in zip(names, budgets.tolist(), strict=True):
         check_grid(n, epsilon, 1, name)
+
+
+def check_library() -> None:
+    """Refuse to publish without OpenDP, which draws the noise."""
+    if find_spec("opendp") is None:
+        raise InputError("Publishing needs the extra 'publish': pip install 'shoal[publish]'.")
 
 
 def check_grid(n: int, epsilon: float, touched: int, name: object, width: float | None = None) -> None:

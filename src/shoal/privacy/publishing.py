@@ -17,6 +17,7 @@ from shoal.core.errors import InputError
 from shoal.privacy.budgets import Budget, check_epsilon
 from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.joint import Counting
+from shoal.privacy.laplace import check_library
 from shoal.privacy.ledger import spend
 from shoal.privacy.planning import Plan, make_plan
 from shoal.privacy.preparing import prepare
@@ -147,6 +148,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     >>> release.definition, release.estimates["sales"].mean.error.__round__(2)
     (1, 0.33)
     """
+    check_library()
     chosen = find_publication_method(method)
     epsilon = check_epsilon(epsilon)
     check_output(data, output)

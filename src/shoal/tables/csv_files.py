@@ -15,6 +15,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
@@ -328,10 +329,17 @@ def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> s
         if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
             raise FileError(f"A CSV file cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")
     frame = frame.with_columns(pl.selectors.duration().dt.to_string("iso"))
+    quotes: Literal["always", "necessary"] = "necessary"
     if frame.width == 1:
         # A blank line is no record: a cell that is missing must be seen.
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))
-    return frame.write_csv(separator=dialect.delimiter, line_terminator=dialect.newline, include_header=header)
+        # Nothing in the file says what its delimiter is: no reader must take a sign within a cell for one.
+        cells = frame.to_series()
+        seen = any(sign in cells.name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
+        quotes = "always" if seen else "necessary"
+    return frame.write_csv(
+        separator=dialect.delimiter, line_terminator=dialect.newline, include_header=header, quote_style=quotes
+    )
 
 
 def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:

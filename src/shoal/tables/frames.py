@@ -217,7 +217,8 @@ class FrameTable:
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
-        return FrameTable(self._frame[rows.tolist()])
+        # Of a table of Arrow without columns, rows that are taken one by one are not counted.
+        return FrameTable(self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)])
 
     def without(self, names: Sequence[Name]) -> FrameTable:
         """Return the frame without some of the columns."""
