@@ -46,7 +46,7 @@ lint: .venv/dev
 	$(BIN)/lint-imports
 
 docs: .venv/docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
 
 examples: .venv/publish
