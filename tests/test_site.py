@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from typer.testing import CliRunner
 
 import shoal
+from shoal.cli import app
 from shoal.masking.request import parameters
 
 DOCS = ROOT / "docs"
@@ -164,3 +166,9 @@ def test_the_version_that_is_cited_is_this_one():
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {shoal.__version__}\n" in cited
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"] in cited
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("shoal ma", "mask"), ("shoal mask --clos", "--closeness")])
+def test_shells_complete_commands_and_options(typed, offered):
+    asked = {"_SHOAL_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    assert CliRunner().invoke(app, env=asked, prog_name="shoal").output.split() == [offered]
