@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test lint fuzz bench clean
+.PHONY: help demo app test test-oldest lint docs examples fuzz bench clean
 
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
 	@echo "make app    set up, and open the page in the browser on the demo table"
 	@echo "make test   set up and run the whole test suite"
 	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
+	@echo "make docs   set up and build the site into site/, without a network; a warning or a broken link is an error"
+	@echo "make examples     set up and run the examples; their pages and pictures go to demo/examples"
+	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in an environment of its own"
 	@echo "make fuzz   set up and mask N random tables (make fuzz N=100000), each recounted by other means"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
@@ -21,7 +24,7 @@ help:
 	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
-# What more the other targets need: .venv/app, .venv/dev, .venv/bench.
+# What more the other targets need: .venv/app, .venv/dev, .venv/docs, .venv/publish, .venv/bench.
 .venv/%: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[$*]'
 	@touch $@
@@ -42,6 +45,19 @@ lint: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "open site/index.html"
+
+examples: .venv/publish
+	$(BIN)/python docs/render_examples.py demo/examples
+
+test-oldest:
+	$(PYTHON) -m venv build/oldest
+	$(PYTHON) tests/floors.py > build/oldest/floors.txt
+	build/oldest/bin/python -m pip install --quiet -e '.[dev]' -c build/oldest/floors.txt
+	build/oldest/bin/python -m pytest -n auto
+
 N ?= 5000
 FIRST ?= 0
 fuzz: .venv/dev
@@ -58,5 +74,5 @@ bench: .venv/dev .venv/bench
 	$(BIN)/python benchmarks/large.py
 
 clean:
-	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,7 +3,6 @@
 ``python docs/draw_layers.py`` draws anew; with ``--check`` it fails where the drawings are stale. Nothing is imported:
 sources are parsed, and the layers are those of the import-linter contract in pyproject.toml.
 """
-# ruff: noqa: INP001
 
 import ast
 import re

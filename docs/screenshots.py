@@ -1,5 +1,5 @@
-"""Make the pictures of the page in the README and the guide: ``python docs/screenshots.py``. Needs Chromium."""
-# ruff: noqa: INP001, S603
+"""Make the pictures of the page in the README and the docs: ``python docs/screenshots.py``. Needs Chromium."""
+# ruff: noqa: S603
 
 import os
 import re

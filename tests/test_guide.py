@@ -1,35 +1,88 @@
-"""Every command and every block of Python in the guide runs, in order, on the demo data."""
+"""Every command and every block of Python on the pages of docs/ and in the README runs, in order, on the demo table."""
 
 import re
 import shlex
 
 import pytest
-from conftest import ROOT
-from typer.testing import CliRunner
+from conftest import ROOT, command
 
 from shoal import demo
-from shoal.cli import app
 from shoal.demo import firms
 
-GUIDE = ROOT / "docs" / "guide.md"
+DOCS = ROOT / "docs"
+OWN_TEST = {
+    "persons.md",
+    "steward.md",
+    "repeat.md",
+}  # tests/test_persons.py runs the first on its tables; the others: below
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if path.name not in OWN_TEST)
+SET_UP = ("make", "pip")  # programs that set up a machine
+NOT_RUN = ("text", "r")  # an R block says why it is not run
+SERVERS = ("app",)  # commands that end when the reader ends them: tests/test_app.py
 
 
-@pytest.mark.skipif(not GUIDE.exists(), reason="not run from a checkout")
-def test_guide_runs(tmp_path, monkeypatch, capsys):
+def small_firms(n=800, seed=20):
+    """The demo table, smaller: what commands do with it does not hang on its size."""
+    return firms(min(n, 800), seed)
+
+
+def commands_of(language, text):
+    """Return the commands of a block; in a console their output is left out."""
+    lines = text.replace("\\\n", " ").splitlines()
+    lines = [line[2:] for line in lines if line.startswith("$ ")] if language == "console" else lines
+    return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
+
+
+def run(path):
+    """Run all blocks of a page, and return how many."""
+    blocks = re.findall(
+        r"(<!-- not run:.*-->\n)?^```(\w*)\n(.*?)^```$", path.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    for marked, language, text in blocks:
+        if language in NOT_RUN:
+            assert marked or language != "r", f"{path}: a block of R says why it is not run"
+        elif language == "python":
+            exec(compile(text, path.name, "exec"), {"__name__": path.name})
+        else:
+            assert language in {"sh", "console"}, f"{path}: a block of {language!r}"
+            for program, *words in commands_of(language, text):
+                if program in SET_UP or (program == "shoal" and words[0] in SERVERS):
+                    continue
+                assert program == "shoal", (path, program)
+                # Methods that search take all the time they are given, for every k.
+                done = command(*words, *(["--time-limit", "0.3"] if words[0] == "compare" else []))
+                assert done.returncode == 0, (path, words, done.stderr)
+    return len(blocks)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a page is run: a folder that holds the demo table."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "firms", lambda: firms(800))  # what the commands do with it does not hang on its size
-    blocks = re.findall(r"```(sh|python)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) >= 8
-    for kind, text in blocks:
-        if kind == "python":
-            exec(compile(text, GUIDE.name, "exec"), {})
-            continue
-        for line in text.splitlines():
-            program, *words = shlex.split(line)
-            assert program == "shoal"
-            # Methods that search take all the time they are given, for every k.
-            done = CliRunner().invoke(app, [*words, *(["--time-limit", "1"] if words[0] == "compare" else [])])
-            assert done.exit_code == 0, (line, done.output)
-    names = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert {"masked.csv", "labels.csv", "manifest.json", "report.html", "comparison.html", "again.html"} <= names
-    assert (tmp_path / "demo" / "again.csv").read_bytes() == (tmp_path / "demo" / "masked.csv").read_bytes()
+    monkeypatch.setattr(demo, "firms", small_firms)
+    monkeypatch.setattr("shoal.comparison.around.MOST_RECORDS", 0)  # maps of reports have their own tests
+    (tmp_path / "demo").mkdir()
+    for path in ("firms.csv", "demo/firms.csv"):
+        small_firms().write_csv(tmp_path / path)
+    return tmp_path
+
+
+@pytest.mark.skipif(not PAGES, reason="not run from a checkout")
+@pytest.mark.parametrize("page", PAGES)
+def test_page_runs(page, folder):
+    run(DOCS / page)
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="not run from a checkout")
+def test_readme_runs(folder):
+    assert run(ROOT / "README.md") >= 3
+    assert (folder / "firms-report.html").exists()
+
+
+@pytest.mark.skipif(not PAGES, reason="not run from a checkout")
+def test_the_steward_has_what_the_board_asks_for_and_can_repeat_it(folder):
+    assert run(DOCS / "tutorials" / "steward.md") >= 6
+    names = {path.name for path in (folder / "demo").iterdir()}
+    assert {"masked.csv", "labels.csv", "manifest.json", "report.html", "comparison.html"} <= names
+    run(DOCS / "how-to" / "repeat.md")
+    assert (folder / "demo" / "again.csv").exists()

@@ -1,7 +1,6 @@
 """The package as users get it: public names, documentation, the wheel."""
 
 import inspect
-import re
 import subprocess
 import sys
 import zipfile
@@ -50,25 +49,20 @@ def test_contributing_shows_the_layers_as_they_are():
 
 
 @IN_CHECKOUT
-def test_readme_shows_what_works(tmp_path, monkeypatch):
-    """Run every Python block of the README in a folder that holds the demo table."""
-    from shoal.demo import firms
-    from shoal.tables.files import write_file
-
-    monkeypatch.chdir(tmp_path)
-    write_file(firms(), tmp_path / "firms.csv")
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-
-
-@IN_CHECKOUT
-def test_the_wheel_works_outside_the_checkout(tmp_path):
+def test_the_wheel_is_reproducible_and_works_outside_the_checkout(tmp_path):
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     wheel = next(tmp_path.glob("*.whl"))
     assert next(tmp_path.glob("*.tar.gz")).stat().st_size < 2_000_000
+    again = tmp_path / "again"
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(again)],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    )
+    for path in again.iterdir():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes(), f"{path.name} differs from build to build"
     names = zipfile.ZipFile(wheel).namelist()
     assert "shoal/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 import warnings
@@ -180,28 +179,6 @@ def test_option_texts():
         read_bounds_options(["x=0:1", "x=0:2"])
     with pytest.raises(InputError, match="--budget must be sensitivity, even or"):
         read_budget("x=y")
-
-
-def test_the_commands_of_the_docs_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "differential-privacy.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    commands = [
-        line[2:] for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("$ ")
-    ]
-    assert len(commands) >= 4
-    for command in commands:
-        program, *arguments = shlex.split(command)
-        assert program == "shoal"
-        code, _, problem, _ = invoke(*arguments)
-        assert code == 0, f"{command}\n{problem}"
-
-
-def test_the_python_of_the_docs_runs(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "differential-privacy.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, {})
 
 
 def test_the_report_of_a_release_holds_nothing_confidential(tmp_path, monkeypatch):

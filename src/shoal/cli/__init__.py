@@ -33,7 +33,6 @@ app = typer.Typer(
     name="shoal",
     help="Microaggregation: hide every record in a group of at least k similar ones.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )

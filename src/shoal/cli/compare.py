@@ -55,6 +55,8 @@ def compare(
     """Compare methods, group sizes and promises on one table: loss, risk, groups, time, and which ones nothing beats.
 
     Example: shoal compare firms.csv -k 3,5,10 --by region --report comparison.html
+
+    Example: shoal compare firms.csv -k 5 -c sales --confidential profit --closeness 0.1,0.2 -m mdav -m auto
     """
     from shoal.comparison.compare import compare as compare_methods
     from shoal.tables.files import check_targets, write_file

@@ -13,7 +13,10 @@ __all__ = ["demo"]
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demo's files; made if it is not there.")] = Path("demo"),
 ) -> None:
-    """Make a table of 3,000 firms that do not exist, mask it, and say where the files are."""
+    """Make a table of 3,000 firms that do not exist, mask it, and say where the files are.
+
+    Example: shoal demo --out demo
+    """
     from shoal.cli.mask import print_release
     from shoal.comparison.around import compare_around
     from shoal.core.errors import FileError

@@ -77,6 +77,14 @@ def mask(
 
     Example: shoal mask firms.csv -k 5 -c sales -c assets --by region -o masked.csv
 
+    Example: shoal mask people.csv -k 5 -c age -c job --drop name --confidential illness --diversity 3 -o masked.csv
+
+    Example: shoal mask visits.csv -k 5 -c age --date visit -c visit --unit person --shuffle -o masked.csv
+
+    Example: shoal mask firms.csv -k 5 -c sales -c wages -m search --time 60 --bound -o least.csv
+
+    Example: shoal mask big.parquet -k 5 --memory 2GB -o masked.parquet --manifest run.json
+
     With -m search --time 60, Ctrl-C ends the search and releases the best so far, verified; SIGTERM releases nothing.
     """
     recorded = None

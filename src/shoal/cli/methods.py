@@ -8,7 +8,10 @@ __all__ = ["methods"]
 
 
 def methods() -> None:
-    """List the methods of masking, their options and what they cost."""
+    """List the methods of masking, their options and what they cost.
+
+    Example: shoal methods
+    """
     from rich.console import Console
     from rich.table import Table
 

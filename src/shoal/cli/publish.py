@@ -165,6 +165,10 @@ def publish(
     Each person is taken to have one record; with --unit and --contributions epsilon covers all records of a person.
 
     Example: shoal publish firms.csv --epsilon 1 --bounds sales=0:1e6 --bounds wages=0:1e5 -o released.csv
+
+    Example: shoal publish people.csv -e 1 --delta 1e-6 -m marginals -b age=0:120 --categories sex=f,m -o drawn.csv
+
+    Example: shoal publish firms.csv --bounds sales=0:1e6 --explore -o error.png
     """
     if not bounds and not categories:
         raise typer.BadParameter("say the domain of each column, e.g. --bounds sales=0:1e6", param_hint="--bounds")
