@@ -248,7 +248,7 @@ class MaskRequest:
         None,
         """``memory``, or ``local`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
         the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``dask`` masks
-        CSV or Parquet files to a Parquet file on a Dask cluster.""",
+        CSV or Parquet files to a Parquet data set, a folder, on a Dask cluster; both may be at addresses (``s3://…``).""",
         "--engine",
         choices=ENGINES,
     )
