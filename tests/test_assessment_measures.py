@@ -454,7 +454,7 @@ def test_on_the_command_line(masked, tmp_path):
 
 
 def test_every_measure_is_documented():
-    guide = ROOT / "docs" / "guide.md"
-    texts = [shoal.assess.__doc__, *([guide.read_text(encoding="utf-8")] if guide.exists() else [])]
+    page = ROOT / "docs" / "how-to" / "check.md"
+    texts = [shoal.assess.__doc__, *([page.read_text(encoding="utf-8")] if page.exists() else [])]
     for text in texts:
         assert [name for name in MEASURES if f"`{name}`" not in text and f'"{name}"' not in text] == []

@@ -52,6 +52,7 @@ def test_row_by_row_the_same_as_in_memory(client, table, partitions):
     assert release.loss == pytest.approx(expected.loss, rel=1e-12)
     assert release.size_histogram == expected.size_histogram
     assert release.facts["engine"] == f"dask, {partitions} partitions"
+    assert release.facts["workers"] == 2
 
 
 def test_strata_and_missing_values(client, table):
@@ -97,9 +98,7 @@ class Killer(distributed.SchedulerPlugin):
                 os.kill(self.processes[worker], signal.SIGKILL)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "tasks"), [("shuffle-transfer", 3), ("_gather", 2), ("shuffle-transfer", 7), ("_release", 2)]
-)
+@pytest.mark.parametrize(("prefix", "tasks"), [("shuffle-transfer", 3), ("shuffle-transfer", 7), ("_release", 2)])
 def test_a_worker_killed_in_the_middle_of_a_shuffle_changes_nothing(client, table, monkeypatch, prefix, tasks):
     from shoal.engines import dask as engine
 

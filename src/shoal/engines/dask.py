@@ -134,8 +134,8 @@ class DaskRecords:
         self._dask, self._given = import_module("dask"), given
         self.dialect = given.dialect
         self.parameters: Mapping[str, Any] = parameters or {}
-        self._workers = _workers(self._dask)
-        self.parallel = sum(threads for threads, _ in self._workers) or 1
+        self._workers, threads, self._room = _workers(self._dask)
+        self.parallel = max(1, threads)
         self._schema: Schema | None = None
         self._firsts: list[int] = []  # the number of the first record of each part
         self._arrays: list[Any] = []
@@ -153,8 +153,7 @@ class DaskRecords:
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
         """Return the records of a target: a few copies must fit in the memory of a thread of a worker."""
-        rooms = [memory // threads for threads, memory in self._workers if memory]
-        return max(1, min([RECORDS, *(room // (COPIES * 8 * numbers) for room in rooms)]))
+        return max(1, min(RECORDS, self._room // (COPIES * 8 * numbers))) if self._room else RECORDS
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
         """Do nothing: workers load kernels as they need them."""
@@ -257,7 +256,7 @@ class DaskRecords:
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
         """Return the number of partitions and of workers."""
-        workers = {"workers": len(self._workers)} if self._workers else {}
+        workers = {"workers": self._workers} if self._workers else {}
         return {**blocks, "engine": f"dask, {len(self._given.parts)} partitions", **workers}
 
     def _delayed(self, function: Callable[..., Any], nout: int | None = None) -> Any:
@@ -268,13 +267,15 @@ class DaskRecords:
         return self._dask.delayed(values, name=f"arguments-{uuid.uuid4().hex}", traverse=False)
 
 
-def _workers(dask: Any) -> list[tuple[int, int]]:
-    """Return threads and memory of each worker; nothing if there is no cluster."""
+def _workers(dask: Any) -> tuple[int, int, int]:
+    """Return the number of workers, of all their threads, and the least memory of a thread; zeros if not known."""
     client = client_of(dask)
     if client is None:
-        return []
-    known = client.scheduler_info(n_workers=-1)["workers"].values()
-    return [(worker["nthreads"], int(worker["memory_limit"] or 0)) for worker in known]
+        return 0, 0, 0
+    threads = client.nthreads().values()
+    shown = client.scheduler_info()["workers"].values()  # some of them, on large clusters
+    rooms = [int(one["memory_limit"]) // one["nthreads"] for one in shown if one["memory_limit"]]
+    return len(threads), sum(threads), min(rooms, default=0)
 
 
 # What workers do

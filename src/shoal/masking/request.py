@@ -255,8 +255,9 @@ class MaskRequest:
     engine: str | None = _ask(
         None,
         """``memory``, or ``local`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
-        the file `output`, by processes of this machine. Chosen by the size of the file if not given. On a
-        cluster ``dask`` masks CSV or Parquet files, and ``spark`` Parquet files, to a folder of Parquet files.""",
+        the file `output`, by processes of this machine. Chosen by the size of the file if not given. On a cluster
+        ``dask`` masks CSV or Parquet files, and ``spark`` Parquet files, to a Parquet data set, which is a folder; both
+        may be at addresses (``s3://…``).""",
         "--engine",
         choices=ENGINES,
     )
