@@ -355,3 +355,13 @@ def test_missing_cells_look_alike_and_groups_have_k(cells, kind, nominal, k):
     assert found.group_by("x", "y").len()["len"].min() >= k
     holes = [cell in (-9, 99, None) for cell in cells]
     assert found["x"].filter(pl.Series(holes)).n_unique() <= 1
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Int32])
+def test_a_column_of_categories_that_holds_codes_for_missing_alone(dtype):
+    table = pl.DataFrame({"a": [0] * 6, "b": range(6)}, schema_overrides={"a": dtype})
+    release = shoal.mask(
+        table, 3, columns=["a", "b"], kinds={"a": "nominal"}, missing="group", missing_codes={"a": [0]}
+    )
+    assert release.data["a"].to_list() == [0] * 6
+    assert release.data["a"].dtype == dtype

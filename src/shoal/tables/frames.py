@@ -333,6 +333,9 @@ class FrameTable:
             kind = types.get(type(next(iter(new.categories or ()), None)), nw.String())
             return nw.new_series(name, cells, kind, backend=backend)
         series = self._frame.get_column(name)
+        if not new.categories and new.code is not None and series.dtype.is_numeric():
+            # Where all cells are missing, no category tells that the code for it is a number.
+            cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
             return nw.new_series(name, cells, nw.String(), backend=backend)
         known = {cell: record for record, cell in enumerate(self._categories(name, given=True))}
