@@ -211,6 +211,11 @@ def test_a_cluster_is_never_taken_from_a_manifest(folder, monkeypatch):
     assert asked == [("dask", None), ("dask", "tcp://here:1"), ("memory", None)]
 
 
+@pytest.mark.parametrize("arguments", [["--master", "yarn"], ["--engine", "spark"]])
+def test_spark_repeats_no_bytes(folder, arguments):
+    refused(folder, "by engine 'spark'", "--engine local", arguments=arguments)
+
+
 def test_a_scheduler_goes_with_dask_only(folder):
     refused(folder, "--scheduler goes with engine 'dask' only", arguments=["--scheduler", "tcp://here:1"])
 

@@ -90,9 +90,8 @@ def mask(
     recorded = None
     if from_manifest is not None:
         recorded = _read_beside(context, from_manifest)
-        request = recorded.request(
-            **{name: asked[name] for name in ("engine", "scheduler", "master", "output", "labels")}
-        )
+        places = ("engine", "scheduler", "master", "output", "labels")
+        request = recorded.request(**{name: asked[name] for name in places})
         source = recorded.source(source)
     else:
         source = _check_given(source, asked)
