@@ -313,6 +313,15 @@ def test_a_sample_overrules_the_usual_split_only_by_a_margin_and_where_its_block
     assert choose(X, Blocking(1000, 3, "one")) == "one"
 
 
+def test_the_usual_split_is_that_of_the_method(monkeypatch):
+    monkeypatch.setattr(choosing, "SAMPLE", 10)  # too few to tell
+    few, many = uniform(400, 3), uniform(400, 6)
+    assert shoal.mask(few, 3, method="mdav", block=100).facts["split"] == "all"
+    assert shoal.mask(many, 3, method="mdav", block=100).facts["split"] == "one"
+    assert shoal.mask(few, 3, effort="fast", block=100).facts["split"] == "one"
+    assert shoal.mask(few, 3, effort="fast", block=100, split="all").facts["split"] == "all"
+
+
 def test_more_columns_than_records():
     release = shoal.mask(uniform(12, 60), 2, block=4)
     assert release.facts["split"] == "one"

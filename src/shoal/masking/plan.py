@@ -341,6 +341,9 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
         useful=entry.whole_records and not entry.univariate and not entry.anytime and not request.options.get("bound"),
         able=entry.whole_records,
     )
+    if rule is not None and rule.measured and (entry.takes("effort") or entry.anytime):
+        # Smaller blocks save MDAV time, but not a search that takes as long for every record.
+        rule = replace(rule, split="one")
     if rule is not None and request.options.get("bound"):
         raise InputError(
             f"Option 'bound' of method {entry.name!r} needs all records of a stratum at once, and this table is masked "

@@ -240,8 +240,9 @@ class MaskRequest:
     split: str | None = _ask(
         None,
         """How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time, ``univariate`` (equal intervals
-        of one column) or ``sorted`` (in the order of one column, every `block` records). If not given, ``all`` for up
-        to 5 columns and ``one`` above, or the other of them if a sample of the records loses less by it.""",
+        of one column) or ``sorted`` (in the order of one column, every `block` records). If not given, ``one``,
+        but ``all`` for up to 5 columns if the method is not a search, or the other of them if a sample of the records
+        loses less by it.""",
         "--split",
         choices=SPLITS,
     )
