@@ -1,7 +1,7 @@
 """What `auto` gains over MDAV and what it costs: the reference tables, and a million records, as Markdown.
 
-Loss against MDAV after 1, 5, 20 and 100 light steps a record, and the CPU microseconds a record of each, MDAV's own
-beside them; then effort="best". ``--million`` masks a million records of 5 columns as `shoal.mask` does.
+Loss against MDAV after some light steps a record (``--steps``), and the CPU microseconds a record of each, MDAV's own
+beside them; with ``--best`` effort="best". ``--million`` masks a million records of 5 columns as `shoal.mask` does.
 """
 
 import argparse
@@ -17,8 +17,6 @@ from shoal.algorithms.auto import exchanged
 from shoal.core.measures import sse
 from shoal.core.progress import fresh_state
 
-STEPS = (1, 5, 20, 100)
-
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
     """Return what a function returns, its CPU seconds and those of the clock."""
@@ -27,19 +25,19 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, time.process_time() - cpu, time.perf_counter() - clock
 
 
-def reference(names: list[str], sizes: list[int], seeds: int, best: bool) -> None:
+def reference(names: list[str], sizes: list[int], steps: list[int], seeds: int, best: bool) -> None:
     """Print the rows of the reference tables."""
-    steps = " | ".join(f"{count} steps: loss %, µs" for count in STEPS)
-    print(f"| table | k | MDAV µs | {steps} | best: loss %, µs |")
-    print("|---" * (4 + len(STEPS)) + "|", flush=True)
+    heads = [*(f"{count} steps: loss %, µs" for count in steps), *(["best: loss %, µs"] if best else [])]
+    print("| table | k | MDAV µs | " + " | ".join(heads) + " |")
+    print("|---" * (3 + len(heads)) + "|", flush=True)
     for name in names:
         X = load(name)
         centred, n = np.ascontiguousarray(X - X.mean(axis=0)), len(X)
         for k in sizes:
-            shoal.partition(X[: 4 * k], k, effort="best")  # compiles
+            shoal.partition(X[: 4 * k], k, effort="best" if best else "good")  # compiles
             start, cpu, _ = timed(lambda X=X, k=k: shoal.partition(X, k, "mdav"))
             base, cells = sse(X, start), [name, str(k), f"{1e6 * cpu / n:.0f}"]
-            for count in STEPS:
+            for count in steps:
                 runs = [
                     timed(lambda c=count, s=seed: exchanged(centred, k, start, c, s, fresh_state(), 1))  # noqa: B023
                     for seed in range(seeds)
@@ -66,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="census,tarragona,eia,california")
     parser.add_argument("-k", default="3,5,10")
+    parser.add_argument("--steps", default="1,5,20,100")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--best", action="store_true", help="also effort='best'")
     parser.add_argument("--million", type=int, default=0, metavar="N", help="mask so many records of 5 columns too")
@@ -74,6 +73,7 @@ def main() -> None:
     reference(
         [name for name in arguments.only.split(",") if name],
         [int(k) for k in arguments.k.split(",")],
+        [int(count) for count in arguments.steps.split(",")],
         arguments.seeds,
         arguments.best,
     )
