@@ -357,7 +357,7 @@ def test_all_measures_are_told(everything, tmp_path):
     text = str(everything)
     for words in ("interval disclosure of records", "risk by robust distance", "one-to-one linkage", "special uniques",
                   "risk in the population", "robust eigenvalues", "Frequency tables", "region × sector", "overlap %",
-                  "sales (classes) × region", "Regression: profit ~ sales + region", "recursive"):  # fmt: skip
+                  "sales (classes) × region", "Regression: profit ~ sales + region", "recursively l ="):  # fmt: skip
         assert words in text, words
     assert everything.risk.special_uniques.columns == tuple(KEYS)
     assert everything.risk.population_risk.household is not None

@@ -62,8 +62,8 @@ class Attribute:
     def figure(self) -> str:
         """The result in words."""
         return (
-            f"l = {self.diversity} (by entropy {self.entropy_diversity:.2f}, recursive {self.recursive_diversity} with "
-            f"c = {RECURSIVE:g}), t = {self.closeness:.3f}; "
+            f"l = {self.diversity} (by entropy {self.entropy_diversity:.2f}), t = {self.closeness:.3f}; "
+            f"recursively l = {self.recursive_diversity} with c = {RECURSIVE:g}; "
             f"{100 * self.disclosed:.1f} % of records in groups that share one value"
         )
 
@@ -85,7 +85,7 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
     Examples
     --------
     >>> attribute("illness", np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), numeric=False).figure
-    'l = 1 (by entropy 1.00, recursive 1 with c = 3), t = 0.250; 50.0 % of records in groups that share one value'
+    'l = 1 (by entropy 1.00), t = 0.250; recursively l = 1 with c = 3; 50.0 % of records in groups that share one value'
     """
     order = np.lexsort((codes, groups))
     group, code = groups[order], codes[order]
