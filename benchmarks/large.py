@@ -3,7 +3,8 @@
 Uniform records, 4 columns, k = 3, blocks of 10,000, Parquet in and out, two worker processes. Every run is a process of
 its own; CPU seconds are those of all processes. 100 million records take 3.6 GB and three times that in passing.
 
-Run: python benchmarks/large.py [--records 1e6,1e7] [--memory 1500MB] [--folder .]
+Run: python benchmarks/large.py [--records 1e6,1e7] [--memory 1500MB] [--folder .]; with --engine dask on a cluster of
+two workers with the memory given (see large_dask.py)
 """
 
 from __future__ import annotations
@@ -95,10 +96,18 @@ def _watch(process: subprocess.Popen[str], folder: Path, disk: list[int]) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", default="1e6,1e7")
-    parser.add_argument("--memory", default="1500MB")
+    parser.add_argument("--memory", help="1500MB if not given; of each worker of a cluster, 1GB")
+    parser.add_argument("--engine", choices=["local", "dask"], default="local")
     parser.add_argument("--folder", type=Path, default=Path())
     parser.add_argument("--no-polars", action="store_true", help="it sorts in memory: not for 100 million records")
     given = parser.parse_args()
+    if given.engine == "dask":
+        import large_dask
+
+        sizes = [int(float(text)) for text in given.records.split(",")]
+        large_dask.report(sizes, given.memory or "1GB", given.folder)
+        return
+    given.memory = given.memory or "1500MB"
     each = timed(METHOD, given.folder)["each"]
     print(f"load {os.getloadavg()[0]:.1f}; MDAV alone: {1e6 * each:.2f} CPU µs a record in blocks of 2,441\n")
     print(

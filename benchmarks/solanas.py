@@ -1,6 +1,8 @@
-"""Seed 004, Solanas et al. 2006: Tables 3, 4 and 5 beside the paper's, and its Figures 5 to 8.
+"""Seed 004, Solanas et al. 2006: Tables 3, 4 and 5 beside the paper's, and its Figures 4 to 8 as numbers and drawn.
 
-Run: python benchmarks/solanas.py [--figures FOLDER] [--dimensions 2,3,4,5,10] [--skewed 10000000]
+Groups are MDAV's, as in the paper. The figures take the paper's records divided by --divide.
+
+Run: python benchmarks/solanas.py [--only tables|figures] [--figures FOLDER] [--divide 1] [--dimensions 2,3,4,5,10]
 """
 
 from __future__ import annotations
@@ -37,10 +39,10 @@ def uniform(n: int, d: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-10_000, 10_000, (n, d))
 
 
-def sse(X: np.ndarray, k: int, L: int, split: str) -> tuple[float, float]:
+def sse(X: np.ndarray, k: int, L: int, split: str | None) -> tuple[float, float]:
     """Return the SSE on standardised columns and the seconds."""
     start = time.perf_counter()
-    release = shoal.mask(X, k, block=L, split=split)
+    release = shoal.mask(X, k, method="mdav", block=L, split=split)
     return release.loss / 100 * X.size, time.perf_counter() - start
 
 
@@ -79,12 +81,15 @@ def table5() -> None:
         return
     X = pl.read_csv(path).drop(NOT_NUMBERS).to_numpy().astype(np.float64)
     print(f"\nTable 5. SSE, EIA ({X.shape[0]} records, d = {X.shape[1]}; in brackets: the paper)\n")
-    print("| L | k | univariate | 2^d-tree | one column at a time | without blocks |\n|---|---|---|---|---|---|")
+    print("| L | k | sorted by RESREVENUE | univariate | 2^d-tree | one column at a time | chosen | without blocks |")
+    print("|---|---|---|---|---|---|---|---|")
     for (L, k), paper in EIA.items():
-        intervals, tree, one = (sse(X, k, L, split)[0] for split in ("univariate", "all", "one"))
-        whole = shoal.mask(X, k, block=0).loss / 100 * X.size
+        intervals, tree, one, chosen = (sse(X, k, L, split)[0] for split in ("univariate", "all", "one", None))
+        runs = shoal.mask(X, k, method="mdav", block=L, split="sorted", block_by=1).loss / 100 * X.size
+        whole = shoal.mask(X, k, method="mdav", block=0).loss / 100 * X.size
         print(
-            f"| {L} | {k} | {intervals:.2f} ({paper[0]}) | {tree:.2f} ({paper[1]}) | {one:.2f} | {whole:.2f} |",
+            f"| {L} | {k} | {runs:.2f} ({paper[0]}) | {intervals:.2f} | {tree:.2f} ({paper[1]}) | {one:.2f} | "
+            f"{chosen:.2f} | {whole:.2f} |",
             flush=True,
         )
 
@@ -98,7 +103,7 @@ def skew(n: int) -> None:
     for split in ("all", "one"):
         start = time.perf_counter()
         found = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(L, 3, split))
-        leaves = found.tree.sizes
+        leaves = found.stages[-1].tree.sizes
         print(
             f"| {split} | {len(leaves):,} | {np.median(leaves):,.0f} | {(leaves < 3).sum():,} | {len(found.sizes):,} | "
             f"{found.facts['rounds']} | {time.perf_counter() - start:.1f} |",
@@ -106,56 +111,105 @@ def skew(n: int) -> None:
         )
 
 
-def figures(folder: Path) -> None:
-    """Draw Figures 5 (SSE by block size), 6 and 7 (by records) and 8 (by dimension)."""
-    from matplotlib.figure import Figure
-
-    folder.mkdir(parents=True, exist_ok=True)
+def figure4(divide: int) -> dict[tuple[int, str], int]:
+    """Print the number of blocks that are not empty, by L."""
+    X = uniform(RECORDS // divide, 2)
+    roots = np.zeros(len(X), dtype=np.int64)
+    records, extent = InMemory(X, roots), extent_of(X, roots)
     found = {
-        (n, L, split): sse(X, 3, L, split)[0]
-        for n in COUNTS
-        for X in [uniform(n, 2)]
+        (L, split): len(find_blocks(records, extent, Blocking(L // divide, 3, split)).sizes)
         for L in SIZES
         for split in BLOCKINGS
     }
+    print(f"\nFigure 4. Number of useful blocks, n = {len(X):,}, d = 2, k = 3\n")
+    print("| L | univariate | 2^d-tree |\n|---|---|---|")
+    for L in SIZES:
+        print(f"| {L // divide} | {found[L, 'univariate']} | {found[L, 'all']} |", flush=True)
+    return found
+
+
+def figures567(divide: int) -> dict[tuple[int, int, str], float]:
+    """Print the SSE by L and number of records: Figure 5 by L, Figure 6 the tree and Figure 7 intervals by records."""
+    print("\nFigures 5 to 7. SSE, d = 2, k = 3: univariate / 2^d-tree\n")
+    print(f"| records | {' | '.join(f'L = {L}' for L in SIZES)} |\n|---|{'---|' * len(SIZES)}")
+    found = {}
+    for n in COUNTS:
+        X = uniform(n // divide, 2)
+        for L in SIZES:
+            for split in BLOCKINGS:
+                found[n, L, split] = sse(X, 3, L, split)[0]
+        cells = [f"{found[n, L, 'univariate']:.3f} / {found[n, L, 'all']:.3f}" for L in SIZES]
+        print(f"| {len(X):,} | {' | '.join(cells)} |", flush=True)
+    return found
+
+
+def figure8(divide: int) -> dict[tuple[int, str], float]:
+    """Print the SSE by dimension."""
+    n = COUNTS[0] // 2 // divide
+    print(f"\nFigure 8. SSE, n = {n:,}, k = 3, L = {SIZES[-1]}\n")
+    print("| d | univariate | 2^d-tree |\n|---|---|---|")
+    found = {}
+    for d in range(2, 11):
+        X = uniform(n, d)
+        for split in BLOCKINGS:
+            found[d, split] = sse(X, 3, SIZES[-1], split)[0]
+        print(f"| {d} | {found[d, 'univariate']:,.2f} | {found[d, 'all']:,.2f} |", flush=True)
+    return found
+
+
+def figures(folder: Path | None, divide: int) -> None:
+    """Print the figures, and draw them if there is a folder for it."""
+    blocks, losses, dimensions = figure4(divide), figures567(divide), figure8(divide)
+    if folder is None:
+        return
+    from matplotlib.figure import Figure
+
+    folder.mkdir(parents=True, exist_ok=True)
+    styles = list(zip(BLOCKINGS.items(), ("o-", "s--"), strict=True))
+
+    def draw(number: int, lines: dict[str, tuple[str, list[float], list[float]]], **said: str) -> None:
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.subplots()
+        for name, (style, x, y) in lines.items():
+            axes.plot(x, y, style, label=name)
+        axes.set(**said)
+        axes.legend()
+        figure.savefig(folder / f"figure{number}.png", dpi=150)
+
+    sizes, counts = [float(L) for L in SIZES], [n / divide for n in COUNTS]
+    by_size = {name: (style, sizes, [float(blocks[L, split]) for L in SIZES]) for (split, name), style in styles}
+    draw(4, by_size, xlabel="L", ylabel="useful blocks")
     figure = Figure(figsize=(9, 7), layout="constrained")
     for axes, n in zip(figure.subplots(2, 2).flat, COUNTS, strict=True):
-        for (split, name), style in zip(BLOCKINGS.items(), ("o-", "s--"), strict=True):
-            axes.plot(SIZES, [found[n, L, split] for L in SIZES], style, label=name)
-        axes.set(title=f"{n:,} records, d = 2", xlabel="block size L", ylabel="SSE", ylim=(0, None))
+        for (split, name), style in styles:
+            axes.plot(SIZES, [losses[n, L, split] for L in SIZES], style, label=name)
+        axes.set(title=f"{n // divide:,} records, d = 2", xlabel="L", ylabel="SSE", ylim=(0, None))
         axes.legend()
     figure.savefig(folder / "figure5.png", dpi=150)
     for number, split in ((6, "all"), (7, "univariate")):
-        figure = Figure(figsize=(8, 5), layout="constrained")
-        axes = figure.subplots()
-        for L in SIZES:
-            axes.plot([n / 1e6 for n in COUNTS], [found[n, L, split] for n in COUNTS], "o-", label=f"L = {L}")
-        axes.set(title=f"{BLOCKINGS[split]} blocking, d = 2", xlabel="records (millions)", ylabel="SSE")
-        figure.legend(loc="outside right upper")
-        figure.savefig(folder / f"figure{number}.png", dpi=150)
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    for (split, name), style in zip(BLOCKINGS.items(), ("o-", "s--"), strict=True):
-        losses = [sse(uniform(COUNTS[0] // 2, d), 3, SIZES[-1], split)[0] for d in range(2, 11)]
-        axes.plot(range(2, 11), losses, style, label=name)
-    axes.set(title=f"{COUNTS[0] // 2:,} records, L = {SIZES[-1]}", xlabel="d", ylabel="SSE")
-    axes.legend()
-    figure.savefig(folder / "figure8.png", dpi=150)
+        by_count = {f"L = {L}": ("o-", counts, [losses[n, L, split] for n in COUNTS]) for L in SIZES}
+        draw(number, by_count, title=BLOCKINGS[split], xlabel="records", ylabel="SSE")
+    places = [float(d) for d in range(2, 11)]
+    by_d = {name: (style, places, [dimensions[d, split] for d in range(2, 11)]) for (split, name), style in styles}
+    draw(8, by_d, xlabel="d", ylabel="SSE")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--figures", type=Path)
+    parser.add_argument("--only", choices=["tables", "figures"])
+    parser.add_argument("--figures", type=Path, help="a folder to draw them to")
+    parser.add_argument("--divide", type=int, default=1)
     parser.add_argument("--dimensions", default="2,3,4,5,10")
     parser.add_argument("--skewed", type=int, default=10_000_000)
     given = parser.parse_args()
-    table3()
-    table5()
-    if given.skewed:
-        skew(given.skewed)
-    table4([int(d) for d in given.dimensions.split(",") if d])
-    if given.figures:
-        figures(given.figures)
+    if given.only != "figures":
+        table3()
+        table5()
+        if given.skewed:
+            skew(given.skewed)
+        table4([int(d) for d in given.dimensions.split(",") if d])
+    if given.only != "tables":
+        figures(given.figures, given.divide)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from functools import cache
+from itertools import combinations
 from math import inf
 
 import numpy as np
@@ -288,3 +289,18 @@ def merge_worst(X, labels, lacking):
         near = min(others, key=lambda group: np.square(X[group].mean(axis=0) - X[worst].mean(axis=0)).sum())
         groups = [worst + near if group is worst else group for group in groups if group is not near]
     return as_labels(groups, len(X))
+
+
+def minimal_uniques(codes):
+    """All sets of columns, each record against all others: (record, set) of every minimal sample unique."""
+    n, d = codes.shape
+
+    def unique(i, chosen):
+        return all(tuple(codes[i, chosen]) != tuple(codes[j, chosen]) for j in range(n) if j != i)
+
+    def minimal(i, chosen):
+        fewer = [[c for c in chosen if c != left] for left in chosen] if len(chosen) > 1 else []
+        return unique(i, chosen) and not any(unique(i, part) for part in fewer)
+
+    sets = [list(chosen) for size in range(1, d + 1) for chosen in combinations(range(d), size)]
+    return [(i, tuple(chosen)) for i in range(n) for chosen in sets if minimal(i, chosen)]

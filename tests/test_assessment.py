@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.assessment import analyses, disclosure, linkage, risk, statistics, utility
+from shoal.assessment import disclosure, intervals, linkage, propensity, risk, statistics, utility
+from shoal.assessment.ordered import Ordered, order_columns
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.demo import firms
@@ -87,7 +88,7 @@ def test_constant_and_empty_columns_have_an_outcome():
     assert np.isnan(found.covariance[0][1, 2])
     assert found.propensity is None
     assert found.largest_correlation_change() is None
-    assert risk.intervals(x, y).sd[0] == pytest.approx(4 / 8)
+    assert intervals.intervals(order_columns(x, y)).sd[0] == pytest.approx(4 / 8)
 
 
 # --- utility against other programs --------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def test_column_measures_equal_scipy(seed):
     rng = np.random.default_rng(seed)
     x = rng.lognormal(size=101).round(1)
     y = np.repeat(np.sort(x)[::3], 3)[:101][np.argsort(np.argsort(x))]
-    found = utility.column_change("x", x, y, 0.0)
+    found = utility.column_change("x", Ordered(x, y), 0.0)
     assert found.wasserstein * x.std(ddof=1) == pytest.approx(scipy.stats.wasserstein_distance(x, y))
     assert found.kolmogorov_smirnov == pytest.approx(scipy.stats.ks_2samp(x, y).statistic)
     assert found.rank_correlation == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
@@ -121,7 +122,7 @@ def test_propensity_equals_a_plain_minimisation():
     rng = np.random.default_rng(1)
     Z = standardise(rng.normal(size=(60, 2)))
     W = 0.6 * Z
-    found = analyses.propensity(Z, W)
+    found = propensity.propensity(Z, W)
     features = [np.column_stack([A, A[:, 0] ** 2, A[:, 0] * A[:, 1], A[:, 1] ** 2]) for A in (Z, W)]
     F = standardise(np.vstack(features))
     released = np.repeat([-1.0, 1.0], 60)
@@ -223,13 +224,13 @@ def test_hand_worked_intervals():
     # sd (n − 1) of 0 10 … 90 is 30.28, and every value is 5 from the mean of its pair: more than 10 % of it.
     x = np.arange(10, dtype=float)[:, None] * 10
     y = np.repeat([5.0, 25.0, 45.0, 65.0, 85.0], 2)[:, None]
-    found = risk.intervals(x, y)
+    found = intervals.intervals(order_columns(x, y))
     assert found.sd == (0.0, 0.0, 0.0)
     # 10 % of 10 records is one place: rank 0.5 ± 1 reaches places 0 and 1, the released value itself, 5 off.
     assert found.rank == (0.0, 0.0, 0.0)
     # Near by: 1 and 2 around 1.5 with a far third; sd is 28.58, 1 % of it 0.29, 5 % of it 1.43.
     near = np.array([[1.0], [2.0], [51.0]])
-    found = risk.intervals(near, np.array([[1.5], [1.5], [51.0]]))
+    found = intervals.intervals(order_columns(near, np.array([[1.5], [1.5], [51.0]])))
     assert found.sd == pytest.approx((1 / 3, 1.0, 1.0))
 
 
@@ -238,7 +239,7 @@ def test_intervals_by_rank_follow_the_definition():
     x = rng.normal(size=(200, 1))
     y = shoal.mask(x, 3).data
     ordered = np.sort(y[:, 0])
-    for width, share in zip(risk.WIDTHS, risk.intervals(x, y).rank, strict=True):
+    for width, share in zip(intervals.WIDTHS, intervals.intervals(order_columns(x, y)).rank, strict=True):
         reach, inside = width / 100 * 200, 0
         for value, released in zip(x[:, 0], y[:, 0], strict=True):
             places = np.flatnonzero(ordered == released).mean()

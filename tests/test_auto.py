@@ -1,11 +1,14 @@
 """The default method: never worse than MDAV, the same result everywhere, and what its parts promise."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import shoal
 from shoal.algorithms import auto as module
+from shoal.algorithms.optimize.certificate import Certificates
 from shoal.algorithms.optimize.exchange import exchange, new_partition
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.starting import split_large
@@ -53,7 +56,7 @@ def test_threads_regions_and_the_seed(monkeypatch):
 
 
 def test_effort():
-    X = np.random.default_rng(0).normal(size=(300, 2))
+    X = np.random.default_rng(0).normal(size=(300, 3))
     losses = [sse(X, shoal.partition(X, 3, effort=effort)) for effort in ("fast", "good", "best")]
     assert losses[2] < losses[1] < losses[0] < sse(X, shoal.partition(X, 3, "mdav"))
     release = shoal.mask(X, 3, effort="fast")
@@ -138,6 +141,40 @@ def test_a_bound_is_proven_beside_the_same_groups():
     assert proven.bound < parts.bound <= parts.loss
     with pytest.raises(InputError, match="Option 'bound' of method 'auto' is for several columns"):
         shoal.mask(X[:, 0], 3, bound=True)
+
+
+def test_strata_have_certificates_that_can_be_checked():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(95, 2))
+    frame = pl.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1], "c": random.normal(size=95), "by": np.repeat([0, 1, 2], [50, 40, 5])}
+    )
+    frame = frame.with_columns(c=pl.when(pl.int_range(95) % 50 < 25).then("c"))
+    release = shoal.mask(frame, 3, columns=["a", "b", "c"], by="by", missing="group", small="merge", bound=True)
+    Z = standardise(frame.select("a", "b", "c").to_numpy())
+    proof = release.certificate
+    check = shoal.verify_bound(Z, 3, proof)
+    assert check.valid, check.reason
+    assert check.loss == pytest.approx(release.bound, rel=1e-9)
+    assert min(len(stratum.rows) for stratum in proof.strata) < 6 < 3 * len(proof.strata)
+    first, *others = proof.strata
+    moved = [first._replace(rows=others[0].rows), *others]
+    twice = [first._replace(columns=np.r_[first.columns, first.columns]), *others]
+    claimed = [first._replace(certificate=replace(first.certificate, bound=1.01 * first.certificate.bound)), *others]
+    few = [
+        s._replace(certificate=replace(s.certificate, bound=1.01 * s.certificate.bound)) if len(s.rows) < 6 else s
+        for s in proof.strata
+    ]
+    for wrong, reason in (
+        (others, "not every record is in one stratum"),
+        (moved, "not every record is in one stratum"),
+        (twice, "names a column twice"),
+        (claimed, "stratum 0: the multipliers prove less"),
+        (few, "the multipliers prove less"),
+    ):
+        check = shoal.verify_bound(Z, 3, Certificates(tuple(wrong)))
+        assert not check
+        assert reason in check.reason
 
 
 def test_what_is_stopped_before_mdav_is_done_can_be_returned(monkeypatch):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.registry import SEARCH_SECONDS, Method, Option
-from shoal.blocks import blocking
+from shoal.blocks import blocking, choosing
 from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
+from shoal.blocks.choosing import choose_split
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
 from shoal.blocks.rule import Blocking
@@ -32,11 +33,12 @@ class Parts:
 
     def __init__(self, X, roots, many):
         self.parts = list(zip(np.array_split(X, many), np.array_split(roots, many), strict=True))
+        self.firsts = np.cumsum([0, *(len(X) for X, _ in self.parts)]).tolist()
 
     def reduce(self, function, combine, *arguments):
-        results = [function(i, X, roots, *arguments) for i, (X, roots) in enumerate(self.parts)]
-        total = results[0]
-        for result in results[1:]:
+        results = [function(first, *part, *arguments) for first, part in zip(self.firsts, self.parts, strict=False)]
+        total = results[-1]
+        for result in results[:-1]:  # in any order
             total = combine(total, result)
         return total
 
@@ -44,13 +46,14 @@ class Parts:
         return function(*arguments)
 
     def assign(self, blocks):
-        return np.concatenate([assign(i, X, roots, blocks) for i, (X, roots) in enumerate(self.parts)])
+        found = [assign(first, *part, blocks) for first, part in zip(self.firsts, self.parts, strict=False)]
+        return np.concatenate(found)
 
 
-def blocks_of(X, L, k, split="all", roots=None, parts=1):
+def blocks_of(X, L, k, split="all", roots=None, parts=1, by=()):
     roots = np.zeros(len(X), dtype=np.int64) if roots is None else roots
     held = Parts(X, roots, parts)
-    blocks = find_blocks(held, extent_of(X, roots), Blocking(L, k, split))
+    blocks = find_blocks(held, extent_of(X, roots), Blocking(L, k, split, by))
     return blocks, held.assign(blocks)
 
 
@@ -80,7 +83,63 @@ def test_the_tree_from_counts_is_the_tree_of_moved_records(table, d, split):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("split", ["all", "one", "univariate"])
+@pytest.mark.parametrize("split", ["all", "one"])
+def test_blocks_are_cut_along_the_columns_that_were_chosen(split):
+    X = skewed(3000, 5)
+    _, found = blocks_of(X, 50, 1, split, by=(3, 1))
+    _, expected = blocks_of(np.ascontiguousarray(X[:, [3, 1]]), 50, 1, split)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("split", ["all", "one"])
+def test_records_alike_in_the_chosen_columns_are_cut_along_the_others(split):
+    X = uniform(3000, 3)
+    X[:, 1] = np.arange(3000) % 3
+    blocks, found = blocks_of(X, 100, 3, split, by=(1,), parts=4)
+    assert all(len(np.unique(X[found == block, 1])) == 1 for block in range(len(blocks.sizes)))
+    assert blocks.sizes.max() <= 100
+    for value in range(3):  # each of them is cut as if it were a table of its own, in the frame of all
+        rows = np.flatnonzero(X[:, 1] == value)
+        frame = frame_of(bounds(X[:, [0, 2]]))
+        leaves = slow_leaves(
+            quantise(np.ascontiguousarray(X[rows][:, [0, 2]]), frame), np.arange(len(rows)), 100, split
+        )
+        assert {frozenset(rows[leaf]) for leaf in leaves} == {
+            frozenset(rows[found[rows] == block]) for block in np.unique(found[rows])
+        }
+
+
+def slow_runs(values, L, k):
+    """Sort, ties in the order of the input, and cut every L records; the last block has at least k."""
+    starts = list(range(0, len(values), L))
+    starts[-1] = min(starts[-1], len(values) - k)
+    found = np.empty(len(values), dtype=np.int64)
+    for number, rows in enumerate(np.split(np.argsort(values, kind="stable"), starts[1:])):
+        found[rows] = number
+    return found
+
+
+@pytest.mark.parametrize("n", [1000, 1001, 1002, 1003, 99])
+@pytest.mark.parametrize("table", ["uniform", "skewed", "few values", "one value"])
+def test_sorted_blocks_are_runs_of_the_sorted_records(table, n):
+    made = {
+        "uniform": uniform,
+        "skewed": skewed,
+        "few values": lambda n, d: np.random.default_rng(0).integers(0, 7, (n, d)).astype(float),
+        "one value": lambda n, d: np.ones((n, d)),
+    }
+    X = made[table](2 * n, 3)
+    roots = np.repeat([0, 1], n)[np.random.default_rng(1).permutation(2 * n)]
+    blocks, found = blocks_of(X, 100, 3, "sorted", roots=roots, parts=5, by=(2,))
+    expected = np.empty(2 * n, dtype=np.int64)
+    expected[roots == 0] = slow_runs(X[roots == 0, 2], 100, 3)
+    expected[roots == 1] = slow_runs(X[roots == 1, 2], 100, 3) + expected[roots == 0].max() + 1
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(blocks.sizes, np.bincount(found))
+    assert blocks.facts["oversized"] == 0
+
+
+@pytest.mark.parametrize("split", ["all", "one", "univariate", "sorted"])
 def test_blocks_do_not_depend_on_how_records_are_dealt_out(split):
     X = skewed(5000, 3)
     X[::2] = X[0]
@@ -106,32 +165,30 @@ def test_blocks_stay_within_their_root():
     assert all(len(np.unique(roots[found == block])) == 1 for block in range(len(blocks.sizes)))
 
 
-def slow_fuse(sizes, centroids, k):
-    """Fuse by comparing all pairs of centroids."""
+def slow_fuse(sizes, centroids, k, L):
+    """Fuse by comparing all pairs of centroids; only leaves with room for k − 1 records below L, if there are any."""
     groups = [{i} for i in range(len(sizes))]
     while True:
         count = [sum(sizes[i] for i in group) for group in groups]
         middle = [sum(centroids[i] * sizes[i] for i in group) / n for group, n in zip(groups, count, strict=True)]
-        links = [
-            (
-                g,
-                min(
-                    (h for h in range(len(groups)) if h != g),
-                    key=lambda h, g=g: (((middle[g] - middle[h]) ** 2).sum(), h),
-                ),
-            )
-            for g in range(len(groups))
-            if count[g] < k
-        ]
-        if not links:
+        room = [g for g in range(len(groups)) if count[g] <= L - k + 1]
+        limited = len(room) > 1
+        small = [g for g in range(len(groups)) if count[g] < k]
+        if not small:
             return groups
-        for g, h in links:
-            joined = groups[g] | groups[h]
-            groups = [joined if group & joined else group for group in groups]
-        groups = sorted({min(group): group for group in groups}.values(), key=min)
+        joined = list(groups)
+        for g in small:
+            others = [h for h in (room if limited else range(len(groups))) if h != g]
+            h = min(others, key=lambda h, g=g: (((middle[g] - middle[h]) ** 2).sum(), h))
+            one, other = (next(group for group in joined if groups[i] <= group) for i in (g, h))
+            both = one | other
+            if one != other and (not limited or sum(sizes[i] for i in both) <= L):
+                joined = [both, *(group for group in joined if group not in (one, other))]
+        groups = sorted(joined, key=min)
 
 
-def test_small_leaves_are_fused_with_the_nearest_centroid():
+@pytest.mark.parametrize("L", [10, 1000])
+def test_small_leaves_are_fused_with_the_nearest_centroid_that_has_room(L):
     rng = np.random.default_rng(5)
     leaves = np.sort(rng.integers(0, 60, 200))
     leaves = canonical_labels(leaves)
@@ -141,12 +198,21 @@ def test_small_leaves_are_fused_with_the_nearest_centroid():
     sums = leaf_sums(X, leaves, frame, len(sizes))
     Q = quantise(X, frame).astype(np.float64)
     middle = np.stack([Q[leaves == leaf].mean(axis=0) for leaf in range(len(sizes))])
-    found = fuse(sizes, sums, np.zeros(len(sizes), dtype=np.int64), np.ones(2), 4)
-    expected = slow_fuse(sizes, middle, 4)
+    found = fuse(sizes, sums, np.zeros(len(sizes), dtype=np.int64), np.ones(2), 4, L)
+    expected = slow_fuse(sizes, middle, 4, L)
     assert {frozenset(np.flatnonzero(found == head).tolist()) for head in np.unique(found)} == set(
         map(frozenset, expected)
     )
-    assert np.bincount(found, sizes)[np.unique(found)].min() >= 4
+    fused = np.bincount(found, sizes)[np.unique(found)]
+    assert fused.min() >= 4
+    assert fused.max() <= max(L, sizes.max())
+
+
+def test_fusing_goes_beyond_the_limit_only_where_nothing_has_room():
+    sums = np.array([[0, 0], [0, 4], [0, 10 * 11]])
+    one_root = np.zeros(3, dtype=np.int64)
+    assert fuse(np.array([10, 1, 10]), sums, one_root, np.ones(1), k=2, L=10).tolist() == [0, 0, 2]
+    assert fuse(np.array([10, 1, 9]), sums, one_root, np.ones(1), k=2, L=10).tolist() == [0, 1, 1]
 
 
 def test_exact_moments_standardise():
@@ -164,12 +230,13 @@ def test_exact_moments_standardise():
     k=st.integers(2, 3),
     L=st.integers(6, 20),
     seed=st.integers(0, 10**6),
-    split=st.sampled_from(["all", "one", "univariate"]),
+    split=st.sampled_from(["all", "one", "univariate", "sorted"]),
+    along=st.integers(0, 4),
     values=st.integers(1, 30),
 )
-def test_any_table_in_blocks_is_masked(n, d, k, L, seed, split, values):
+def test_any_table_in_blocks_is_masked(n, d, k, L, seed, split, along, values):
     X = np.random.default_rng(seed).integers(0, values, (n, d)).astype(np.float64)
-    release = shoal.mask(X, k, block=L, split=split)
+    release = shoal.mask(X, k, block=L, split=split, block_by=[along] if along < d else None)
     assert release.sizes.min() >= k
     assert release.facts["blocks"] >= 1
     loss, _ = released_loss(standardise(X), standardise_like(X, release.data))
@@ -199,6 +266,51 @@ def test_missing_values_and_strata_in_blocks():
         rows = release.labels == label
         assert len(np.unique(X[rows, 2])) == 1
         assert len(np.unique(np.isnan(X[rows, 1]))) == 1
+
+
+def choose(X, rule, parts=1):
+    roots = np.zeros(len(X), dtype=np.int64)
+    return choose_split(Parts(X, roots, parts), extent_of(X, roots), rule, lambda X, scale: scale.apply(X))
+
+
+def test_the_split_that_loses_less_is_taken():
+    chosen = set()
+    for X in (skewed(2000, 6), uniform(2000, 6), uniform(3000, 3)):
+        losses = {split: shoal.mask(X, 3, method="mdav", block=100, split=split).loss for split in ("all", "one")}
+        release = shoal.mask(X, 3, method="mdav", block=100)
+        assert release.loss == min(losses.values())
+        chosen.add(release.facts["split"])
+    assert chosen == {"all", "one"}
+
+
+def test_a_sample_that_chooses_the_split_does_not_depend_on_parts(monkeypatch):
+    monkeypatch.setattr(choosing, "SAMPLE", 3000)
+    X = np.random.default_rng(3).lognormal(0, 2.5, (12_000, 6))
+    rule = Blocking(1000, 3, "one")
+    samples = []
+    for parts in (1, 2, 13):
+        roots = np.zeros(len(X), dtype=np.int64)
+        sample = Parts(X, roots, parts).reduce(choosing._draw, choosing._combine, 0.25, np.array([True]))
+        order = np.argsort(sample.numbers)
+        samples.append(sample.numbers[order])
+        np.testing.assert_array_equal(sample.X[order], X[sample.numbers[order]])
+        assert choose(X, rule, parts) == choose(X, rule)
+    assert all(np.array_equal(one, samples[0]) for one in samples)
+    assert 2700 < len(samples[0]) < 3300
+
+
+def test_a_sample_overrules_the_usual_split_only_by_a_margin_and_where_its_blocks_are_large(monkeypatch):
+    X = np.random.default_rng(3).lognormal(0, 2.5, (12_000, 6))
+    monkeypatch.setattr(choosing, "SAMPLE", 6000)
+    losses = {"one": 1.0, "all": 0.96}
+    monkeypatch.setattr(choosing, "_loss", lambda *given: losses[given[2].split])
+    assert choose(X, Blocking(1000, 3, "one")) == "one"
+    losses["all"] = 0.94
+    assert choose(X, Blocking(1000, 3, "one")) == "all"
+    assert choose(X, Blocking(1000, 3, "all")) == "all"
+    assert choose(X, Blocking(1000, 90, "one")) == "one"  # blocks of 500 records in the sample, groups of 90
+    losses["all"] = np.nan
+    assert choose(X, Blocking(1000, 3, "one")) == "one"
 
 
 def test_more_columns_than_records():
@@ -235,6 +347,12 @@ def test_large_tables_are_masked_in_blocks_by_themselves():
         ({"block": 100, "split": "two"}, "'split' must be one of"),
         ({"block": 100, "method": "individual-ranking"}, "'block' does not go with method 'individual-ranking'"),
         ({"block": 100, "split": "all", "columns": list(range(41))}, "up to 40 columns"),
+        ({"block": 100, "block_by": [41]}, "'block_by' names column 41, which the table does not have"),
+        ({"block": 100, "block_by": [1], "columns": [2, 3]}, "'block_by' names column 1, which is not masked"),
+        ({"block": 100, "block_by": [1, 1]}, "'block_by' names column 1 twice"),
+        ({"block": 100, "block_by": []}, "'block_by' must name at least one"),
+        ({"block": 0, "block_by": [1]}, "'block_by' says how blocks are cut, but 'block' is 0"),
+        ({"block": 100, "block_by": [1, 2], "split": "sorted"}, "cuts along one column, but 'block_by' names 2"),
     ],
 )
 def test_refusals(keywords, message):

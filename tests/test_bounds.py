@@ -12,10 +12,8 @@ from test_search import best_partition
 import shoal
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
-from shoal.algorithms.optimize.dual_ascent import ascend, first_duals
-from shoal.algorithms.optimize.interior_point import central_point
 from shoal.algorithms.optimize.lower_bounds import lower_bound
-from shoal.algorithms.optimize.master import Interior, Simplex
+from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
 from shoal.algorithms.optimize.separation import KINDS, violated_cuts
 from shoal.algorithms.optimize.set_partitioning import choose
@@ -159,7 +157,7 @@ def test_cuts_joined_and_taken_apart():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_interior_point_and_simplex_agree_with_a_linear_programme_of_scipy(seed):
+def test_master_problem_agrees_with_a_linear_programme_of_scipy(seed):
     from scipy.optimize import linprog
 
     random = np.random.default_rng(seed)
@@ -173,31 +171,22 @@ def test_interior_point_and_simplex_agree_with_a_linear_programme_of_scipy(seed)
     column, cut, times = cut_entries(columns, n, cuts)
     dense[cut, column] = times
     wanted = linprog(columns.cost, dense if seed else None, cuts.most if seed else None, rows, np.ones(n)).fun
-    interior = Interior(n, columns, cuts, lambda: False).solve(1e-9)
-    # The simplex method gets half of the columns and cuts later.
+    # Half of the columns and cuts come later.
     half, cut_half = len(columns) // 2, len(cuts) // 2
-    simplex = Simplex(
+    master = Master(
         n, columns.take(np.arange(half, len(columns))), cuts.take(np.arange(cut_half)), lambda: False,
         unit=wanted, deadline=np.inf,
     )  # fmt: skip
-    simplex.solve(0.0)
-    simplex.add(columns.take(np.arange(half)))
-    simplex.cut(cuts.take(np.arange(cut_half, len(cuts))))
-    for found in (interior, simplex.solve(0.0)):
-        assert found.value == pytest.approx(wanted, rel=1e-6)
-        assert found.duals.sum() - found.cuts.worth.sum() == pytest.approx(wanted, rel=1e-6)
-        assert found.cuts.price.min(initial=0.0) >= 0
-    assert reduced_costs(columns, interior.duals, interior.cuts).min() > -1e-6
-    np.testing.assert_allclose(rows @ interior.x, 1.0, atol=1e-6)
-
-
-def test_interior_point_stops_when_told_or_without_a_solution():
-    start, row, ones = np.array([0, 1, 2]), np.array([0, 1]), np.ones(2)
-    assert central_point(start, row, ones, ones, np.ones(2), tolerance=1e-9, over=lambda: True) is None
-    # No column covers the second row.
-    assert (
-        central_point(np.array([0, 1]), np.array([0]), ones[:1], ones[:1], ones, tolerance=1e-9, over=lambda: False)
-        is None
+    master.solve()
+    master.add(columns.take(np.arange(half)))
+    master.cut(cuts.take(np.arange(cut_half, len(cuts))))
+    found = master.solve()
+    assert found.value == pytest.approx(wanted, rel=1e-6)
+    assert found.duals.sum() - found.cuts.worth.sum() == pytest.approx(wanted, rel=1e-6)
+    assert found.cuts.price.min(initial=0.0) >= 0
+    assert reduced_costs(master.columns, found.duals, found.cuts).min() > -1e-6
+    np.testing.assert_allclose(
+        np.bincount(master.columns.member, np.repeat(found.x, master.columns.sizes)), 1.0, atol=1e-6
     )
 
 
@@ -207,7 +196,7 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
     n = 20
     X = random.normal(size=(n, 2))
     columns = all_groups(X, 3)
-    x = Interior(n, columns, no_cuts(), lambda: False).solve(1e-9).x
+    x = Master(n, columns, no_cuts(), lambda: False, unit=1.0, deadline=np.inf).solve().x
     cuts = violated_cuts(columns, x, n, least=0.05, most=10, each=3, state=fresh_state())
     column, cut, times = cut_entries(columns, n, cuts)
     left = np.bincount(cut, x[column] * times, minlength=len(cuts))
@@ -280,21 +269,6 @@ def test_large_groups_are_bounded_closely(k):
     value = sse(X, outcome.labels)
     assert 0.97 * value <= outcome.bound <= value
     assert shoal.verify_bound(X, k, outcome.certificate)
-
-
-def test_dual_ascent_only_improves_on_its_start():
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    labels = shoal.partition(X, 5, "mdav")
-    D, none = distances(X), np.empty((0, 5), dtype=np.int64)
-    start = first_duals(X, labels)
-    assert start.sum() == pytest.approx(sse(X, labels))
-    values = []
-    for steps in (1, 40):
-        duals = ascend(
-            X, D, 5, start, sse(X, labels), none, steps=steps, until=np.inf, over=lambda: False, state=fresh_state()
-        )
-        values.append(lower_bound(X, D, 5, duals, no_cuts(), **LIMITS, state=fresh_state()).value)
-    assert values[0] < values[1] <= sse(X, labels)
 
 
 def test_altered_certificates_are_rejected_or_prove_less():

@@ -14,12 +14,11 @@ from shoal.algorithms.optimize import branching, proof
 from shoal.algorithms.optimize.branching import branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
 from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.columns import Columns, groups_in
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import lower_bound
-from shoal.algorithms.optimize.master import Simplex
+from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups
-from shoal.algorithms.optimize.proof import groups_in
 from shoal.algorithms.partition import find_groups
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, fresh_state
@@ -68,7 +67,7 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
     random = np.random.default_rng(seed)
     X = random.normal(size=(9, 2))
     columns = all_groups(X, 3).join(all_groups(X, 4))
-    master = Simplex(9, columns, no_cuts(), lambda: False, unit=1.0, deadline=np.inf)
+    master = Master(9, columns, no_cuts(), lambda: False, unit=1.0, deadline=np.inf)
 
     def expected(decisions):
         inside = np.array([[i in master.columns[j] for j in range(len(master.columns))] for i in range(9)], dtype=float)
@@ -79,22 +78,22 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
     pairs = random.choice(9, (2, 2), replace=False)
     for decisions in ([(*pairs[0], 1)], [(*pairs[0], 0), (*pairs[1], 1)], [], [(*pairs[1], 0)]):
         master.cut(random_cuts(random, 9, 3))
-        master.solve(0.0)
+        master.solve()
         master.drop(np.flatnonzero(master.cuts.decided < 0))
         master.decide(decisions, most=100.0)
-        found = master.solve(0.0)
+        found = master.solve()
         assert not master.broken
         assert found.value == pytest.approx(expected(decisions))
         assert found.duals.sum() - found.cuts.worth.sum() == pytest.approx(found.value)
         assert reduced_costs(master.columns, found.duals, found.cuts).min() >= -1e-6
         trial = master.trial((0, 8, 1), 10**6)
         assert trial >= found.value - 1e-9
-        assert master.solve(0.0).value == pytest.approx(found.value)
+        assert master.solve().value == pytest.approx(found.value)
         # Without the columns that a solution does not need, it stays what it is.
         near = np.argsort(reduced_costs(master.columns, found.duals, found.cuts), kind="stable")[:-10]
         others = master.keep(np.sort(near))
         assert len(others) == 10
-        assert master.solve(0.0).value == pytest.approx(found.value)
+        assert master.solve().value == pytest.approx(found.value)
 
 
 def unfinished(proof, labels, eager):

@@ -88,6 +88,8 @@ def test_every_method_is_the_same_on_every_engine(table, tmp_path, engine, metho
         {"aggregate": "medoid", "weights": None},
         {"split": "one"},
         {"split": "univariate", "block": 60},
+        {"split": "sorted", "block": 60, "block_by": "b", "by": "region"},
+        {"columns": ["a", "b", "count"], "split": "all", "block": 60, "block_by": ["count", "b"]},
         {"columns": None, "by": "region"},
         {"columns": ["a", "region"]},
         {"columns": ["b", "region", "count"], "kinds": {"count": "nominal"}, "aggregate": "medoid"},

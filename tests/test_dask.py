@@ -82,6 +82,40 @@ def test_a_killed_worker_changes_nothing(client, table):
     pd.testing.assert_frame_equal(found, expected, check_exact=True, check_dtype=False)
 
 
+class Killer(distributed.SchedulerPlugin):
+    """Kills a worker as soon as some tasks of a kind are done."""
+
+    def __init__(self, prefix, tasks, processes):
+        self.prefix, self.tasks, self.processes, self.killed = prefix, tasks, processes, None
+
+    def transition(self, key, start, finish, *args, worker=None, **kwargs):
+        name = key[0] if isinstance(key, tuple) else key
+        if self.killed is None and start == "processing" and finish == "memory" and str(name).startswith(self.prefix):
+            self.tasks -= 1
+            if not self.tasks:
+                self.killed = worker
+                os.kill(self.processes[worker], signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "tasks"), [("shuffle-transfer", 3), ("_gather", 2), ("shuffle-transfer", 7), ("_release", 2)]
+)
+def test_a_worker_killed_in_the_middle_of_a_shuffle_changes_nothing(client, table, monkeypatch, prefix, tasks):
+    from shoal.engines import dask as engine
+
+    monkeypatch.setattr(engine, "RECORDS", 900)  # several targets
+    expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
+    client.wait_for_workers(2)
+    killer = Killer(prefix, tasks, client.run(os.getpid))
+    client.cluster.scheduler.add_plugin(killer, name="killer")
+    try:
+        found = shoal.mask(dd.from_pandas(table, npartitions=5), 3, columns=COLUMNS, block=200).data.compute()
+    finally:
+        client.cluster.scheduler.remove_plugin("killer")
+    assert killer.killed is not None
+    pd.testing.assert_frame_equal(found, expected, check_exact=True, check_dtype=False)
+
+
 def test_nothing_is_released_unverified(client, table, monkeypatch):
     from shoal.engines import dask as engine
 

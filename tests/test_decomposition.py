@@ -83,7 +83,7 @@ def test_a_time_limit_is_for_all_subsets_together(monkeypatch):
         return canonical_labels(shoal.partition(X, k, "mdav"))
 
     X = np.random.default_rng(1).normal(size=(120, 2))
-    module._compile(3)
+    module._compile()
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(module, "_solve", solve)
     labels = shoal.partition(X, 3, "decomposition", subsets=10, time_limit=5.5)

@@ -222,6 +222,7 @@ def test_a_scheduler_goes_with_dask_only(folder):
         ["--weights", "weight"], ["--missing", "error"], ["--integers", "float"], ["--aggregate", "mean"],
         ["--block", 0], ["--no-block"], ["--split", "all"], ["--memory", "2GB"], ["--processes", 1], ["--seed", 0],
         ["--delimiter", ","], ["--encoding", "utf-8"], ["--decimal", "."], ["--thousands", ","],
+        ["--block-by", "sales"],
     ],
 )  # fmt: skip
 def test_what_the_manifest_decides_is_refused_beside_it(folder, arguments):
@@ -239,7 +240,7 @@ def test_every_parameter_of_a_run_can_be_repeated():
     keywords = set(inspect.signature(mask).parameters)
     assert set(release.parameters) <= set(PARAMETERS)
     assert set(PARAMETERS) <= keywords
-    assert keywords - set(PARAMETERS) == {"data", "output", "labels", "scheduler", "progress"}
+    assert keywords - set(PARAMETERS) == {"data", "output", "labels", "scheduler", "master", "progress"}
 
 
 @pytest.mark.parametrize(

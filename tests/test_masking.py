@@ -439,3 +439,11 @@ def test_equal_medoids_go_to_the_first_record_on_every_engine(tmp_path):
     expected = shoal.mask(tmp_path / "in.csv", 2, **asked).data["age"].to_list()
     shoal.mask(tmp_path / "in.csv", 2, engine="local", output=tmp_path / "out.csv", **asked)
     assert pl.read_csv(tmp_path / "out.csv")["age"].to_list() == expected
+
+
+def test_column_0_of_an_array_is_a_name_too():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(InputError, match="'distance' and 'importance' do not go with it"):
+        shoal.mask(X, 4, method="individual-ranking", distance=0)
+    with pytest.raises(InputError, match="'bound' does not go with 'importance' or 'distance'"):
+        shoal.mask(X, 4, distance=0, bound=True)

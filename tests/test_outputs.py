@@ -275,3 +275,25 @@ with folder_beside(pathlib.Path("x.csv")) as folder, written_beside(pathlib.Path
     assert len(left) == 2
     module.remove_leftovers(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {".mine-shoal", "new.csv"}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_data_set_that_others_wrote_is_placed_with_the_files_or_removed(tmp_path, fails):
+    done = []
+
+    def write():
+        with noting() as placed, moved_together() as outputs:
+            outputs.add(tmp_path / "set", lambda: done.append("placed"), lambda: done.append("removed"))
+            with written_beside(tmp_path / "labels") as temporary:
+                temporary.write_text("new")
+            if fails:
+                raise KeyboardInterrupt
+        return placed
+
+    if fails:
+        with pytest.raises(KeyboardInterrupt):
+            write()
+    else:
+        assert write() == [tmp_path / "set", tmp_path / "labels"]
+    assert done == (["removed"] if fails else ["placed", "removed"])
+    assert (tmp_path / "labels").exists() != fails

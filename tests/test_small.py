@@ -391,3 +391,15 @@ def test_a_column_that_is_lost_altogether_counts_as_lost_wherever_it_lies(tmp_pa
     lost = float(((ages[0] - ages[1]) ** 2).sum()) / float(((ages[0] - ages[0].mean()) ** 2).sum())
     assert release.loss == pytest.approx(100 * (40 * lost + 35) / 75)
     release.report(tmp_path / "page.html", original=tmp_path / "in.csv")
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.usefixtures("one_template")
+def test_a_column_that_joining_leaves_empty_is_one_of_numbers(tmp_path, engine):
+    (tmp_path / "in.csv").write_text("x,y\n1,5\n2,NA\n")
+    asked = {"missing": "group", "small": "merge", "engine": engine, "output": tmp_path / "out.parquet"}
+    shoal.mask(tmp_path / "in.csv", 2, columns=["x", "y"], **asked)
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert found["x"].to_list() == [1.5, 1.5]
+    assert found["y"].to_list() == [None, None]
+    assert found["y"].dtype == pl.Float64

@@ -147,7 +147,7 @@ def test_the_bound_agrees_with_the_dense_one(k, d):
 
 def _relaxation(X, k, labels):
     from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-    from shoal.algorithms.optimize.proof import groups_in
+    from shoal.algorithms.optimize.columns import groups_in
 
     columns = Columns.of(X, groups_in(labels))
     run = ColumnGeneration(X, k, sse(X, labels), columns, len(columns), fresh_state(), Limits(rounds=0))

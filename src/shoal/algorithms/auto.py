@@ -6,13 +6,15 @@ the machine and the number of threads. What is returned never loses more than MD
 
 A step a record is a number of moves that grows with k up to 10, as there is more to choose from in larger groups, and
 falls beyond: it costs O(d min(k, 10)²) time. Memory is O(n (d + k)). Tables beyond `REGION` records are searched in
-regions, on all cores, whose borders change from round to round.
+regions, on all cores, whose borders change from round to round. Where few records have most of the loss, as in tables
+with outliers, the last steps are theirs.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from shoal.algorithms.optimize.exchange import exchange, new_partition
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.optimize.starting import mdav_start, split_large
-from shoal.core.measures import canonical_labels, number_through, sse
+from shoal.core.measures import canonical_labels, centroids, group_sizes, number_through, sse
 from shoal.core.progress import DONE, STOP, fresh_state, watched, within
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
@@ -31,9 +33,12 @@ __all__ = ["auto", "compile_annealing", "exchanged", "facts_of"]
 
 REGION = 10_000
 ROUNDS = 10  # of a table in regions
-MOVES = 3.5  # times k: the moves of one step
+MOVES = 5.0  # times k: the moves of one step
 WIDE = 10  # groups of more records take longer a move, and get the fewer
 NEIGHBOURS = 12  # at least; 2k for larger groups
+# Where this part of the records, the groups that lose most, has this share of the loss, so many rounds with this share
+# of the steps are theirs alone, from the temperature at this share of the cooling.
+COSTLY, UNEVEN, AGAIN, AGAIN_SHARE, WARM = 0.2, 0.9, 4, 0.4, 0.5
 
 
 def auto(
@@ -56,8 +61,12 @@ def auto(
     if n < 2 * k:
         state[DONE] += n
         one = Outcome(np.zeros(n, dtype=np.int64), facts=facts_of(effort))
-        # There cannot be two groups: one is the optimum.
-        return replace(one, bound=sse(X, one.labels) * (1 - 1e-12), status="optimal") if bound else one
+        if not bound:
+            return one
+        from shoal.algorithms.optimize.certificate import few_records
+
+        proof = few_records(X, k)
+        return replace(one, bound=proof.bound, status="optimal", certificate=proof)
     # A common offset would cost the sums of groups their digits.
     X = np.ascontiguousarray(X - X.mean(axis=0))
     if n <= REGION:
@@ -120,28 +129,70 @@ def exchanged(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: S
     # A record that joins its neighbours costs about half their squared distance.
     scale = np.ascontiguousarray(squares[:, : k - 1].mean(axis=1) / 2)
     found = canonical_labels(labels)
+    again = AGAIN if _costliest(X, found)[1] >= UNEVEN else 0
     rounds = 1 if n <= REGION else ROUNDS
+    moves = MOVES * k * min(1.0, (WIDE / k) ** 2) * steps * n
+    annealing = _Annealing(X, k, near, scale, seed, state, threads)
     for turn in range(rounds):
-        regions = split_groups(X, found, REGION, np.random.default_rng((seed, turn)))
-
-        def run(number: int, turn: int = turn, regions: list[Ints] = regions, found: Ints = found) -> Ints:
-            rows = regions[number]
-            own, lists, heat = X, near, scale
-            if len(rows) < n:
-                place = np.full(n, -1, dtype=np.int64)
-                place[rows] = np.arange(len(rows))
-                own, lists, heat = np.ascontiguousarray(X[rows]), place[near[rows]], scale[rows]
-            partition = new_partition(own, canonical_labels(found[rows]), k)
-            moves = int(MOVES * k * min(1.0, (WIDE / k) ** 2) * steps * len(rows) / rounds)
-            word = seeded(seed, turn, number)
-            exchange(own, k, lists, heat, partition, moves, (turn / rounds, (turn + 1) / rounds), state, word)
-            return canonical_labels(partition.label)
-
-        found = canonical_labels(number_through(n, regions, list(spread(run, range(len(regions)), threads))))
+        share = (1.0 - (AGAIN_SHARE if again else 0.0)) / rounds
+        cooling = turn / rounds, (turn + 1) / rounds
+        found = annealing.run(found, np.arange(n), share * moves, cooling, turn)
         state[DONE] += (n if n <= REGION else 3 * n // 4) // rounds
+    for turn in range(again):
+        found = split_large(X, found, k)
+        rows = _costliest(X, found)[0]
+        tried = annealing.run(found, rows, AGAIN_SHARE / again * moves, (WARM, 1.0), rounds + turn)
+        found = tried if sse(X, tried) < sse(X, found) else found
     found = split_large(X, found, k)
     if sse(X, found) >= sse(X, labels):
         return given
     back = np.empty(n, dtype=np.int64)
     back[order] = found
     return canonical_labels(back)
+
+
+def _costliest(X: Floats, labels: Ints) -> tuple[Ints, float]:
+    """Return the records of the groups that lose most, about a fifth of all, and their share of the loss."""
+    errors = np.square(X - centroids(X, labels)[labels]).sum(axis=1)
+    sizes = group_sizes(labels)
+    order = np.argsort(-np.bincount(labels, errors) / sizes, kind="stable")
+    chosen = np.zeros(len(sizes), dtype=np.bool_)
+    # Two at least: a group alone has nothing to exchange.
+    chosen[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), COSTLY * len(X))))]] = True
+    rows = np.flatnonzero(chosen[labels])
+    return rows, float(errors[rows].sum() / max(errors.sum(), np.finfo(float).tiny))
+
+
+class _Annealing(NamedTuple):
+    """Records in an order that keeps neighbours together, their nearest, the temperature of each, and how to run."""
+
+    X: Floats
+    k: int
+    near: Ints
+    scale: Floats
+    seed: int
+    state: State
+    threads: int
+
+    def run(self, labels: Ints, rows: Ints, moves: float, cooling: tuple[float, float], turn: int) -> Ints:
+        """Return the groups 0, 1, … after so many moves of some records, all those of some groups, in regions."""
+        X, k, n = self.X, self.k, len(self.X)
+        own = canonical_labels(labels[rows])
+        regions = [rows[part] for part in split_groups(X[rows], own, REGION, np.random.default_rng((self.seed, turn)))]
+
+        def anneal(number: int) -> Ints:
+            part = regions[number]
+            records, lists, heat = X, self.near, self.scale
+            if len(part) < n:
+                place = np.full(n, -1, dtype=np.int64)
+                place[part] = np.arange(len(part))
+                records, lists, heat = np.ascontiguousarray(X[part]), place[self.near[part]], self.scale[part]
+            partition = new_partition(records, canonical_labels(labels[part]), k)
+            steps, word = int(moves * len(part) / len(rows)), seeded(self.seed, turn, number)
+            exchange(records, k, lists, heat, partition, steps, cooling, self.state, word)
+            return canonical_labels(partition.label)
+
+        changed = number_through(n, regions, list(spread(anneal, range(len(regions)), self.threads)))
+        found = labels.copy()
+        found[rows] = changed[rows] + n
+        return canonical_labels(found)

@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from shoal.assessment.analyses import Coefficient, regression
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.disclosure import attribute
+from shoal.assessment.frequencies import table_change
+from shoal.assessment.intervals import intervals
 from shoal.assessment.linkage import cells_of, linkage
+from shoal.assessment.measures import ALL, MEASURES, choose_measures
+from shoal.assessment.ordered import order_columns
 from shoal.assessment.pairing import check_cells, check_nearness, check_order, match_patterns
-from shoal.assessment.risk import Risk, anonymity, intervals, uniqueness
+from shoal.assessment.regressions import fit_model
+from shoal.assessment.risk import Risk, anonymity, uniqueness
+from shoal.assessment.taking import Beside, take_measures
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
@@ -48,7 +53,12 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     k: int | None = None,
     by: Sequence[Name] | Name | None = None,
     confidential: Sequence[Name] | Name | None = None,
-    model: str | None = None,
+    model: Sequence[str] | str | None = None,
+    tables: Sequence[Sequence[Name] | Name] = (),
+    measures: Sequence[str] | str | None = None,
+    keys: Sequence[Name] | Name | None = None,
+    weights: Name | None = None,
+    household: Name | None = None,
     kept: Sequence[int] | Ints | None = None,
     shuffled: bool | None = None,
     seed: int = 0,
@@ -74,7 +84,22 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     confidential
         Columns that were released as they are and that nobody should learn of a person.
     model
-        A regression to fit before and after, such as ``"profit ~ sales + wages"``.
+        A regression to fit before and after, such as ``"profit ~ sales + wages"``, or several. Columns of text are
+        taken for categories.
+    tables
+        Frequency tables to count before and after: a column, or several that are crossed, such as
+        ``[("region", "sex"), "sector"]``. Columns of many numbers are counted in ten classes.
+    measures
+        More to measure, which takes longer: ``"all"``, or some of ``"record-intervals"``, ``"robust-intervals"``,
+        ``"one-to-one"``, ``"population-risk"``, ``"special-uniques"`` and ``"eigenvalues"``.
+    keys
+        The columns that an outsider may know of somebody, masked or not, for ``"population-risk"`` and
+        ``"special-uniques"``; by default the masked ones and `by`.
+    weights
+        The column of sampling weights in the original: how many people a record stands for. For
+        ``"population-risk"``, and for the sampling fraction of ``"special-uniques"``.
+    household
+        The column that is the same for all records of a household, for ``"population-risk"``.
     kept
         The row numbers of the original that the masked table holds (`Release.kept`), if records were left out or put in
         another order.
@@ -120,21 +145,40 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
         notes = ["no column was left as it is, so that the order of the records could not be checked", *notes]
         if shuffled is None:
             check_nearness(numbers, Y)
+    chosen = choose_measures(
+        measures, paired=not shuffled, numeric=len(numbers.embedding.numbers) > 0,
+        keys=keys, weights=weights, household=household,
+    )  # fmt: skip
+    notes += _left_out(measures, chosen)
+    strata = codes_of(strata_of(after, strata_names), after.rows)
+    # Cells as they are written: two codes for missing can be told apart.
+    groups = number_rows(after.cells([*names, *strata_names]))[0]
     found = assess_arrays(
         numbers,
         Y,
-        codes_of(strata_of(after, strata_names), after.rows),
-        # Cells as they are written: two codes for missing can be told apart.
-        groups=number_rows(after.cells([*names, *strata_names]))[0],
+        strata,
+        groups=groups,
         k=k,
         confidential=[(name, *secret_codes(after, name)) for name in secrets],
         paired=not shuffled,
         seed=seed,
     )
-    coefficients = _fit(model, before, after.coded(codes)) if model is not None else ()
+    coded = after.coded(codes)
+    risk: dict[str, Any] = {}
+    more: dict[str, Any] = {
+        "model": tuple(fitted for text in as_names(model) for fitted in fit_model(text, before, coded)),
+        "tables": tuple(table_change(before, coded, as_names(crossed)) for crossed in as_names(tables)),
+    }
+    if chosen:
+        known = [*names, *strata_names] if keys is None else as_names(keys)
+        people = _people(before, weights, household)
+        both = Beside(numbers, Y, strata, groups, tuple(known), _keys(known, before, coded), *people, seed)
+        risk, eigenvalues = take_measures(chosen, both)
+        more |= eigenvalues
     return replace(
         found,
-        utility=replace(found.utility, model=coefficients),
+        utility=replace(found.utility, **more),
+        risk=replace(found.risk, **risk),
         notes=tuple(notes),
         by=tuple(strata_names),
         uniques=count_unique(row_hashes(after.cells(after.names))),
@@ -174,15 +218,16 @@ def assess_arrays(
     X, embedding = before.X, before.embedding
     groups = identical_records(Y, strata) if groups is None else groups
     alike = identical_records(X, strata) if before.alike is None else before.alike
-    measured = utility(X, Y, list(before.names), embedding, seed=seed)
+    placed = before.coordinates, before.place(Y)
+    ordered = order_columns(X[:, embedding.numbers], Y[:, embedding.numbers])
+    measured = utility(X, Y, list(before.names), embedding, placed=placed, ordered=ordered, seed=seed)
     if before.lost is not None:
         measured = measured.with_losses(*before.loss(Y))
-    numbers = embedding.numbers
     risk = Risk(
         anonymity=anonymity(groups, k),
         uniqueness=uniqueness(alike, groups),
-        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, seed=seed) if paired else None,
-        intervals=intervals(X[:, numbers], Y[:, numbers]) if paired and len(numbers) else None,
+        linkage=linkage(X, Y, groups, cells_of(X, strata), embedding, placed=placed, seed=seed) if paired else None,
+        intervals=intervals(ordered) if paired and ordered else None,
         attributes=tuple(attribute(name, codes, groups, numeric=order) for name, codes, order in confidential),
     )
     return Assessment(len(X), measured if paired else measured.without_pairs(), risk)
@@ -289,22 +334,33 @@ def secret_codes(table: Table, name: Name) -> tuple[Ints, bool]:
     return codes - codes.min(), values.dtype.is_numeric()
 
 
-def _fit(model: str, before: Table, after: Table) -> tuple[Coefficient, ...]:
-    target, _, right = (part.strip() for part in model.partition("~"))
-    terms = [term.strip() for term in right.split("+")]
-    if not target or not all(terms):
-        raise InputError(f"Parameter 'model' must read 'y ~ a + b', got {model!r}.")
-    for name in [target, *terms]:
-        check_name(name, before.names, "model")
-        check_name(name, after.names, "model")
-    pairs = [
-        (table.column(target).values, np.column_stack([table.column(name).values for name in terms]))
-        for table in (before, after)
-    ]
-    complete = ~np.isnan(np.column_stack(pairs[0])).any(axis=1)
-    if complete.sum() <= len(terms) + 1:
+def _left_out(measures: Sequence[str] | str | None, chosen: Sequence[str]) -> list[str]:
+    """Say which of all measures the tables do not allow."""
+    left = [name for name in MEASURES if name not in chosen] if ALL in as_names(measures) else []
+    return [f"not measured, for want of pairs of records or of numbers: {', '.join(left)}"] if left else []
+
+
+def _keys(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Ints]:
+    """Return the codes of the keys in both tables."""
+    if not names:
+        raise InputError("Parameter 'keys' must name at least one column, got none.")
+    for name in names:
+        check_name(name, before.names, "keys")
+        check_name(name, after.names, "keys")
+    one, two = (np.column_stack([secret_codes(table, name)[0] for name in names]) for table in (before, after))
+    return one, two
+
+
+def _people(before: Table, weights: Name | None, household: Name | None) -> tuple[Floats | None, Ints | None]:
+    """Return how many people each record stands for, and the number of its household; None where nothing tells."""
+    for parameter, name in (("weights", weights), ("household", household)):
+        if name is not None:
+            check_name(name, before.names, parameter)
+    found = None if weights is None else before.column(weights).values
+    wrong = np.empty(0) if found is None else found[~(found > 0) | np.isinf(found)]
+    if len(wrong):
         raise InputError(
-            f"Parameter 'model' has {len(terms) + 1} coefficients, but only {int(complete.sum())} records are complete "
-            "in its columns. Name fewer columns."
+            f"Parameter 'weights' must be a column of positive numbers; {weights!r} holds {wrong[0]:g}. Give weights "
+            "that add up to the population."
         )
-    return regression(pairs[0], pairs[1], terms)
+    return found, None if household is None else secret_codes(before, household)[0]

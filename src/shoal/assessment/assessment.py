@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from shoal.assessment.frequencies import TableChange
+from shoal.assessment.regressions import Coefficient
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import LEVELS, Utility
 from shoal.core.display import aligned, for_people, html_table, write_report
 from shoal.tables.columns import Name
 
-__all__ = ["Assessment", "percent", "plain"]
+__all__ = ["FREQUENCIES", "Assessment", "frequency_rows", "percent", "plain"]
+
+FREQUENCIES = ["table", "cells", "emptied", "total variation %", "Hellinger"]
 
 
 @dataclass(frozen=True)
@@ -89,18 +94,9 @@ class Assessment:
             ("Columns of categories", ["column", "kind", "loss %", "cells changed %", "total variation %"], changed),
         ]
         tables = [table for table in tables if table[2]]
-        if found.model:
-            model = [
-                [
-                    c.name,
-                    for_people(c.value.before, 5),
-                    for_people(c.error, 3),
-                    for_people(c.value.after, 5),
-                    "yes" if c.inside else "no",
-                ]
-                for c in found.model
-            ]
-            tables.append(("Regression", ["coefficient", "before", "std. error", "after", "within 95 %"], model))
+        tables += [_regression(model, found.model) for model in dict.fromkeys(c.model for c in found.model)]
+        if found.tables:
+            tables.append(("Frequency tables", FREQUENCIES, frequency_rows(found.tables)))
         tables.append(("Risk", ["measure", "result"], [[finding.name, finding.figure] for finding in self.risk]))
         return tables
 
@@ -147,11 +143,45 @@ def _overall(found: Utility) -> list[list[str]]:
             rows.append([f"largest change of {what}", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"])
     if found.numbers:
         rows.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
+    if found.eigenvalues is not None:
+        rows += found.eigenvalues.rows()
     if found.propensity is not None:
         right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
         figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"
         rows.append(["propensity score", figure])
     return rows
+
+
+def _regression(model: str, coefficients: Sequence[Coefficient]) -> tuple[str, list[str], list[list[str]]]:
+    rows = [
+        [
+            c.name,
+            for_people(c.value.before, 5),
+            for_people(c.error, 3),
+            for_people(c.value.after, 5),
+            for_people(c.error_after, 3),
+            "yes" if c.inside else "no",
+            plain(100 * c.overlap, 0),
+        ]
+        for c in coefficients
+        if c.model == model
+    ]
+    head = ["coefficient", "before", "std. error", "after", "std. error", "within 95 %", "overlap %"]
+    return f"Regression: {model}", head, rows
+
+
+def frequency_rows(tables: Sequence[TableChange]) -> list[list[str]]:
+    """Return what is told of frequency tables, a row each."""
+    return [
+        [
+            " × ".join(f"{name} (classes)" if name in t.classes else str(name) for name in t.columns),
+            f"{t.cells:,}",
+            f"{t.emptied:,}",
+            f"{100 * t.variation:.2f}",
+            f"{t.hellinger:.4f}",
+        ]
+        for t in tables
+    ]
 
 
 def percent(change: float) -> str:

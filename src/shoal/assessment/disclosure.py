@@ -11,7 +11,9 @@ from shoal.core.measures import group_sizes
 from shoal.core.types import Bools, Floats, Ints
 from shoal.tables.columns import Name
 
-__all__ = ["Attribute", "attribute"]
+__all__ = ["RECURSIVE", "Attribute", "attribute"]
+
+RECURSIVE = 3.0  # c of recursive diversity, as `shoal.Diversity` has it
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ class Attribute:
         l: the least number of distinct values in a group.
     entropy_diversity
         exp of the least entropy of a group: the number of equally frequent values that would be as uncertain.
+    recursive_diversity
+        The greatest l for which every group is recursively (3, l)-diverse: its most frequent value has fewer than three
+        times the records of the l-th most frequent one and all rarer ones together (Machanavajjhala et al. 2007).
     closeness
         t: the greatest distance between a group's distribution and the table's, 0 to 1. Equal distances between
         categories, distances in rank between numbers.
@@ -36,6 +41,7 @@ class Attribute:
     column: Name
     diversity: int
     entropy_diversity: float
+    recursive_diversity: int
     closeness: float
     disclosed: float
 
@@ -56,13 +62,14 @@ class Attribute:
     def figure(self) -> str:
         """The result in words."""
         return (
-            f"l = {self.diversity} (by entropy {self.entropy_diversity:.2f}), t = {self.closeness:.3f}; "
+            f"l = {self.diversity} (by entropy {self.entropy_diversity:.2f}, recursive {self.recursive_diversity} with "
+            f"c = {RECURSIVE:g}), t = {self.closeness:.3f}; "
             f"{100 * self.disclosed:.1f} % of records in groups that share one value"
         )
 
 
 def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attribute:
-    """Measure l-diversity, entropy l-diversity and t-closeness of a column over the groups.
+    """Measure l-diversity (distinct, entropy, recursive) and t-closeness of a column over the groups.
 
     Parameters
     ----------
@@ -78,7 +85,7 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
     Examples
     --------
     >>> attribute("illness", np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), numeric=False).figure
-    'l = 1 (by entropy 1.00), t = 0.250; 50.0 % of records in groups that share one value'
+    'l = 1 (by entropy 1.00, recursive 1 with c = 3), t = 0.250; 50.0 % of records in groups that share one value'
     """
     order = np.lexsort((codes, groups))
     group, code = groups[order], codes[order]
@@ -96,9 +103,22 @@ def attribute(name: Name, codes: Ints, groups: Ints, *, numeric: bool) -> Attrib
         column=name,
         diversity=int(distinct.min()),
         entropy_diversity=float(np.exp(max(0.0, entropy.min()))),
+        recursive_diversity=int(_recursive(group, counts, sizes, RECURSIVE).min()),
         closeness=float(distance(group, code, shares, overall).max()),
         disclosed=float(sizes[distinct == 1].sum() / len(codes)),
     )
+
+
+def _recursive(group: Ints, counts: Ints, sizes: Ints, c: float) -> Ints:
+    """Return the greatest l of each group with r₁ < c (r_l + … + r_m), r its counts in descending order; at least 1."""
+    order = np.lexsort((-counts, group))
+    group, counts = group[order], counts[order]
+    first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+    before = np.cumsum(counts) - counts
+    rest = sizes[group] - (before - before[first][group])
+    # What is left shrinks with l, so those that hold come first.
+    found: Ints = np.maximum(1, np.bincount(group, counts[first][group] < c * rest)).astype(np.int64)
+    return found
 
 
 def _equal_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:

@@ -18,6 +18,7 @@ __all__ = ["Linkage", "cells_of", "linkage", "wilson"]
 # Up to so many records are linked each one; of a larger table, a random sample.
 LINKED_RECORDS = 20_000
 LINKED_SAMPLE = 10_000
+WORTH_THREADS = 1000  # questions; to start threads for fewer takes longer than to answer them
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def linkage(
     cells: list[tuple[Ints, Ints]],
     embedding: Embedding | None = None,
     *,
+    placed: tuple[Floats, Floats] | None = None,
     seed: int = 0,
     sample: int | None = None,
 ) -> Linkage:
@@ -96,6 +98,8 @@ def linkage(
         Where records are linked, as `cells_of` gives them.
     embedding
         What the columns hold, from the records before; numbers if not given.
+    placed
+        The coordinates of the records before and after, if they are known.
     seed
         Decides the sample.
     sample
@@ -117,9 +121,7 @@ def linkage(
     if sample < n:
         chosen[:] = False
         chosen[np.random.default_rng(seed).choice(n, sample, replace=False)] = True
-    scale = scaling(X)
-    embedding = embedding or Embedding.of_numbers(X.shape[1])
-    Z, W = embedding.apply(X, scale), embedding.apply(Y, scale)
+    Z, W = placed or place(X, Y, embedding)
     right = 0.0
     for rows, _ in cells:
         asked = rows[chosen[rows]]
@@ -134,14 +136,21 @@ def linkage(
         # Records of a group ask the same question: it is asked once.
         _, first, question = np.unique(groups[asked], return_index=True, return_inverse=True)
         points = W[np.ix_(asked[first], present)]
-        distance, _ = tree.query(points, workers=-1)
-        nearest = tree.query_ball_point(points, distance * (1 + 1e-9) + 1e-12, return_length=True, workers=-1)
+        workers = -1 if len(points) > WORTH_THREADS else 1
+        distance, _ = tree.query(points, workers=workers)
+        nearest = tree.query_ball_point(points, distance * (1 + 1e-9) + 1e-12, return_length=True, workers=workers)
         own = np.sqrt(np.square(Z[np.ix_(asked, present)] - W[np.ix_(asked, present)]).sum(axis=1))
         hit = own <= distance[question] * (1 + 1e-9) + 1e-12
         right += float((hit / nearest[question]).sum())
     share = right / sample
     chance = float((1 / group_sizes(groups)[groups[chosen]]).mean())
     return Linkage(share, chance, sample, wilson(share, sample) if sample < n else None)
+
+
+def place(X: Floats, Y: Floats, embedding: Embedding | None) -> tuple[Floats, Floats]:
+    """Return the coordinates of the records before and after; without an embedding, all columns hold numbers."""
+    scale, embedding = scaling(X), embedding or Embedding.of_numbers(X.shape[1])
+    return embedding.apply(X, scale), embedding.apply(Y, scale)
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:

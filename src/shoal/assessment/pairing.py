@@ -20,7 +20,7 @@ from shoal.tables.columns import Name
 from shoal.tables.kinds import Hierarchy
 from shoal.tables.table import Table
 
-__all__ = ["are_joined", "check_cells", "check_nearness", "check_order", "match_patterns"]
+__all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "match_patterns"]
 
 FEWEST = 50  # records of which an order can be told from a random one
 DEVIATIONS = 3  # that are no accident
@@ -70,10 +70,11 @@ def _differ(left: pl.Series, right: pl.Series) -> pl.Series:
     """Say which cells differ; the same number may have two types."""
     if left.dtype.is_numeric() and right.dtype.is_numeric():
         return left.cast(pl.Float64).ne_missing(right.cast(pl.Float64))
-    return _text(left).ne_missing(_text(right))
+    return as_text(left).ne_missing(as_text(right))
 
 
-def _text(cells: pl.Series) -> pl.Series:
+def as_text(cells: pl.Series) -> pl.Series:
+    """Return cells of any type as text."""
     # polars writes no durations.
     return (cells.to_physical() if cells.dtype == pl.Duration else cells).cast(pl.String)
 
@@ -96,7 +97,7 @@ def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Any]) -> bo
     """
     both = pl.DataFrame(
         [
-            _text(frame[name]).fill_null("missing").alias(f"{when} {name}")
+            as_text(frame[name]).fill_null("missing").alias(f"{when} {name}")
             for when, frame in (("old", old), ("new", new))
             for name in frame.columns
         ]

@@ -10,24 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from shoal.assessment.disclosure import Attribute
+from shoal.assessment.intervals import Intervals, RecordIntervals
 from shoal.assessment.linkage import Linkage
+from shoal.assessment.one_to_one import OneToOne
+from shoal.assessment.population import PopulationRisk
+from shoal.assessment.robust import RobustIntervals
+from shoal.assessment.special_uniques import SpecialUniques
 from shoal.core.measures import group_sizes
-from shoal.core.types import Floats, Ints
+from shoal.core.types import Ints
 
 __all__ = [
     "Anonymity",
-    "Intervals",
     "Risk",
     "Uniqueness",
     "anonymity",
-    "intervals",
     "uniqueness",
 ]
-
-WIDTHS = (1, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -70,41 +69,6 @@ class Anonymity:
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """Interval disclosure: how often the original lies close around the released value.
-
-    Parameters
-    ----------
-    widths
-        Half-widths in percent: of the standard deviation, and of the number of records.
-    sd
-        For each width, the share of values within so many percent of a standard deviation of the released value.
-    rank
-        For each width, the share of values within so many percent of the records above and below it in rank.
-    """
-
-    widths: tuple[int, ...]
-    sd: tuple[float, ...]
-    rank: tuple[float, ...]
-
-    name: ClassVar[str] = "interval disclosure"
-    means: ClassVar[str] = (
-        "Someone who takes a released value for the true one, give or take this much, is right this often."
-    )
-    limits: ClassVar[str] = (
-        "It does not say whose value it is, and they cannot tell for which records they are right. A useful release "
-        "has high figures here: they measure closeness, not identity."
-    )
-
-    @property
-    def figure(self) -> str:
-        """The result in words."""
-        by_sd = ", ".join(f"±{w} %: {100 * share:.0f} %" for w, share in zip(self.widths, self.sd, strict=True))
-        by_rank = ", ".join(f"±{w} %: {100 * share:.0f} %" for w, share in zip(self.widths, self.rank, strict=True))
-        return f"by standard deviation {by_sd}; by rank {by_rank}"
-
-
-@dataclass(frozen=True)
 class Uniqueness:
     """Records that no other equals in the masked columns (and strata).
 
@@ -127,7 +91,18 @@ class Uniqueness:
         return f"{100 * self.before:.1f} % before, {100 * self.after:.1f} % after"
 
 
-Finding = Anonymity | Linkage | Intervals | Attribute | Uniqueness
+Finding = (
+    Anonymity
+    | Linkage
+    | Intervals
+    | Attribute
+    | Uniqueness
+    | RecordIntervals
+    | RobustIntervals
+    | OneToOne
+    | PopulationRisk
+    | SpecialUniques
+)
 
 
 @dataclass(frozen=True)
@@ -139,9 +114,18 @@ class Risk:
     linkage: Linkage | None  # None where records are not beside their originals
     intervals: Intervals | None  # so too, and of numbers only
     attributes: tuple[Attribute, ...] = ()
+    # What is measured only if it is asked for (`shoal.assessment.measures`).
+    one_to_one: OneToOne | None = None
+    record_intervals: RecordIntervals | None = None
+    robust_intervals: RobustIntervals | None = None
+    population_risk: PopulationRisk | None = None
+    special_uniques: SpecialUniques | None = None
 
     def __iter__(self) -> Iterator[Finding]:
-        findings = (self.anonymity, self.uniqueness, self.linkage, self.intervals, *self.attributes)
+        findings = (
+            self.anonymity, self.uniqueness, self.linkage, self.one_to_one, self.intervals, self.record_intervals,
+            self.robust_intervals, self.population_risk, self.special_uniques, *self.attributes,
+        )  # fmt: skip
         return (finding for finding in findings if finding is not None)
 
 
@@ -150,6 +134,7 @@ def anonymity(groups: Ints, asked: int | None = None) -> Anonymity:
 
     Examples
     --------
+    >>> import numpy as np
     >>> anonymity(np.array([0, 0, 0, 1, 1]), asked=3).figure
     'smallest group 2; 2 groups of 2.5 records on average; 2 records in groups below k = 3'
     """
@@ -163,42 +148,11 @@ def uniqueness(before: Ints, after: Ints) -> Uniqueness:
 
     Examples
     --------
+    >>> import numpy as np
     >>> uniqueness(np.array([0, 1, 2, 2]), np.array([0, 0, 1, 1])).figure
     '50.0 % before, 0.0 % after'
     """
     return Uniqueness(_unique(before), _unique(after))
-
-
-def intervals(X: Floats, Y: Floats) -> Intervals:
-    """Count the originals that lie close around their released value, by standard deviation and by rank.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [2.0]])
-    >>> intervals(X, X).sd
-    (1.0, 1.0, 1.0)
-    """
-    sd, rank = np.zeros(len(WIDTHS)), np.zeros(len(WIDTHS))
-    cells = 0
-    for x, y in zip(X.T, Y.T, strict=True):
-        seen = ~np.isnan(x)
-        before, after = x[seen], y[seen]
-        if not len(before):
-            continue
-        cells += len(before)
-        unit = np.std(before - before[0], ddof=1) if len(before) > 1 else 0.0
-        ordered = np.sort(after)
-        # The rank of a released value is the middle of its ties.
-        place = (np.searchsorted(ordered, after) + np.searchsorted(ordered, after, side="right") - 1) / 2
-        for i, width in enumerate(WIDTHS):
-            sd[i] += (np.abs(before - after) <= width / 100 * unit).sum()
-            reach = width / 100 * len(after)
-            low = np.maximum(np.ceil(place - reach), 0).astype(np.int64)
-            high = np.minimum(np.floor(place + reach), len(after) - 1).astype(np.int64)
-            # A reach below one rank leaves the released value alone.
-            rank[i] += ((before >= ordered[np.minimum(low, high)]) & (before <= ordered[np.maximum(low, high)])).sum()
-    cells = max(cells, 1)
-    return Intervals(WIDTHS, tuple((sd / cells).tolist()), tuple((rank / cells).tolist()))
 
 
 def _unique(groups: Ints) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from shoal.assessment.ordered import Ordered
 from shoal.core.measures import scaling, standardise
 from shoal.core.types import Floats
 
@@ -17,6 +19,7 @@ __all__ = [
     "il1s",
     "kolmogorov_smirnov",
     "rank_correlation",
+    "relations",
     "spread",
     "wasserstein",
 ]
@@ -70,7 +73,7 @@ def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> fl
     return float(np.sqrt(min(1.0, between.sum() / np.square(z).sum())))
 
 
-def il1s(X: Floats, Y: Floats) -> float:
+def il1s(columns: Sequence[Ordered]) -> float:
     """Return 100 times the mean of |x − y| / (√2 S), S the standard deviation (n − 1) of the column before.
 
     J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer (2004) scale so that the figure does not depend on a column's
@@ -78,57 +81,57 @@ def il1s(X: Floats, Y: Floats) -> float:
 
     Examples
     --------
-    >>> X = np.array([[0.0], [2.0]])
-    >>> round(il1s(X, np.array([[1.0], [1.0]])), 6)
+    >>> round(il1s([Ordered(np.array([0.0, 2.0]), np.array([1.0, 1.0]))]), 6)
     50.0
     """
-    shares = []
-    for x, y in zip(X.T, Y.T, strict=True):
-        seen = ~np.isnan(x)
-        sd = spread(x[seen])
+    total, cells = 0.0, 0
+    for column in columns:
+        sd = spread(column.x) if len(column.x) else 0.0
         if sd > 0:
-            shares.append(np.abs(x[seen] - y[seen]) / (np.sqrt(2) * sd))
-    return 100 * float(np.concatenate(shares).mean()) if shares else 0.0
+            total += float((np.abs(column.x - column.y) / (np.sqrt(2) * sd)).sum())
+            cells += len(column.x)
+    return 100 * total / cells if cells else 0.0
 
 
-def wasserstein(x: Floats, y: Floats) -> float:
+def wasserstein(column: Ordered) -> float:
     """Return the mean distance between the sorted values: the first Wasserstein distance of two equal counts.
 
     Examples
     --------
-    >>> wasserstein(np.array([1.0, 5.0]), np.array([4.0, 1.0]))
+    >>> wasserstein(Ordered(np.array([1.0, 5.0]), np.array([4.0, 1.0])))
     0.5
     """
-    return float(np.abs(np.sort(x) - np.sort(y)).mean())
+    return float(np.abs(column.before.values - column.after.values).mean())
 
 
-def kolmogorov_smirnov(x: Floats, y: Floats) -> float:
+def kolmogorov_smirnov(column: Ordered) -> float:
     """Return the largest difference of the two cumulative distributions.
+
+    Between two released values that of the released does not change: the difference is largest at one of them.
 
     Examples
     --------
-    >>> kolmogorov_smirnov(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 1.5, 3.5, 3.5]))
+    >>> kolmogorov_smirnov(Ordered(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 1.5, 3.5, 3.5])))
     0.25
     """
-    x, y = np.sort(x), np.sort(y)
-    both = np.concatenate([x, y])
-    steps = np.searchsorted(x, both, side="right") - np.searchsorted(y, both, side="right")
-    return float(np.abs(steps).max() / len(x))
+    x, after = column.before.values, column.after
+    released = after.values[after.first]
+    below = np.searchsorted(x, released) - after.first
+    up_to = np.searchsorted(x, released, side="right") - after.first - after.counts
+    return float(np.abs([below, up_to]).max() / len(x))
 
 
-def rank_correlation(x: Floats, y: Floats) -> float:
+def rank_correlation(column: Ordered) -> float:
     """Return Spearman's rank correlation; NaN where a column is constant.
 
     Examples
     --------
-    >>> rank_correlation(np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0]))
+    >>> rank_correlation(Ordered(np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0])))
     1.0
     """
-    from scipy.stats import rankdata
-
-    a, b = rankdata(x) - (len(x) + 1) / 2, rankdata(y) - (len(y) + 1) / 2
+    a, b = (found.ranks - (len(found.ranks) - 1) / 2 for found in (column.before, column.after))
     length = np.sqrt((a @ a) * (b @ b))
-    return float(min(1.0, a @ b / length)) if length > 0 else float("nan")
+    return min(1.0, float(a @ b / length)) if length > 0 else float("nan")
 
 
 def covariance(X: Floats) -> Floats:
@@ -139,12 +142,7 @@ def covariance(X: Floats) -> Floats:
     >>> covariance(np.array([[1.0, 2.0], [3.0, 6.0], [8.0, np.nan]])).round(6).tolist()
     [[13.0, 4.0], [4.0, 8.0]]
     """
-    scale = scaling(X)
-    n, products, _ = _together(scale.apply(X))
-    unit = 2 * scale.reach * scale.spread
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = products / (n - 1) * np.outer(unit, unit)
-    return np.where(n > 1, found, np.nan)
+    return relations(X)[0]
 
 
 def correlation(X: Floats) -> Floats:
@@ -155,12 +153,19 @@ def correlation(X: Floats) -> Floats:
     >>> correlation(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])).round(6).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    n, products, own = _together(scaling(X).apply(X))
+    return relations(X)[1]
+
+
+def relations(X: Floats) -> tuple[Floats, Floats]:
+    """Return covariances and correlations from one pass over the records."""
+    scale = scaling(X)
+    n, products, own = _together(scale.apply(X))
+    unit = 2 * scale.reach * scale.spread
     with np.errstate(invalid="ignore", divide="ignore"):
+        together: Floats = products / (n - 1) * np.outer(unit, unit)
         # Rounding leaves about 1e-16 n of a column that is constant where the other is seen.
         length = np.sqrt(np.where(own > 1e-12 * n, own * own.T, np.nan))
-        found: Floats = np.clip(products / length, -1.0, 1.0)
-    return found
+        return np.where(n > 1, together, np.nan), np.clip(products / length, -1.0, 1.0)
 
 
 def spread(x: Floats) -> float:

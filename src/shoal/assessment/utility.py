@@ -11,19 +11,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shoal.assessment.analyses import Coefficient, Propensity, propensity
+from shoal.assessment.eigenvalues import Eigenvalues
+from shoal.assessment.frequencies import TableChange
+from shoal.assessment.linkage import place
+from shoal.assessment.ordered import Ordered, order_columns
+from shoal.assessment.propensity import Propensity, propensity
+from shoal.assessment.regressions import Coefficient
 from shoal.assessment.statistics import (
     Pair,
     association,
-    correlation,
-    covariance,
     il1s,
     kolmogorov_smirnov,
     rank_correlation,
+    relations,
     spread,
     wasserstein,
 )
-from shoal.core.measures import released_loss, scaling
+from shoal.core.measures import released_loss
 from shoal.core.types import Floats
 from shoal.masking.coding import Coding, Embedding
 from shoal.tables.columns import Name
@@ -116,7 +120,11 @@ class Utility:
     propensity
         The classifier's result; None if no record is complete.
     model
-        The coefficients of the user's regression; empty if none was named.
+        The coefficients of the user's regressions; empty if none was named.
+    tables
+        The frequency tables that the user named.
+    eigenvalues
+        Those of the columns of numbers, if they were asked for.
     """
 
     loss: float
@@ -127,6 +135,8 @@ class Utility:
     association: tuple[Floats, Floats]
     propensity: Propensity | None
     model: tuple[Coefficient, ...] = ()
+    tables: tuple[TableChange, ...] = ()
+    eigenvalues: Eigenvalues | None = None
 
     @property
     def paired(self) -> bool:
@@ -188,8 +198,30 @@ def _changes(names: list[Name], before: Floats, after: Floats) -> list[tuple[Nam
     return sorted(found, key=lambda entry: -abs(entry[2].after - entry[2].before))
 
 
-def utility(X: Floats, Y: Floats, names: list[Name], embedding: Embedding | None = None, *, seed: int = 0) -> Utility:
-    """Measure everything but the user's model; without an embedding, all columns hold numbers.
+def utility(
+    X: Floats,
+    Y: Floats,
+    names: list[Name],
+    embedding: Embedding | None = None,
+    *,
+    placed: tuple[Floats, Floats] | None = None,
+    ordered: Sequence[Ordered] | None = None,
+    seed: int = 0,
+) -> Utility:
+    """Measure everything but what the user chooses; without an embedding, all columns hold numbers.
+
+    Parameters
+    ----------
+    X, Y
+        The records before and after.
+    names
+        The columns.
+    embedding
+        What they hold.
+    placed, ordered
+        The coordinates of the records before and after, and the columns of numbers sorted, if they are known.
+    seed
+        Decides samples.
 
     Examples
     --------
@@ -198,46 +230,47 @@ def utility(X: Floats, Y: Floats, names: list[Name], embedding: Embedding | None
     >>> found.loss, found.columns[0].mean
     (10.0, Pair(before=5.0, after=5.0))
     """
-    scale = scaling(X)
     embedding = embedding or Embedding.of_numbers(X.shape[1])
-    Z, W = embedding.apply(X, scale), embedding.apply(Y, scale)
+    Z, W = placed or place(X, Y, embedding)
     loss, losses = released_loss(Z, W, embedding.starts)
+    P, Q = X[:, embedding.numbers], Y[:, embedding.numbers]
+    ordered = order_columns(P, Q) if ordered is None else ordered
+    numbers = iter(ordered)
     columns = [
-        column_change(name, X[:, j], Y[:, j], float(losses[j]))
+        column_change(name, next(numbers), float(losses[j]))
         if coding is None
         else category_change(name, coding.kind, X[:, j], Y[:, j], float(losses[j]))
         for j, (name, coding) in enumerate(zip(names, embedding.codings, strict=True))
     ]
-    P, Q = X[:, embedding.numbers], Y[:, embedding.numbers]
+    before, after = relations(P), relations(Q)
     return Utility(
         loss=loss,
-        il1s=il1s(P, Q),
+        il1s=il1s(ordered),
         columns=tuple(columns),
-        covariance=(covariance(P), covariance(Q)),
-        correlation=(correlation(P), correlation(Q)),
+        covariance=(before[0], after[0]),
+        correlation=(before[1], after[1]),
         association=(_associations(X, embedding), _associations(Y, embedding)),
         propensity=propensity(Z, W, seed=seed),
     )
 
 
-def column_change(name: Name, x: Floats, y: Floats, loss: float) -> ColumnChange:
+def column_change(name: Name, column: Ordered, loss: float) -> ColumnChange:
     """Compare one column with itself; missing cells do not count."""
-    seen = ~np.isnan(x)
-    x, y = x[seen], y[seen]
+    x, y = column.x, column.y
     if not len(x):
         nothing = Pair(float("nan"), float("nan"))
         return ColumnChange(name, loss, nothing, nothing, (nothing,) * len(LEVELS), 0.0, 0.0, float("nan"))
-    quantiles = zip(np.quantile(x, LEVELS).tolist(), np.quantile(y, LEVELS).tolist(), strict=True)
+    quantiles = (np.quantile(cells.values, LEVELS).tolist() for cells in (column.before, column.after))
     sd = Pair(spread(x), spread(y))
     return ColumnChange(
         name=name,
         loss=loss,
         mean=Pair(float(x.mean()), float(y.mean())),
         sd=sd,
-        quantiles=tuple(Pair(*pair) for pair in quantiles),
-        wasserstein=wasserstein(x, y) / (sd.before or 1.0),
-        kolmogorov_smirnov=kolmogorov_smirnov(x, y),
-        rank_correlation=rank_correlation(x, y),
+        quantiles=tuple(Pair(*pair) for pair in zip(*quantiles, strict=True)),
+        wasserstein=wasserstein(column) / (sd.before or 1.0),
+        kolmogorov_smirnov=kolmogorov_smirnov(column),
+        rank_correlation=rank_correlation(column),
         values=len(x),
     )
 

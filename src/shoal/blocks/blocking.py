@@ -8,16 +8,18 @@ can be sent to other processes.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from shoal.blocks.fusing import fuse, leaf_sums
 from shoal.blocks.quantising import Frame, bounds, frame_of, moments, scaling_of
-from shoal.blocks.rule import Blocking, Extent
+from shoal.blocks.rule import Blocking, Extent, Split
+from shoal.blocks.runs import beginning_of_runs, runs_of
 from shoal.blocks.tree import (
+    CODE_BITS,
     Counts,
     Tree,
     combine_counts,
@@ -50,7 +52,7 @@ class Records(Protocol):
     """A holder of records in parts."""
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
-        """Combine ``function(part number, X, roots, *arguments)`` of all parts."""
+        """Combine ``function(first, X, roots, *arguments)`` of all parts; first is the number of their first record."""
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return ``function(*arguments)``, run where kernels have been loaded."""
@@ -83,15 +85,31 @@ def extent_of(X: Floats, roots: Ints) -> Extent:
     return Extent(bounds(X), np.bincount(roots).astype(np.int64))
 
 
+class Stage(NamedTuple):
+    """A tree over some of the columns; the leaves of one stage are the roots of the next."""
+
+    columns: Ints | None  # in the order of the tree; None for all columns as they are
+    frame: Frame  # of those columns
+    tree: Tree
+
+
+class Pieces(NamedTuple):
+    """What a leaf is cut into: records of a leaf of several pieces are dealt out in the order of the input."""
+
+    first: Ints  # (leaves,): the block of the leaf, or of its first piece
+    many: Ints  # (leaves,): the number of its pieces
+    place: Ints  # (leaves,): where they begin in `starts`
+    starts: Ints  # how many records of the leaf come before each piece; of leaves of several pieces
+
+
 class Blocks(NamedTuple):
     """The blocks of a table: enough to find the block of a record without looking at other records."""
 
     frame: Frame
     scale: Scaling
-    tree: Tree
-    first: Ints  # (leaves,): the block of the leaf, or of its first piece
-    pieces: Ints  # (leaves,): the number of pieces that the leaf is divided into
-    before: Mapping[int, Ints]  # for each part: how many records of divided leaves the parts before it hold
+    stages: tuple[Stage, ...]
+    pieces: Pieces
+    before: Mapping[int, Ints]  # by a part's first record: the records of divided leaves in the parts before
     sizes: Ints  # the number of records of each block, in Morton order
     facts: Mapping[str, object]
 
@@ -116,74 +134,148 @@ def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
     [25, 25, 25, 25]
     """
     frame = frame_of(extent.limits)
-    d = len(frame.low)
-    tree, rounds = new_tree(extent.sizes, d, rule.L, rule.split), 0
-    sums, counts = records.reduce(_survey, _combine_surveys, frame, tree)
-    scale = scaling_of(sums, frame)
-    sample: tuple[Floats, Ints] | None = None
-    while is_open(tree):
-        if rounds:
-            if sample is None:
-                sample = records.reduce(_sample, _combine_samples, max(1, int(extent.sizes.sum()) // SAMPLE))
-            share = len(sample[0]) / int(extent.sizes.sum())
-            tree = records.call(deepen, tree, sample[0], sample[1], frame, share, rule.L, rule.split)
-            counts = records.reduce(_count, combine_counts, frame, tree)
-        tree = records.call(grow, tree, counts, d, rule.L, rule.split)
-        rounds += 1
-    tree, owner = _in_order(tree, len(extent.sizes))
-    block = np.arange(len(tree.sizes))
-    if (tree.sizes < rule.k).any():
-        sums = records.reduce(_sums, operator.add, frame, tree)
-        block = records.call(fuse, tree.sizes, sums, owner, scale.spread, rule.k)
-    # Records with the same bins are alike: a large leaf of them is divided into pieces. A small leaf never
-    # links two large ones, so a block has at most one such leaf; its other leaves go with the first piece.
-    divided = (tree.same > 0) & (tree.sizes > rule.L)
-    pieces = np.where(divided, tree.sizes // max(rule.k, min(PIECE, rule.L)), 1)
-    heads = block == np.arange(len(block))
-    room = np.zeros(len(block), dtype=np.int64)
-    np.maximum.at(room, block, pieces)
-    first = (np.cumsum(room) - room)[block]
+    scale, stages, owner, rounds = _find_leaves(records, extent, rule, frame)
+    tree = stages[-1].tree
+    fused = 0
+    if rule.split == "sorted":
+        pieces = _cut_runs(tree.sizes, owner, rule)
+    else:
+        block = np.arange(len(tree.sizes))
+        if (tree.sizes < rule.k).any():
+            sums = records.reduce(_sums, operator.add, frame, stages)
+            block = records.call(fuse, tree.sizes, sums, owner, scale.spread, rule.k, rule.L)
+        pieces = _cut_leaves(tree, block, rule)
+        fused = int((block != np.arange(len(block))).sum())
     before: Mapping[int, Ints] = {}
-    if divided.any():
-        before = _running(records.reduce(_count_divided, operator.or_, frame, tree, pieces))
-    block_sizes = np.bincount(first[~divided], tree.sizes[~divided], int(room.sum())).astype(np.int64)
-    for leaf in np.flatnonzero(divided):
-        block_sizes[first[leaf] : first[leaf] + pieces[leaf]] += _piece_sizes(int(tree.sizes[leaf]), int(pieces[leaf]))
+    if len(pieces.starts):
+        before = _running(records.reduce(_count_divided, operator.or_, stages, pieces.many))
+    sizes = _block_sizes(pieces, tree.sizes)
     facts = {
-        "blocks": len(block_sizes),
+        "blocks": len(sizes),
         "block": rule.L,
         "split": rule.split,
-        "fused": int((~heads).sum()),
-        "oversized": int((block_sizes > rule.L).sum()),
+        "fused": fused,
+        "oversized": int((sizes > rule.L).sum()),
         "rounds": rounds,
     }
-    return Blocks(frame, scale, tree, first, pieces, before, block_sizes, facts)
+    return Blocks(frame, scale, stages, pieces, before, sizes, facts)
 
 
-def assign(part: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
-    """Return the block of each record of a part."""
-    leaves = locate(X, roots, blocks.frame, blocks.tree)
-    before = blocks.before.get(part)
-    seen = np.zeros(len(blocks.first), dtype=np.int64) if before is None else before.copy()
-    return _assign(leaves, blocks.first, blocks.pieces, blocks.tree.sizes, seen)
+def _find_leaves(
+    records: Records, extent: Extent, rule: Blocking, frame: Frame
+) -> tuple[Scaling, tuple[Stage, ...], Ints, int]:
+    """Grow the trees of all stages; return also the scaling, the root of each leaf and the rounds that it took."""
+    stages: tuple[Stage, ...] = ()
+    roots, owner, rounds, scale = extent.sizes, np.arange(len(extent.sizes)), 0, None
+    sample: tuple[Floats, Ints] | None = None
+    for columns in rule.turns(len(frame.low)):
+        if stages and not (roots > rule.L).any():
+            break
+        own = frame if columns is None else Frame(frame.low[columns], frame.reach[columns])
+        d, split = len(own.low), rule.split
+        if split == "all" and d > CODE_BITS:
+            split = "one"  # columns that were not chosen may be too many to be split at once
+        stage = Stage(columns, own, new_tree(roots, d, rule.L, split))
+        if scale is None:
+            sums, counts = records.reduce(_survey, _combine_surveys, frame, stage)
+            scale = scaling_of(sums, frame)
+        elif is_open(stage.tree):
+            counts = records.reduce(_count, combine_counts, stages, stage)
+        first = True
+        while is_open(stage.tree):
+            if not first:
+                if sample is None:
+                    sample = records.reduce(_sample, _combine_samples, max(1, int(extent.sizes.sum()) // SAMPLE))
+                share = len(sample[0]) / int(extent.sizes.sum())
+                tree = records.call(_deepen, stages, stage, *sample, share, rule.L, split)
+                stage = stage._replace(tree=tree)
+                counts = records.reduce(_count, combine_counts, stages, stage)
+            stage = stage._replace(tree=records.call(grow, stage.tree, counts, d, rule.L, rule.k, split))
+            first = False
+            rounds += 1
+        tree, parents = _in_order(stage.tree, len(roots))
+        stages, roots, owner = (*stages, stage._replace(tree=tree)), tree.sizes, owner[parents]
+    return cast("Scaling", scale), stages, owner, rounds
+
+
+def _cut_leaves(tree: Tree, block: Ints, rule: Blocking) -> Pieces:
+    """Divide large leaves of equal records into pieces; `block` is the lowest leaf that a leaf was fused with."""
+    # Records with the same bins are alike. A small leaf never links two large ones, so a block has at most one such
+    # leaf; its other leaves go with the first piece.
+    divided = (tree.same > 0) & (tree.sizes > rule.L)
+    many = np.where(divided, tree.sizes // max(rule.k, min(PIECE, rule.L)), 1)
+    room = np.zeros(len(block), dtype=np.int64)
+    np.maximum.at(room, block, many)
+    first = (np.cumsum(room) - room)[block]
+    # Piece p of n records begins at record ⌈p·n/pieces⌉.
+    starts = [-(-np.arange(many[leaf]) * tree.sizes[leaf] // many[leaf]) for leaf in np.flatnonzero(many > 1)]
+    return _pieces(first, many, starts)
+
+
+def _cut_runs(sizes: Ints, owner: Ints, rule: Blocking) -> Pieces:
+    """Cut the leaves of every root, which are in the order of a column, every L records."""
+    totals = np.bincount(owner, sizes).astype(np.int64)
+    begins = [beginning_of_runs(int(total), rule.L, rule.k) for total in totals]
+    blocks = np.cumsum([0, *map(len, begins)])
+    ranks = np.cumsum(sizes) - sizes - (np.cumsum(totals) - totals)[owner]
+    run = runs_of(ranks, totals[owner], rule.L, rule.k)
+    many = runs_of(ranks + sizes - 1, totals[owner], rule.L, rule.k) - run + 1
+    starts = [
+        np.maximum(begins[owner[leaf]][run[leaf] : run[leaf] + many[leaf]] - ranks[leaf], 0)
+        for leaf in np.flatnonzero(many > 1)
+    ]
+    return _pieces(blocks[owner] + run, many, starts)
+
+
+def _pieces(first: Ints, many: Ints, starts: Sequence[Ints]) -> Pieces:
+    divided = np.where(many > 1, many, 0)
+    return Pieces(first, many, np.cumsum(divided) - divided, np.concatenate([np.empty(0, dtype=np.int64), *starts]))
+
+
+def _block_sizes(pieces: Pieces, leaves: Ints) -> Ints:
+    """Return the number of records of each block."""
+    sizes = np.zeros(int((pieces.first + pieces.many).max()), dtype=np.int64)
+    np.add.at(sizes, pieces.first, np.where(pieces.many == 1, leaves, 0))
+    for leaf in np.flatnonzero(pieces.many > 1):
+        starts = pieces.starts[pieces.place[leaf] :][: pieces.many[leaf]]
+        sizes[pieces.first[leaf] :][: len(starts)] += np.diff(np.append(starts, leaves[leaf]))
+    return sizes
+
+
+def assign(first: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
+    """Return the block of each record of a part; `first` is the number of its first record."""
+    leaves, before = _leaves(X, roots, blocks.stages), blocks.before.get(first)
+    seen = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
+    return _assign(leaves, *blocks.pieces, seen)
 
 
 @kernel
-def _assign(leaves: Ints, first: Ints, pieces: Ints, sizes: Ints, seen: Ints) -> Ints:
+def _assign(leaves: Ints, first: Ints, many: Ints, place: Ints, starts: Ints, seen: Ints) -> Ints:
     found = np.empty(len(leaves), dtype=np.int64)
     for i in range(len(leaves)):
         leaf = leaves[i]
-        found[i] = first[leaf]
-        if pieces[leaf] > 1:
-            found[i] += seen[leaf] * pieces[leaf] // sizes[leaf]
+        low, high = 0, many[leaf] - 1
+        if high:
+            while low < high:
+                middle = (low + high + 1) // 2
+                if starts[place[leaf] + middle] <= seen[leaf]:
+                    low = middle
+                else:
+                    high = middle - 1
             seen[leaf] += 1
+        found[i] = first[leaf] + low
     return found
 
 
-def _piece_sizes(n: int, pieces: int) -> Ints:
-    # Record r goes to piece ⌊r·pieces/n⌋, so piece p begins at record ⌈p·n/pieces⌉.
-    starts = -(-np.arange(pieces + 1) * n // pieces)
-    return np.diff(starts)
+def _columns(X: Floats, stage: Stage) -> Floats:
+    return X if stage.columns is None else np.take(X, stage.columns, axis=1)
+
+
+def _leaves(X: Floats, roots: Ints, stages: Sequence[Stage]) -> Ints:
+    """Return the leaf of each record in the last stage, or its root if there is none yet."""
+    for stage in stages:
+        roots = locate(_columns(X, stage), roots, stage.frame, stage.tree)
+    return roots
 
 
 def _in_order(tree: Tree, roots: int) -> tuple[Tree, Ints]:
@@ -208,22 +300,22 @@ def _running(counts: Mapping[int, Ints]) -> dict[int, Ints]:
     """Return for each part the sum of all parts before it."""
     before: dict[int, Ints] = {}
     total: Ints | None = None
-    for part in sorted(counts):
-        total = np.zeros_like(counts[part]) if total is None else total
-        before[part] = total
-        total = total + counts[part]
+    for first in sorted(counts):
+        total = np.zeros_like(counts[first]) if total is None else total
+        before[first] = total
+        total = total + counts[first]
     return before
 
 
-def _survey(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> tuple[Ints, Counts]:
-    return moments(X, frame), count_boxes(X, roots, frame, tree)
+def _survey(first: int, X: Floats, roots: Ints, frame: Frame, stage: Stage) -> tuple[Ints, Counts]:
+    return moments(X, frame), _count(first, X, roots, (), stage)
 
 
 def _combine_surveys(one: tuple[Ints, Counts], other: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
     return one[0] + other[0], combine_counts(one[1], other[1])
 
 
-def _sample(part: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
+def _sample(first: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
     return X[::stride].copy(), roots[::stride].copy()
 
 
@@ -231,15 +323,19 @@ def _combine_samples(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tu
     return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
 
 
-def _count(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
-    return count_boxes(X, roots, frame, tree)
+def _count(first: int, X: Floats, roots: Ints, stages: Sequence[Stage], stage: Stage) -> Counts:
+    return count_boxes(_columns(X, stage), _leaves(X, roots, stages), stage.frame, stage.tree)
 
 
-def _sums(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
-    sums: Ints = leaf_sums(X, locate(X, roots, frame, tree), frame, len(tree.sizes))
+def _deepen(stages: Sequence[Stage], stage: Stage, X: Floats, roots: Ints, share: float, L: int, split: Split) -> Tree:
+    return deepen(stage.tree, _columns(X, stage), _leaves(X, roots, stages), stage.frame, share, L, split)
+
+
+def _sums(first: int, X: Floats, roots: Ints, frame: Frame, stages: Sequence[Stage]) -> Ints:
+    sums: Ints = leaf_sums(X, _leaves(X, roots, stages), frame, len(stages[-1].tree.sizes))
     return sums
 
 
-def _count_divided(part: int, X: Floats, roots: Ints, frame: Frame, tree: Tree, pieces: Ints) -> dict[int, Ints]:
-    counts = np.bincount(locate(X, roots, frame, tree), minlength=len(tree.sizes))
-    return {part: np.where(pieces > 1, counts, 0)}
+def _count_divided(first: int, X: Floats, roots: Ints, stages: Sequence[Stage], many: Ints) -> dict[int, Ints]:
+    counts = np.bincount(_leaves(X, roots, stages), minlength=len(many))
+    return {first: np.where(many > 1, counts, 0)} if len(X) else {}

@@ -1,10 +1,11 @@
 """Fusing: a leaf with fewer than k records is joined to the leaf with the nearest centroid, until there are none.
 
-Solanas et al. 2006, Section 2.3. In a round, every small leaf is linked to the leaf of the same root whose centroid is
-nearest; linked leaves become one, and their centroids are recomputed. Centroids come from exact integer sums
-and ties go to the lowest leaf, so the result depends on the records alone.
+Solanas et al. 2006, Section 2.3, supervised as its footnote has it: in a round, every small leaf is linked to the leaf
+of the same root whose centroid is nearest among those with room for k − 1 more records below L, or among all if none
+has. Linked leaves become one, lowest first, unless they would have more than L records; centroids are recomputed.
+Centroids come from exact integer sums and ties go to the lowest leaf, so the result depends on the records alone.
 
-Each round at least halves the number of small leaves; it costs one search of a kd-tree for each of them.
+A round usually halves the number of small leaves; it costs one search of a kd-tree for each of them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
     return sums
 
 
-def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
+def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -> Ints:
     """Return the block of each leaf: the lowest leaf that it was fused with, or itself.
 
     Parameters
@@ -49,11 +50,13 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
         The standard deviation of each column; distances are between standardised columns.
     k
         The least number of records of a block; a root with fewer is one block.
+    L
+        The most records of a block, unless no other leaf has room for a small one.
 
     Examples
     --------
     >>> sums = np.array([[0, 8], [0, 9], [0, 90]])
-    >>> fuse(np.array([4, 1, 4]), sums, np.zeros(3, dtype=np.int64), np.ones(1), k=2).tolist()
+    >>> fuse(np.array([4, 1, 4]), sums, np.zeros(3, dtype=np.int64), np.ones(1), k=2, L=9).tolist()
     [0, 0, 2]
     """
     d = len(spread)
@@ -68,15 +71,18 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int) -> Ints:
         inside = heads[np.isin(roots[heads], unfinished)]
         inside = inside[np.argsort(roots[inside], kind="stable")]
         for members in np.split(inside, np.flatnonzero(np.diff(roots[inside])) + 1):
-            upper, lower = sums[members, :d], sums[members, d:]
-            centroid = (upper * float(1 << 24) + lower) / sizes[members, None] / spread
-            for leaf, other in zip(members, members[_linked(centroid, sizes[members], k)], strict=True):
-                _join(block, int(leaf), int(other))
-        for leaf in inside.tolist():
-            head = _head(block, leaf)
-            if head != leaf:
-                sizes[head] += sizes[leaf]
-                sums[head] += sums[leaf]
+            open_ones = members[sizes[members] <= L - k + 1]
+            # A small leaf has room itself. Only where no other has, a block becomes larger than L.
+            limited = len(open_ones) > 1
+            found = open_ones if limited else members
+            upper, lower = sums[found, :d], sums[found, d:]
+            centroid = (upper * float(1 << 24) + lower) / sizes[found, None] / spread
+            for leaf, other in zip(found.tolist(), found[_linked(centroid, sizes[found], k)].tolist(), strict=True):
+                one, two = sorted((_head(block, leaf), _head(block, other)))
+                if one != two and (not limited or sizes[one] + sizes[two] <= L):
+                    block[two] = one
+                    sizes[one] += sizes[two]
+                    sums[one] += sums[two]
         for leaf in range(len(block)):
             block[leaf] = _head(block, leaf)
 
@@ -86,11 +92,6 @@ def _head(block: Ints, leaf: int) -> int:
     while block[leaf] != leaf:
         leaf = int(block[leaf])
     return leaf
-
-
-def _join(block: Ints, one: int, other: int) -> None:
-    one, other = _head(block, one), _head(block, other)
-    block[max(one, other)] = min(one, other)
 
 
 def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:

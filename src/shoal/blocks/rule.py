@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -12,8 +13,9 @@ from shoal.core.types import Floats, Ints
 
 __all__ = ["AUTOMATIC", "BLOCK", "SPLITS", "Blocking", "Extent", "Split", "choose_blocking"]
 
-Split = Literal["all", "one", "univariate"]
-SPLITS: tuple[Split, ...] = ("all", "one", "univariate")
+Split = Literal["all", "one", "univariate", "sorted"]
+SPLITS: tuple[Split, ...] = ("all", "one", "univariate", "sorted")
+ALONG_ONE: tuple[Split, ...] = ("univariate", "sorted")  # along a single column
 BLOCK = 10_000  # records of a block, if blocking is chosen automatically
 AUTOMATIC = 100_000  # a stratum with more records than this is masked in blocks, unless the user decides
 MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small: one column is split at a time
@@ -26,10 +28,38 @@ class Blocking:
     L: int
     k: int
     split: Split
+    by: tuple[int, ...] = ()  # the columns that blocks are cut along; all of them if empty
+    measured: bool = False  # whether a sample of the records may say otherwise of the split
+
+    def turns(self, d: int) -> list[Ints | None]:
+        """Return the columns of each stage: those that were chosen, then the others for records that they leave alike.
+
+        Examples
+        --------
+        >>> [columns.tolist() for columns in Blocking(10, 2, "all", by=(2,)).turns(3)]
+        [[2], [0, 1]]
+        """
+        by = np.array(self.by or ((0,) if self.split in ALONG_ONE else ()), dtype=np.int64)
+        rest = np.setdiff1d(np.arange(d), by)
+        if self.split == "sorted":
+            return [by]
+        if not len(rest) or not len(by):
+            return [by if len(by) else None]
+        # Intervals of a column may be of any size: records are alike only if they are in all columns.
+        return [np.append(by, rest)] if self.split == "univariate" else [by, rest]
 
 
 def choose_blocking(
-    block: object, split: str | None, k: int, d: int, records: int, *, method: str, useful: bool, able: bool
+    block: object,
+    split: str | None,
+    by: Sequence[int],
+    k: int,
+    d: int,
+    records: int,
+    *,
+    method: str,
+    useful: bool,
+    able: bool,
 ) -> Blocking | None:
     """Read the user's choice, or apply the rule: blocks of 10,000 records if a stratum has more than 100,000.
 
@@ -38,7 +68,9 @@ def choose_blocking(
     block
         A number of records; None leaves the choice to the rule, False and 0 mean never.
     split
-        How nodes are split; None chooses by the number of columns.
+        How nodes are split; None chooses by the number of columns, which a sample may overrule.
+    by
+        The places of the columns that blocks are cut along; none for all.
     k, d, records
         The least group size, the masked columns and the records of the largest stratum.
     method, useful, able
@@ -46,8 +78,8 @@ def choose_blocking(
 
     Examples
     --------
-    >>> choose_blocking(None, None, 3, 2, 200_000, method="mdav", useful=True, able=True)
-    Blocking(L=10000, k=3, split='all')
+    >>> choose_blocking(None, None, (), 3, 2, 200_000, method="mdav", useful=True, able=True)
+    Blocking(L=10000, k=3, split='all', by=(), measured=True)
     """
     if split is not None and split not in SPLITS:
         raise InputError(f"Parameter 'split' must be one of {', '.join(map(repr, SPLITS))}, got {split!r}.")
@@ -68,12 +100,15 @@ def choose_blocking(
         )
     if not able:
         raise InputError(f"Parameter 'block' does not go with method {method!r}: it needs whole columns. Leave it out.")
-    chosen: Split = split or ("all" if d <= MOST_SPLIT_TOGETHER else "one")
+    along = len(by) or d
+    chosen: Split = split or ("all" if along <= MOST_SPLIT_TOGETHER else "one")
     from shoal.blocks.tree import CODE_BITS
 
-    if chosen == "all" and d > CODE_BITS:
-        raise InputError(f"Parameter 'split' may be 'all' for up to {CODE_BITS} columns, got {d}. Take split='one'.")
-    return Blocking(L, k, chosen)
+    if chosen == "all" and along > CODE_BITS:
+        raise InputError(
+            f"Parameter 'split' may be 'all' for up to {CODE_BITS} columns, got {along}. Take split='one'."
+        )
+    return Blocking(L, k, chosen, tuple(by), measured=split is None)
 
 
 class Extent(NamedTuple):

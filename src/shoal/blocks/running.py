@@ -148,12 +148,12 @@ def group_cells(
                 labels[np.ix_(rows, present)] = outcome.labels + offset
         offset += int(outcome.labels.max()) + 2
         outcomes.append(outcome)
-    merged = _merged(outcomes)
+    merged = _merged(outcomes, cells)
     facts = {**merged.facts, "stopped": "by hand"} if state[STOP] else merged.facts
     return replace(merged, labels=canonical_labels(labels), facts=facts)
 
 
-def _merged(outcomes: Sequence[Outcome]) -> Outcome:
+def _merged(outcomes: Sequence[Outcome], cells: Sequence[tuple[Ints, Ints]]) -> Outcome:
     """Tell of all cells together what was found of each; the labels are the caller's to set."""
     if len(outcomes) == 1:
         return outcomes[0]
@@ -169,4 +169,15 @@ def _merged(outcomes: Sequence[Outcome]) -> Outcome:
         bound=sum(bounds) if proven else None,
         status=("optimal" if statuses == {"optimal"} else "bounded") if proven else "heuristic",
         facts=facts,
+        certificate=_certificates(outcomes, cells) if proven else None,
     )
+
+
+def _certificates(outcomes: Sequence[Outcome], cells: Sequence[tuple[Ints, Ints]]) -> object:
+    """Return the certificates of all cells, or None if one of them has none."""
+    if any(outcome.certificate is None for outcome in outcomes):
+        return None
+    from shoal.algorithms.optimize.certificate import Certificates, Stratum
+
+    pairs = zip(cells, outcomes, strict=True)
+    return Certificates(tuple(Stratum(rows, columns, outcome.certificate) for (rows, columns), outcome in pairs))

@@ -8,7 +8,8 @@ children exist. A node whose records have all the same bins is not split further
 The bits of a record, most significant first and one column after the other, are its Morton code; a node is a prefix of
 it. split="all" takes one bit of every column at a time (2^d children, the paper), split="one" a single bit, of one
 column after the other, so that nodes are cut no further than needed. "univariate" is the paper's comparison: n/L equal
-intervals of the first column, in one round.
+intervals of the first column, in one round. "sorted" is that of its introduction: the records are cut every L
+of them in the order of one column, so that only nodes that a cut goes through are split.
 
 A round costs O(n d) time and O(boxes) memory; a uniform table takes one or two. How many levels a round counts affects
 the speed and never the leaves: if the first round is not enough, a sample of the records tells how many levels are
@@ -23,6 +24,7 @@ import numpy as np
 
 from shoal.blocks.quantising import BITS, Bins, Frame, quantise, quantise_record
 from shoal.blocks.rule import Split
+from shoal.blocks.runs import run_of, runs_of
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 
@@ -42,6 +44,7 @@ __all__ = [
 
 CODE_BITS = 40  # the lower bits of a key hold a code, the others the node
 EXTRA_BOXES = 64  # a round may count this number of boxes below any node if that saves rounds
+SORTED_BITS = 6  # that a round counts of records in order beyond those that separate the cuts
 USUAL_BITS = 20  # no round counts more bits than this unless a single split needs them
 CODE_SHIFT = np.uint64(CODE_BITS)
 ONE = np.uint64(1)
@@ -60,6 +63,8 @@ class Tree(NamedTuple):
     children: Ints  # (nodes,): the number of children
     start: Bins  # (children,): the least code that belongs to the child
     target: Ints  # (children,): the node that the child is, or −1 − leaf
+    rank: Ints  # (nodes,): how many records of the root come before it in Morton order
+    total: Ints  # (nodes,): the number of records of the root
     sizes: Ints  # (leaves,): the number of records
     same: Ints  # (leaves,): 1 if all records have the same bins
 
@@ -87,6 +92,8 @@ def new_tree(sizes: Ints, d: int, L: int, split: Split) -> Tree:
         children=small.astype(np.int64),
         start=np.zeros(len(leaves), dtype=np.uint64),
         target=-1 - np.arange(len(leaves)),
+        rank=nodes,
+        total=sizes,
         sizes=sizes[leaves],
         same=np.zeros(len(leaves), dtype=np.int64),
     )
@@ -167,22 +174,28 @@ def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: in
     return tree._replace(width=width)
 
 
-def grow(tree: Tree, counted: Counts, d: int, L: int, split: Split) -> Tree:
+def grow(tree: Tree, counted: Counts, d: int, L: int, k: int, split: Split) -> Tree:
     """Split the open nodes by the counts below them; children that are still too large are open in the next round."""
     nodes = (counted.keys >> CODE_SHIFT).astype(np.int64)
     codes = counted.keys & np.uint64((1 << CODE_BITS) - 1)
     step = d if split == "all" else 1
-    cuts = _cuts(nodes, codes, np.r_[0, np.cumsum(counted.counts)], tree.width, step, L)
+    before = np.r_[0, np.cumsum(counted.counts)]
+    cuts = _cuts(nodes, codes, before, tree, step, L, k if split == "sorted" else 0)
     sizes = np.add.reduceat(counted.counts, cuts)
     low, high = np.minimum.reduceat(counted.low, cuts), np.maximum.reduceat(counted.high, cuts)
     same = (low == high).all(axis=1)
-    leaf = (sizes <= L) | same | (split == "univariate")
+    parents = nodes[cuts]
+    owners, at, many = np.unique(parents, return_index=True, return_counts=True)
+    rank = tree.rank[parents] + before[cuts] - np.repeat(before[cuts[at]], many)
+    total = tree.total[parents]
+    fits = sizes <= L
+    if split == "sorted":
+        fits = runs_of(rank, total, L, k) == runs_of(rank + sizes - 1, total, L, k)
+    leaf = fits | same | (split == "univariate")
     opened = np.flatnonzero(~leaf)
     # Bits that all records of a node share do not distinguish them: the next round begins after those.
     bit = _first_bits(low[opened], high[opened], d, split)
-    parents = nodes[cuts]
     first, children = tree.first.copy(), tree.children.copy()
-    owners, at, many = np.unique(parents, return_index=True, return_counts=True)
     first[owners], children[owners] = len(tree.start) + at, many
     target = np.empty(len(cuts), dtype=np.int64)
     target[opened] = len(tree.bit) + np.arange(len(opened))
@@ -195,6 +208,8 @@ def grow(tree: Tree, counted: Counts, d: int, L: int, split: Split) -> Tree:
         children=np.r_[children, zeros],
         start=np.r_[tree.start, codes[cuts]],
         target=np.r_[tree.target, target],
+        rank=np.r_[tree.rank, rank[opened]],
+        total=np.r_[tree.total, total[opened]],
         sizes=np.r_[tree.sizes, sizes[leaf]],
         same=np.r_[tree.same, same[leaf].astype(np.int64)],
     )
@@ -220,6 +235,8 @@ def _widths(sizes: Ints, bit: Ints, d: int, L: int, split: Split) -> Ints:
         return -np.maximum(1, np.ceil(sizes / L)).astype(np.int64)
     step = d if split == "all" else 1
     wanted = np.ceil(np.log2(np.maximum(sizes / L, 2.0))).astype(np.int64)
+    if split == "sorted":
+        wanted += SORTED_BITS
     usual = max(step, USUAL_BITS // step * step)
     widths: Ints = np.minimum(np.minimum(-(-wanted // step) * step, usual), BITS * d - bit)
     return widths
@@ -314,14 +331,18 @@ def _worthwhile(codes: Bins, width: int, most: int, step: int, full: float, cap:
 
 
 @kernel
-def _cuts(nodes: Ints, codes: Bins, before: Ints, width: Ints, step: int, L: int) -> Ints:
-    """Return the boxes at which a child begins: a child is a range of at most L records, or a single code."""
+def _cuts(nodes: Ints, codes: Bins, before: Ints, tree: Tree, step: int, L: int, k: int) -> Ints:
+    """Return the boxes at which a child begins: a child is a range of at most L records, or a single code.
+
+    With k > 0 it is a range of records of the same run.
+    """
+    width, rank, total = tree.width, tree.rank, tree.total
     cuts = np.empty(len(nodes), dtype=np.int64)
     found = 0
     ends, used = np.empty(len(nodes) + 1, dtype=np.int64), np.empty(len(nodes) + 1, dtype=np.int64)
     a = 0
     while a < len(nodes):
-        node = nodes[a]
+        node, start = nodes[a], before[a]
         end = a
         while end < len(nodes) and nodes[end] == node:
             end += 1
@@ -331,7 +352,11 @@ def _cuts(nodes: Ints, codes: Bins, before: Ints, width: Ints, step: int, L: int
         while depth:
             depth -= 1
             b, bits = ends[depth], used[depth]
-            if width[node] >= 0 and (before[b] - before[a] <= L or bits >= width[node]):
+            fits = before[b] - before[a] <= L
+            if k:
+                one, other = rank[node] + before[a] - start, rank[node] + before[b] - 1 - start
+                fits = run_of(one, total[node], L, k) == run_of(other, total[node], L, k)
+            if width[node] >= 0 and (fits or bits >= width[node]):
                 cuts[found] = a
                 found += 1
                 a = b
@@ -359,7 +384,7 @@ def locate(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
 @kernel
 def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
     """Return the open node that each record falls in, or −1 − leaf."""
-    bit, width, first, children, start, target, _, _ = tree
+    bit, width, first, children, start, target = tree[:6]
     nodes = np.empty(len(X), dtype=np.int64)
     q = np.empty(X.shape[1], dtype=np.uint64)
     for i in range(len(X)):

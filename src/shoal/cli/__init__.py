@@ -94,7 +94,7 @@ def main() -> None:
             exec("")  # noqa: S102
 
 
-def _tell_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path]) -> int:
+def _tell_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path | str]) -> int:
     """Say what is there; return the exit code, as shells number signals."""
     forget_interrupts()
     number = interrupted.number if isinstance(interrupted, Terminated) else signal.SIGINT

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shoal.assessment.measures import ALL, MEASURES
 from shoal.cli.options import (
     MISSING_CODE,
     DateOption,
@@ -19,6 +20,15 @@ from shoal.cli.options import (
 )
 
 __all__ = ["assess"]
+
+
+def _measures() -> str:
+    listed = "; ".join(f"{name}: {measure.help}" for name, measure in MEASURES.items())
+    return f"More to measure, which takes longer; repeat, or {ALL}. {listed}."
+
+
+def _users(parameter: str) -> str:
+    return " or ".join(f"--measure {name}" for name, measure in MEASURES.items() if parameter in measure.uses)
 
 
 def assess(
@@ -39,7 +49,25 @@ def assess(
         typer.Option("--confidential", help="Unmasked column that nobody should learn of a person; repeat."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Regression to fit before and after, e.g. 'profit ~ sales + wages'.")
+        list[str] | None,
+        typer.Option(help="Regression to fit before and after, e.g. 'profit ~ sales + wages'; repeat."),
+    ] = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", metavar="COLUMN,…", help="Frequency table to count before and after, e.g. region,sex; repeat."
+        ),
+    ] = None,
+    measures: Annotated[list[str] | None, typer.Option("--measure", metavar="NAME", help=_measures())] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option("--key", help=f"Column that an outsider may know, for {_users('keys')}; repeat."),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help=f"Column of sampling weights of the original, for {_users('weights')}.")
+    ] = None,
+    household: Annotated[
+        str | None, typer.Option(help=f"Column that numbers households, for {_users('household')}.")
     ] = None,
     labels: Annotated[
         Path | None,
@@ -80,7 +108,12 @@ def assess(
         k=k,
         by=by or None,
         confidential=confidential or None,
-        model=model,
+        model=model or None,
+        tables=[crossed.split(",") for crossed in tables or []],
+        measures=measures or None,
+        keys=keys or None,
+        weights=weights,
+        household=household,
         kept=kept,
         shuffled=shuffled,
         seed=seed,

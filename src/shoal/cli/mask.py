@@ -20,6 +20,7 @@ from shoal.cli.options import (
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import InputError
 from shoal.masking.request import MaskRequest, parameters
+from shoal.tables.addresses import as_place
 
 if TYPE_CHECKING:
     from shoal.masking.release import Release
@@ -89,7 +90,9 @@ def mask(
     recorded = None
     if from_manifest is not None:
         recorded = _read_beside(context, from_manifest)
-        request = recorded.request(**{name: asked[name] for name in ("engine", "scheduler", "output", "labels")})
+        request = recorded.request(
+            **{name: asked[name] for name in ("engine", "scheduler", "master", "output", "labels")}
+        )
         source = recorded.source(source)
     else:
         source = _check_given(source, asked)
@@ -103,10 +106,9 @@ def mask(
     print_release(release, verbose=verbose)
     done = "masked table" if recorded is None else "same bytes"
     told = "" if recorded is None else "the masked table is the recorded one: "
-    typer.echo(f"{done:<17} {told}{request.output}")
-    for name, path in (("labels", request.labels), ("manifest", manifest), ("report", report)):
+    for name, path in ((done, request.output), ("labels", request.labels), ("manifest", manifest), ("report", report)):
         if path is not None:
-            typer.echo(f"{name:<17} {path}")
+            typer.echo(f"{name:<17} {told if name == done else ''}{as_place(path)}")
 
 
 def _run(
@@ -119,7 +121,15 @@ def _run(
 
     output: Any = request.output
     labels: Any = request.labels
-    check_targets(source, output=output, labels=labels, manifest=manifest, report=report)
+    spark = request.engine == "spark"
+    if spark:
+        if manifest is not None:
+            raise InputError(
+                "Option --manifest does not go with engine 'spark': a manifest is repeated to the byte, and the bytes "
+                "of the files depend on the cluster. Leave it out."
+            )
+        output = labels = None  # Spark says where it can write
+    check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
         release = mask_request(source, request)
         if recorded is not None:
@@ -128,7 +138,9 @@ def _run(
             from shoal.masking.manifest import write_manifest
 
             write_manifest(release, manifest, source=source, output=output)
-        if report is not None:
+        if report is not None and spark:
+            release.report(report)
+        elif report is not None:
             from shoal.comparison.around import compare_around
 
             found = compare_around(release, source, progress=True)

@@ -1,45 +1,48 @@
-"""The engine of Dask: a Dask DataFrame in, a Dask DataFrame out, on whatever cluster its client is connected to.
+"""The engine of Dask: a Dask DataFrame in, a Dask DataFrame out, or files to files, on whatever cluster there is.
 
-Partitions are the parts. Everything is a graph of delayed functions: arrays stay on the workers, counts are merged
-pairwise there, and Dask runs again what a lost worker held.
+Partitions are the parts. Arrays of numbers stay on the workers, which spill them; records are brought together by
+Dask's own shuffle, counts are merged in a tree, and workers write what is released. The number of tasks grows as the
+number of partitions, and only what is known of parts and targets comes to the caller. Dask runs again what a lost
+worker held: a part that is then not what it was is found out, and nothing is released.
 """
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from shoal.core.errors import InputError, ShoalError
-from shoal.core.progress import Title, fresh_state
+from shoal.core.errors import InputError
+from shoal.core.progress import Title
 from shoal.core.types import Ints
-from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema, Shapes
-from shoal.kernels.dealing import sort_by_target
+from shoal.engines.cluster_shuffle import PART, ROW, TARGET, collect_part, column_types, deal_part, gather_target
+from shoal.engines.dask_output import label_parts, release_parts, written_parts
+from shoal.engines.dask_parts import FileParts, FrameParts, open_part, read_files, read_part, refusing
+from shoal.engines.dask_shuffle import client_of, combined, keys_of, shuffled
+from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
+from shoal.tables.addresses import Place, as_place, find_places, suffix_of
 from shoal.tables.choosing import is_dask
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import CsvTable
-from shoal.tables.files import CSV, PARQUET, folder_beside, written_beside
+from shoal.tables.files import CSV, PARQUET, check_data_set, folder_beside
 from shoal.tables.frames import open_table
-from shoal.tables.metadata import without_metadata
-from shoal.tables.native import as_polars
 from shoal.tables.sources import find_paths, open_source, read_schema
-from shoal.tables.table import Table, check_unique
+from shoal.tables.table import Table
 
 __all__ = ["DaskRecords", "open_dask"]
 
-RECORDS = 250_000  # of a target
-
-
-def _library() -> tuple[Any, Any]:
-    """Import Dask, of which only a part is typed."""
-    return import_module("dask"), import_module("dask.dataframe")
+RECORDS = 250_000  # of a target, and of a part of a file
+COPIES = 3  # of what a target needs that must fit in the memory of a worker
 
 
 @contextmanager
@@ -57,334 +60,309 @@ def open_dask(
     CSV files are rewritten as Parquet first, in a folder beside the output that the workers must be able to read.
     """
     if is_dask(data):
-        yield DaskRecords(data)
+        yield DaskRecords(FrameParts(data))
         return
     if not isinstance(data, (str, os.PathLike)):
         raise InputError("Parameter 'data' must be a path or a Dask DataFrame for engine='dask'; got another table.")
-    if output is None or Path(output).suffix.lower() not in PARQUET:
-        raise InputError(f"Output {output} must be a file that ends in {' or '.join(PARQUET)} for engine='dask'.")
-    paths = [path.resolve() for path in find_paths(data)]
+    if output is None:
+        raise InputError("Parameter 'output' must name a Parquet data set for engine='dask', got none.")
+    check_data_set(output)
+    target, places = as_place(output), _find(data)
+    _check_apart(target, places)
     try:
         distributed = import_module("distributed")
     except ImportError:
         raise InputError("Parameter 'engine' may be 'dask' once Dask is there: pip install 'shoal[dask]'.") from None
-    target = Path(output).resolve()
-    with distributed.Client(scheduler) if scheduler else nullcontext(), folder_beside(target) as folder:
-        dialect, numeric = None, None
-        timed: list[str] | None = None
-        if paths[0].suffix.lower() in CSV:
-            source = open_source(paths, folder, RECORDS, wanted=wanted, codes=codes, **csv)  # type: ignore[arg-type]
-            paths = list(dict.fromkeys(part.path for part in source.parts))
-            dialect, numeric, timed = source.dialect, source.numeric, []
-            if not paths:
+    beside = folder_beside(target.resolve()) if isinstance(target, Path) else nullcontext()
+    with distributed.Client(scheduler) if scheduler else nullcontext(), beside as folder:
+        if suffix_of(places[0]) in CSV:
+            if folder is None:
+                raise InputError(
+                    f"Output {target} is an address: CSV files are rewritten as Parquet beside the output, which must "
+                    "be a path then. Convert them to Parquet first, or name a path."
+                )
+            source = open_source(places, folder, RECORDS, wanted=wanted, codes=codes, **csv)  # type: ignore[arg-type]
+            if not source.parts:
                 raise InputError(f"File {data} has no records. Mask a table with at least k.")
         else:
-            read_schema(paths[0])
-        frame = _library()[1].read_parquet([str(path) for path in paths], index=False, split_row_groups=True)
-        yield DaskRecords(frame, dialect, numeric, timed, parameters={"engine": "dask"})
+            if isinstance(places[0], Path):
+                read_schema(places[0])
+            source = read_files(places, RECORDS)
+        yield DaskRecords(FileParts(source), {"engine": "dask"})
+
+
+def _find(data: str | os.PathLike[str]) -> list[Any]:
+    """Return the files of a path or an address."""
+    place = as_place(data)
+    if isinstance(place, Path):
+        return [path.resolve() for path in find_paths(place)]
+    if suffix_of(place) not in ("", *PARQUET):
+        raise InputError(
+            f"Input {place} must be Parquet at an address: a file that ends in {' or '.join(PARQUET)}, a folder or a "
+            "glob of such files. Convert it first, or copy it to a path."
+        )
+    return find_places(place, PARQUET)
+
+
+def _check_apart(target: Place, places: Sequence[Place]) -> None:
+    """Refuse an output whose old files are the input."""
+    for place in places:
+        inside = (
+            target.resolve() in (place, *place.parents)
+            if isinstance(target, Path) and isinstance(place, Path)
+            else (str(place).startswith(f"{target}/"))
+        )
+        if inside:
+            raise InputError(f"Output {target} must not be the input: the original would be lost. Name another file.")
+
+
+class Shared:
+    """Arguments of many tasks, which go to the cluster once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
 
 class DaskRecords:
-    """A Dask DataFrame; the index, the partitions and the order of the records stay as they are."""
+    """Parts on a cluster; the index, the partitions and the order of the records stay as they are."""
 
     name = "dask"
     whole = False
     threads = 1
-    parallel = 1
 
-    def __init__(
-        self,
-        frame: Any,
-        dialect: Dialect | None = None,
-        numeric: Sequence[str] | None = None,
-        timed: Sequence[str] | None = None,
-        parts: Sequence[Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._dask, self._library = _library()
-        self.dialect = dialect
+    def __init__(self, given: FrameParts | FileParts, parameters: Mapping[str, Any] | None = None) -> None:
+        self._dask, self._given = import_module("dask"), given
+        self.dialect = given.dialect
         self.parameters: Mapping[str, Any] = parameters or {}
-        check_unique([str(name) for name in frame.columns])
-        empty = as_polars(frame._meta)  # noqa: SLF001  (Dask's own description of the columns)
-        named = [name for name, kind in empty.schema.items() if kind.is_numeric()] if numeric is None else numeric
-        self._parts = list(self._computed(frame) if parts is None else parts)
-        timed = self._timed_names(frame._meta) if timed is None else timed  # noqa: SLF001
-        levels = self._levels(frame._meta)  # noqa: SLF001
-        self._schema = Schema(tuple(map(str, frame.columns)), tuple(named), tuple(timed), levels)
+        self._workers = _workers(self._dask)
+        self.parallel = sum(threads for threads, _ in self._workers) or 1
+        self._schema: Schema | None = None
+        self._firsts: list[int] = []  # the number of the first record of each part
         self._arrays: list[Any] = []
+        self._kept: list[Any] = []  # of each part: which of its records are released
         self._answers: list[Any] = []
-        self._alive: list[Any] = []  # what workers hold as long as it is referred to
-
-    def _computed(self, frame: Any) -> Sequence[Any]:
-        """Return the partitions, computed; what cannot be is refused in words."""
-        try:
-            parts: Sequence[Any] = self._dask.persist(*frame.to_delayed())
-            self._dask.compute(*[self._dask.delayed(len)(part) for part in parts])
-        except Exception as error:  # whatever the graph that was given does
-            said = str(error).strip().splitlines() or [""]
-            raise InputError(
-                f"Parameter 'data' cannot be computed by Dask ({type(error).__name__}: {said[0]}). Try data.compute()."
-            ) from error
-        return parts
-
-    def _timed_names(self, empty: Any) -> list[str]:
-        """Return the columns of dates, times and durations; objects are looked at where they are."""
-        objects = [name for name, kind in empty.dtypes.items() if str(kind) == "object"]
-        seen = [self._dask.delayed(_timed)(part[objects]) for part in self._parts] if objects else []
-        return list(dict.fromkeys([*_timed(empty), *(name for part in self._dask.compute(*seen) for name in part)]))
-
-    def _levels(self, empty: Any) -> dict[str, tuple[Any, ...]]:
-        """Return the values of ordered categories: of those that Dask does not know, as a partition lists them."""
-        ordered = [name for name, kind in empty.dtypes.items() if getattr(kind, "ordered", False)]
-        return self._dask.compute(self._dask.delayed(_levels_of)(self._parts[0], ordered))[0] if ordered else {}
+        self._reading: Shared | None = None  # how arrays are made of a part
+        self._digests: list[bytes] = []  # of those arrays
 
     @property
     def schema(self) -> Schema:
         """The columns."""
+        if self._schema is None:
+            self._schema = self._given.schema()
         return self._schema
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the records of a target."""
-        return RECORDS
+        """Return the records of a target: a few copies must fit in the memory of a thread of a worker."""
+        rooms = [memory // threads for threads, memory in self._workers if memory]
+        return max(1, min([RECORDS, *(room // (COPIES * 8 * numbers) for room in rooms)]))
 
     def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
         """Do nothing: workers load kernels as they need them."""
 
     def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Make arrays of every partition, kept on the workers."""
-        delayed = self._dask.delayed
-        firsts = np.cumsum([0, *self._dask.compute(*[delayed(len)(part) for part in self._parts])])
-        made = self._dask.persist(
-            *[
-                delayed(_keep)(part, int(first), self.dialect, function, arguments, list(columns))
-                for part, first in zip(self._parts, firsts, strict=False)
-            ]
-        )
-        self._alive.append(made)
-        self._arrays = [delayed(_first)(pair) for pair in made]
-        found = list(self._dask.compute(*[delayed(_second)(pair) for pair in made]))
-        for known in found:
+        """Make arrays of every part, which stay on the workers."""
+        names = [str(name) for name in columns]
+        if not self._firsts:
+            self._firsts = np.cumsum([0, *self._given.lengths(names)]).tolist()
+        self._reading = Shared(function, arguments, names)
+        how = self._share(self._reading)
+        made = [
+            self._delayed(_keep, nout=3)(part, first, self.dialect, how)
+            for part, first in zip(self._given.some(names), self._firsts, strict=False)
+        ]
+        # One of the three may go before the others.
+        held = list(self._dask.persist(*(piece[place] for place in range(3) for piece in made)))
+        self._arrays, self._kept, known = held[: len(made)], held[len(made) : 2 * len(made)], held[2 * len(made) :]
+        with refusing():
+            found = self._dask.compute(*known)
+        for said, _ in found:
             # Of several refusals the one of the first records, whichever partition was looked at first.
-            if isinstance(known, ShoalError):
-                raise known
-        return found
+            if isinstance(said, Exception):
+                raise said
+        self._digests = [digest for _, digest in found]
+        return [said for said, _ in found]
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
     ) -> Any:
-        """Look at all partitions and merge the results pairwise."""
-        delayed = self._dask.delayed
-        held = [
-            delayed(function)(part, arrays, its, *arguments)
+        """Look at all parts and merge the results in a tree."""
+        how = self._share(Shared(function, arguments))
+        looked = [
+            self._delayed(_look)(part, arrays, its, how)
             for part, (arrays, its) in enumerate(zip(self._arrays, own, strict=True))
         ]
-        while len(held) > 1:
-            odd = held[-1:] if len(held) % 2 else []
-            held = [delayed(combine)(a, b) for a, b in zip(held[0::2], held[1::2], strict=False)] + odd
-        return self._dask.compute(held[0])[0]
+        return self._dask.compute(combined(self._dask, looked, combine))[0]
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function here."""
         return function(*arguments)
 
     def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Deal the records of every partition out to targets, and their answers back."""
-        delayed = self._dask.delayed
+        """Shuffle the records to their targets, and answers back to the parts."""
+        parts = len(self._arrays)
+        back = dict(how.answered)
+        if "group" in back:
+            back[TARGET] = ("int32", 1)  # groups are numbered from target to target
+        common = self._share(Shared(replace(how, own=()), back, keys_of(how.targets), keys_of(parts)))
+        origin = {TARGET: "int64", PART: "int32", ROW: "int64"}
         dealt = [
-            delayed(_deal, nout=how.targets)(part, arrays, its, how.deal, how.dealing, how.targets)
+            self._delayed(_deal)(part, arrays, its, common)
             for part, (arrays, its) in enumerate(zip(self._arrays, how.own, strict=True))
         ]
-        made = self._dask.persist(
-            *[
-                delayed(_gather)([part[target] for part in dealt], how.gather, how.gathering)
-                for target in range(how.targets)
-            ]
-        )
-        self._alive.append(made)
-        answers = [delayed(_first)(pair) for pair in made]
-        self._answers = [
-            delayed(_collect)(part, arrays, answers, dict(how.answered)) for part, arrays in enumerate(self._arrays)
-        ]
-        return list(self._dask.compute(*[delayed(_second)(pair) for pair in made]))
+        moved = shuffled(self._dask, dealt, how.targets, origin | column_types(how.sent))
+        gathered = [self._delayed(_gather)(target, table, common) for target, table in enumerate(moved)]
+        # Each with a graph of its own from here on, or the second shuffle would be built from as many copies of it.
+        gathered = list(self._dask.persist(*gathered))
+        known = [self._delayed(_item)(pair, 1) for pair in gathered]
+        self._answers = []
+        if back:
+            answers = [self._delayed(_item)(pair, 0) for pair in gathered]
+            returned = shuffled(self._dask, answers, parts, {TARGET: "int64", ROW: "int64"} | column_types(back))
+            collected = [self._delayed(_collect)(part, table, common) for part, table in enumerate(returned)]
+            both = self._dask.persist(*collected, *known)
+            self._answers, known = list(both[:parts]), list(both[parts:])
+        # Workers let go of arrays that were dealt, and of answers that were sent back.
+        self._arrays, gathered = [], []
+        return list(self._dask.compute(*known))
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Put the released values in the partitions, which stay on the cluster or are written by the caller."""
-        delayed = self._dask.delayed
-        parts = self._dask.persist(
-            *[
-                delayed(_release)(part, self.dialect, answers, function, arguments, layout)
-                for part, answers in zip(self._parts, self._answers, strict=True)
-            ]
-        )
-        parts = self._with_levels(parts)
-        self._alive.append(parts)
-        meta = self._dask.compute(delayed(_head)(parts[0]))[0]
-        frame = self._library.from_delayed(list(parts), meta=meta, verify_meta=False)
+        """Put the released values in the parts, which stay on the cluster or are written by the workers."""
+        how = self._share(Shared(function, arguments, layout, self._reading, self.dialect, self._given.again))
+        checks = zip(self._firsts, self._digests, strict=False)
+        released = [
+            self._delayed(_release)(part, number, check, answers, kept, how)
+            for number, (part, check, answers, kept) in enumerate(
+                zip(self._given.parts, checks, self._answers, self._kept, strict=True)
+            )
+        ]
         if output is not None:
-            with written_beside(output) as temporary:
-                # Not from the frame: Dask turns objects, such as times of day, into text there.
-                _write(parts, self._dask.compute(*[delayed(_schema)(part) for part in parts]), temporary)
-        return Released(frame if output is None else output, DaskRecords(frame, None, (), (), parts))
-
-    def _with_levels(self, parts: Sequence[Any]) -> Sequence[Any]:
-        """Give ordered categories the same values in all partitions, those that some record has, to be joined again."""
-        if not self._schema.levels:
-            return parts
-        delayed, levels = self._dask.delayed, self._schema.levels
-        used = self._dask.compute(*[delayed(_levels_of)(part, list(levels)) for part in parts])
-        kept = {
-            name: [level for level in values if any(level in found.get(name, ()) for found in used)]
-            for name, values in levels.items()
-        }
-        persisted: Sequence[Any] = self._dask.persist(*[delayed(_set_levels)(part, kept) for part in parts])
-        return persisted
+            place = as_place(output)
+            source = written_parts(self._dask, released, place, layout)
+            return Released(place, DaskRecords(FileParts(source)))
+        levels = self.schema.levels
+        frame, parts = release_parts(self._dask, released, levels, getattr(self._given, "divisions", None))
+        return Released(frame, DaskRecords(FrameParts(frame, parts)))
 
     def labels(self) -> None:
         """Return nothing: labels stay on the cluster."""
 
     def kept(self) -> Ints:
-        """Return nothing: what is kept is known to the partitions."""
+        """Return nothing: what is kept is known to the parts."""
         return np.empty(0, dtype=np.int64)
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
-        """Refuse: a request for labels does not come so far."""
-        raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
+        """Let the workers write a data set of labels, a file for each part."""
+        numbered = zip(self._firsts, self._answers, self._kept, strict=False)
+        label_parts(self._dask, list(numbered), self._share(Shared(groups)), as_place(path))
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the number of partitions."""
-        return {**blocks, "engine": f"dask, {len(self._parts)} partitions"}
+        """Return the number of partitions and of workers."""
+        workers = {"workers": len(self._workers)} if self._workers else {}
+        return {**blocks, "engine": f"dask, {len(self._given.parts)} partitions", **workers}
+
+    def _delayed(self, function: Callable[..., Any], nout: int | None = None) -> Any:
+        return self._dask.delayed(function, pure=False, nout=nout)
+
+    def _share(self, values: Shared) -> Any:
+        """Return arguments as a task of its own, which all others depend on."""
+        return self._dask.delayed(values, name=f"arguments-{uuid.uuid4().hex}", traverse=False)
+
+
+def _workers(dask: Any) -> list[tuple[int, int]]:
+    """Return threads and memory of each worker; nothing if there is no cluster."""
+    client = client_of(dask)
+    if client is None:
+        return []
+    known = client.scheduler_info(n_workers=-1)["workers"].values()
+    return [(worker["nthreads"], int(worker["memory_limit"] or 0)) for worker in known]
 
 
 # What workers do
 
 
-def _table(part: Any, dialect: Dialect | None) -> Table:
-    return open_table(part) if dialect is None else CsvTable(as_polars(part), dialect)
-
-
-def _timed(part: Any) -> list[Name]:
-    return open_table(part).timed_names()
-
-
-def _keep(
-    part: Any,
-    first: int,
-    dialect: Dialect | None,
-    function: Callable[..., Any],
-    arguments: Sequence[Any],
-    columns: list[str],
-) -> Any:
+def _keep(part: Any, first: int, dialect: Dialect | None, how: Shared) -> tuple[Any, Any, Any]:
+    function, arguments, columns = how.arguments
     try:
-        return function(_table(part[columns], dialect), first, *arguments)
-    except ShoalError as error:
-        return {}, error
+        arrays, known = function(open_part(read_part(part, columns), columns, dialect), first, *arguments)
+    except Exception as error:  # noqa: BLE001 - the caller raises it; what the given graph does is told otherwise
+        return {}, None, (error, b"")
+    return {n: array for n, array in arrays.items() if n != KEPT}, arrays.get(KEPT), (known, _digest(arrays))
 
 
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
+def _digest(arrays: Arrays) -> bytes:
+    """Return what tells whether the arrays of a part are the same."""
+    found = blake2b(digest_size=16)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(array.data if array.size else b"")
+    return found.digest()
 
 
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
+def _look(part: int, arrays: Arrays, own: Any, how: Shared) -> Any:
+    function, arguments = how.arguments
+    return function(part, arrays, own, *arguments)
 
 
-def _deal(
-    part: int,
-    arrays: Arrays,
-    own: Any,
-    deal: Callable[..., tuple[Ints, Arrays]],
-    arguments: Sequence[Any],
-    targets: int,
-) -> tuple[Any, ...]:
-    """Return, for every target, the records that it gets of a partition."""
-    target, sent = deal(part, arrays, own, *arguments)
-    order, begins = sort_by_target(target, targets)
-    return tuple(
-        (part, rows, {name: array[rows] for name, array in sent.items()}) for rows in np.split(order, begins[1:-1])
-    )
+def _item(pair: Sequence[Any], place: int) -> Any:
+    return pair[place]
 
 
-def _gather(
-    pieces: Sequence[tuple[int, Ints, Arrays]], gather: Callable[..., tuple[Arrays, Any]], arguments: Sequence[Any]
-) -> tuple[Mapping[int, tuple[Ints, Arrays]], Any]:
-    """Work on the records of a target; return the answers by partition."""
-    arrays = {name: np.concatenate([sent[name] for _, _, sent in pieces]) for name in pieces[0][2]}
-    answers, known = gather(arrays, fresh_state(), *arguments)
-    ends = np.cumsum([0, *(len(rows) for _, rows, _ in pieces)])
-    back = {
-        part: (rows, {name: array[ends[i] : ends[i + 1]] for name, array in answers.items()})
-        for i, (part, rows, _) in enumerate(pieces)
-        if len(rows)
-    }
-    return back, known
+def _deal(part: int, arrays: Arrays, own: Any, common: Shared) -> Any:
+    """Return the records of a part as a table, each with the key of its target."""
+    import pandas as pd
+
+    how, _, keys, _ = common.arguments
+    columns = deal_part(part, arrays, own, how)
+    columns[TARGET] = keys[columns[TARGET]]
+    return pd.DataFrame(columns)
 
 
-def _collect(part: int, arrays: Arrays, answers: Sequence[Mapping[int, tuple[Ints, Arrays]]], shapes: Shapes) -> Arrays:
-    """Return what all targets answered to a partition, in the order of its records."""
-    held = [found[part] for found in answers if part in found]
-    rows = np.concatenate([rows for rows, _ in held]) if held else np.empty(0, dtype=np.int64)
-    collected: dict[str, Any] = {KEPT: arrays[KEPT]} if KEPT in arrays else {}
-    for name, (kind, width) in shapes.items():
-        values = np.concatenate([answer[name] for _, answer in held]) if held else np.empty((0, width), kind)
-        collected[name] = np.empty_like(values)
-        collected[name][rows] = values
-    return collected
+def _gather(target: int, table: Any, common: Shared) -> tuple[Any, Any]:
+    """Work on the records of a target; return answers with the keys of the parts they go to, and what is known."""
+    import pandas as pd
+
+    how, back, keys, keys_of_parts = common.arguments
+    columns = {str(name): table[name].to_numpy() for name in table.columns}
+    _check_place(columns[TARGET], keys[target])
+    answers, known = gather_target(columns, how)
+    if not back:
+        return None, known
+    answers[TARGET] = keys_of_parts[answers.pop(PART)]
+    if TARGET in back:
+        answers |= {name: np.full(len(table), target, "int32") for name in column_types({TARGET: back[TARGET]})}
+    return pd.DataFrame(answers), known
 
 
-def _release(
-    part: Any,
-    dialect: Dialect | None,
-    answers: Arrays,
-    function: Callable[..., Table],
-    arguments: Sequence[Any],
-    layout: Layout,
-) -> Any:
-    table = function(_table(part, dialect), answers, *arguments)
-    if not isinstance(table, CsvTable):
-        return table.native
-    kept = part.iloc[answers[KEPT]] if KEPT in answers else part
-    frame = table.with_numbers(layout.numbers)
-    columns = {s.name: (s.fill_null(np.nan) if s.dtype.is_float() else s).to_numpy() for s in frame}
-    return without_metadata(kept.assign(**columns)[layout.names])
+def _collect(part: int, table: Any, common: Shared) -> Arrays:
+    """Return the answers to a part, in the order of its records."""
+    _, back, _, keys = common.arguments
+    columns = {str(name): table[name].to_numpy() for name in table.columns}
+    _check_place(columns[TARGET], keys[part])
+    if not np.array_equal(np.sort(columns[ROW]), np.arange(len(table))):
+        raise RuntimeError(f"The shuffle has lost or doubled records of partition {part}.")
+    return collect_part(columns, back)
 
 
-def _levels_of(part: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Return the values of ordered categories."""
-    return {
-        name: tuple(part[name].dtype.categories)
-        for name in names
-        if name in part and getattr(part[name].dtype, "ordered", False)
-    }
+def _check_place(found: Ints, key: int) -> None:
+    if (found != key).any():
+        raise RuntimeError("The shuffle has sent records to another partition than that of their key.")
 
 
-def _set_levels(part: Any, levels: Mapping[str, Sequence[Any]]) -> Any:
-    ordered = [name for name in levels if name in part and getattr(part[name].dtype, "ordered", False)]
-    return part.assign(**{name: part[name].cat.set_categories(levels[name], ordered=True) for name in ordered})
-
-
-def _head(part: Any) -> Any:
-    return part.iloc[:0]
-
-
-def _as_arrow(part: Any) -> Any:
-    import pyarrow as pa
-
-    return without_metadata(pa.Table.from_pandas(part, preserve_index=False))
-
-
-def _schema(part: Any) -> Any:
-    return _as_arrow(part).schema
-
-
-def _write(parts: Sequence[Any], schemas: Sequence[Any], path: Path) -> None:
-    """Write all parts; a column has the type of the first part in which any of its cells is not missing."""
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetWriter
-
-    fields = (
-        next((f for f in found if not pa.types.is_null(f.type)), found[0]) for found in zip(*schemas, strict=True)
-    )
-    schema = pa.schema(list(fields))
-    with ParquetWriter(path, schema) as writer:
-        for part in parts:
-            writer.write_table(_as_arrow(part.compute()).cast(schema))
+def _release(part: Any, number: int, check: tuple[int, bytes], answers: Arrays, kept: Ints | None, how: Shared) -> Any:
+    """Return a part with the released values, unless it is not the part that was masked."""
+    function, arguments, layout, reading, dialect, again = how.arguments
+    first, digest = check
+    read, given, columns = reading.arguments
+    native = read_part(part, list(dict.fromkeys([*layout.read, *columns])))
+    if _digest(read(open_part(native, columns, dialect), first, *given)[0]) != digest:
+        raise InputError(
+            f"Parameter 'data' gave other records when it was computed once more (partition {number}). Nothing was "
+            f"released. {again}"
+        )
+    if kept is not None:
+        answers = {**answers, KEPT: kept}
+    if native is part:
+        return function(open_table(part), answers, *arguments).native
+    table = function(open_part(native, layout.read, dialect), answers, *arguments).only(layout.names)
+    return table.with_numbers(layout.numbers).to_arrow() if isinstance(table, CsvTable) else table.native

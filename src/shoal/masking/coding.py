@@ -202,6 +202,10 @@ class Embedding:
             parts.append(place)
         return np.ascontiguousarray(np.hstack(parts))
 
+    def place(self, X: Floats, scale: Scaling) -> Floats:
+        """Return the coordinates by which records of these values are grouped."""
+        return self.compared(self.apply(X, scale))
+
     def compared(self, Z: Floats) -> Floats:
         """Return the coordinates by which records are grouped."""
         if self.importance is None:

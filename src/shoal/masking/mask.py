@@ -92,10 +92,12 @@ def mask(
     refine: int | None = 0,
     block: int | None = None,
     split: str | None = None,
+    block_by: Sequence[Name] | Name | None = None,
     engine: str | None = None,
     memory: str | int | None = None,
     processes: int | None = None,
     scheduler: str | None = None,
+    master: str | None = None,
     shuffle: bool | int | None = False,
     effort: str | None = None,
     seed: int | None = 0,
@@ -116,7 +118,7 @@ def mask(
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file (CSV, Parquet, Arrow, Excel, SPSS,
         Stata, SAS); a polars LazyFrame or a DuckDB relation, which is computed first and comes back as a polars
-        DataFrame; or a Dask DataFrame, which is masked where it lies.
+        DataFrame; or a Dask or Spark DataFrame, which is masked where it lies.
     *parameters*
 
     Returns

@@ -47,6 +47,7 @@ class Columns(NamedTuple):
     rules: tuple[Rule, ...] = ()  # sums of masked columns that are kept, in order
     totals: bool = False  # whether columns of whole numbers keep their totals
     confidential: tuple[Chosen, ...] = ()
+    block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
@@ -121,6 +122,7 @@ class Own(NamedTuple):
     cells: Ints  # the number of each cell
     codes: tuple[Floats | None, ...]  # of each column of categories, the code of each value
     confidential: tuple[Ints, ...] = ()  # likewise of each confidential column
+    first: int = 0  # how many released records come before it
 
 
 class Joined(NamedTuple):

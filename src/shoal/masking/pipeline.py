@@ -172,7 +172,7 @@ class _Numbers:
     plan: Plan
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
-        """Combine ``function(part, X, roots, *arguments)`` of all parts."""
+        """Combine ``function(first record, X, roots, *arguments)`` of all parts."""
         return self.records.reduce(look, combine, function, arguments, own=self.plan.own)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -182,8 +182,12 @@ class _Numbers:
 
 def _divide(records: Records, plan: Plan, rule: Blocking) -> Blocks:
     from shoal.blocks.blocking import find_blocks
+    from shoal.blocks.choosing import choose_split
 
-    return find_blocks(_Numbers(records, plan), plan.extent, rule)
+    numbers = _Numbers(records, plan)
+    if rule.measured:
+        rule = replace(rule, split=choose_split(numbers, plan.extent, rule, plan.embedding.place))
+    return find_blocks(numbers, plan.extent, rule)
 
 
 def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None) -> list[Bucket]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ def make_plan(
     return Plan(
         columns._replace(confidential=promise.columns),
         kept,
-        [Own(*found) for found in zip(roots, codes, numbers, strict=True)],
+        [Own(*found) for found in zip(roots, codes, numbers, _firsts(parts), strict=True)],
         sizes,
         kinds,
         Spellings(
@@ -138,6 +139,11 @@ def make_plan(
         ),
         moves.blanked > 0,
     )
+
+
+def _firsts(parts: Sequence[Part]) -> list[int]:
+    """Return how many released records come before each part."""
+    return [0, *accumulate(part.kept for part in parts)][:-1]
 
 
 def _check_rules(request: MaskRequest, columns: Columns, kinds: Sequence[Kind], parts: Sequence[Part]) -> None:
@@ -326,6 +332,7 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
     rule = choose_blocking(
         block,
         request.split,
+        [plan.columns.masked.index(name) for name in plan.columns.block_by],
         request.k,
         len(plan.columns.masked),
         int(plan.sizes.max(initial=0)),

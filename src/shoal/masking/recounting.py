@@ -79,8 +79,9 @@ def recount(
         dealing=(targets,),
         gathering=(request.k, len(columns), request.entry.whole_records, promise),
     )
+    held = [part for part in parts if part.rows]  # nothing looks like anything in a part without records
     named = {
-        name: reason for name, reason in parts[0].identifiers.items() if all(name in part.identifiers for part in parts)
+        name: reason for name, reason in held[0].identifiers.items() if all(name in part.identifiers for part in held)
     }
     found_in = released.regroup(how)
     totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)

@@ -70,7 +70,7 @@ class Release:
         by entropy (``"entropy"``), the greatest distance from the table (``"closeness"``), and if that was asked for
         the greatest ratio of recursive diversity (``"recursive"``).
     certificate
-        What an independent check of the bound needs, or None.
+        What an independent check of the bound needs (`shoal.verify_bound`), or None.
     group_loss, column_group_loss
         How much of the loss is that of the one group of fewer than five records that loses most: in all columns, and
         in each. It decides what is published (`published`).

@@ -80,6 +80,7 @@ class Recorded:
         *,
         engine: str | None = None,
         scheduler: str | None = None,
+        master: str | None = None,
         output: Path | None,
         labels: Path | None = None,
     ) -> MaskRequest:
@@ -105,6 +106,11 @@ class Recorded:
             )
         if engine is not None and engine != recorded.get("engine"):
             recorded |= {"engine": engine, "memory": None, "processes": None}
+        if recorded.get("engine") == "spark" or master is not None:
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte by engine 'spark': the bytes of the files depend "
+                "on the cluster. Give --engine local, or mask without the manifest."
+            )
         clustered = recorded.get("engine") == "dask"
         if clustered and engine is None and scheduler is None:
             raise InputError(

@@ -54,8 +54,8 @@ MISSING = ("error", "group", "drop")
 SMALL = ("error", "suppress", "merge")
 INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
-SPLITS = ("all", "one", "univariate")
-ENGINES = ("memory", "local", "dask")
+SPLITS = ("all", "one", "univariate", "sorted")
+ENGINES = ("memory", "local", "dask", "spark")
 PROMISES = ("diversity", "closeness")  # of confidential columns
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 TEXT = (str, NoneType)
@@ -239,16 +239,24 @@ class MaskRequest:
     )
     split: str | None = _ask(
         None,
-        """How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time (above 5 columns, if not given),
-        or ``univariate`` (equal intervals of the first column).""",
+        """How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time, ``univariate`` (equal intervals
+        of one column) or ``sorted`` (in the order of one column, every `block` records). If not given, ``all`` for up
+        to 5 columns and ``one`` above, or the other of them if a sample of the records loses less by it.""",
         "--split",
         choices=SPLITS,
+    )
+    block_by: Sequence[Name] | Name | None = _ask(
+        None,
+        """The masked columns of numbers that blocks are cut along; all if not given, the first where `split` takes one
+        column. With ``all`` and ``one``, records that are alike in them are cut along the other columns.""",
+        "--block-by",
+        stored=(list, NoneType),
     )
     engine: str | None = _ask(
         None,
         """``memory``, or ``local`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
-        the file `output`, by processes of this machine. Chosen by the size of the file if not given. ``dask`` masks
-        CSV or Parquet files to a Parquet file on a Dask cluster.""",
+        the file `output`, by processes of this machine. Chosen by the size of the file if not given. On a
+        cluster ``dask`` masks CSV or Parquet files, and ``spark`` Parquet files, to a folder of Parquet files.""",
         "--engine",
         choices=ENGINES,
     )
@@ -269,6 +277,13 @@ class MaskRequest:
         None,
         "The address of the cluster for engine ``dask``; the current client, or this process, if not given.",
         "--scheduler",
+        stored=(),
+    )
+    master: str | None = _ask(
+        None,
+        """Where engine ``spark`` runs, such as ``yarn`` or ``local-cluster[2,1,1024]``; the active session, or one that
+        Spark's own settings decide, if not given.""",
+        "--master",
         stored=(),
     )
     shuffle: bool | int | None = _ask(
@@ -376,7 +391,7 @@ class MaskRequest:
         `nominal` are those whose values have no order: each value is a column to a method.
         """
         entry = choose(self.method, len(columns) + len(nominal))
-        if not entry.whole_records and (self.distance or self.importance):
+        if not entry.whole_records and (self.distance is not None or self.importance):
             raise InputError(
                 f"Method {entry.name!r} groups every column on its own: 'distance' and 'importance' do not go with it. "
                 "Leave them out."
@@ -511,6 +526,7 @@ class MaskRequest:
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
             "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
             "block": None if self.block is None else int(self.block),
+            "block_by": None if self.block_by is None else as_names(self.block_by),
             **engine,
         }
 

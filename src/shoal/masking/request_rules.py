@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["check_data", "check_together"]
 
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
-OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",)}
+OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",), "master": ("spark",)}
 
 
 def check_together(request: MaskRequest) -> None:
@@ -29,6 +29,7 @@ def check_together(request: MaskRequest) -> None:
     _check_refine(request)
     _check_effort(request)
     _check_engine(request)
+    _check_blocks(request)
     _check_seeds(request)
     _check_comparison(request)
 
@@ -72,6 +73,23 @@ def _check_values(request: MaskRequest) -> None:
         )
 
 
+def _check_blocks(request: MaskRequest) -> None:
+    if request.block_by is None:
+        return
+    names = as_names(request.block_by)
+    if not names:
+        raise InputError("Parameter 'block_by' must name at least one masked column, got none. Leave it out for all.")
+    if request.block is not None and not request.block:
+        raise InputError(
+            "Parameter 'block_by' says how blocks are cut, but 'block' is 0: there are none. Leave it out."
+        )
+    if request.split in ("univariate", "sorted") and len(names) > 1:
+        raise InputError(
+            f"Parameter 'split' is {request.split!r}, which cuts along one column, but 'block_by' names {len(names)}. "
+            "Name one, or take split='all'."
+        )
+
+
 def _check_seeds(request: MaskRequest) -> None:
     given: dict[str, Any] = {
         "seed": request.seed,
@@ -87,7 +105,7 @@ def _check_comparison(request: MaskRequest) -> None:
     for name, value in (request.importance or {}).items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
             raise InputError(f"Parameter 'importance' must be a positive number for column {name!r}, got {value!r}.")
-    if (request.importance or request.distance) and request.options.get("bound"):
+    if (request.importance or request.distance is not None) and request.options.get("bound"):
         raise InputError(
             "Option 'bound' does not go with 'importance' or 'distance': a bound holds for the loss, in which all "
             "masked columns count alike. Leave it out."
@@ -120,20 +138,20 @@ def _check_effort(request: MaskRequest) -> None:
         )
 
 
-def check_data(request: MaskRequest, data: object, *, dask: bool) -> None:
-    """Refuse what does not go with the table that is given; `dask` says that it is a Dask DataFrame."""
+def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
+    """Refuse what does not go with the table that is given; `dask` and `spark` say that it is a DataFrame of theirs."""
     from shoal.tables.files import may_be_csv
 
     if dask:
         _check_dask_frame(request)
+    if spark:
+        _check_clustered(request, "spark", "a Spark DataFrame")
     if request.labels is not None:
         for what, path in (("input", data), ("output", request.output)):
             if isinstance(path, (str, os.PathLike)) and Path(path).resolve() == Path(request.labels).resolve():
                 raise InputError(
                     f"Parameter 'labels' must not name the {what}, got {request.labels}. Name another file."
                 )
-        if dask or request.engine == "dask":
-            raise InputError("Parameter 'labels' does not go with Dask. Take engine='local' or 'memory'.")
     for name, value in request.csv.items():
         if value is not None and not may_be_csv(data):
             raise InputError(
@@ -142,15 +160,19 @@ def check_data(request: MaskRequest, data: object, *, dask: bool) -> None:
             )
 
 
-def _check_dask_frame(request: MaskRequest) -> None:
+def _check_clustered(request: MaskRequest, engine: str, table: str) -> None:
     for name in OF_ENGINES:
         if getattr(request, name) is not None:
-            raise _misplaced(request, name, "a Dask DataFrame")
-    if request.engine not in (None, "dask"):
+            raise _misplaced(request, name, table)
+    if request.engine not in (None, engine):
         raise InputError(
-            f"Parameter 'engine' must be 'dask' for a Dask DataFrame, got {request.engine!r}. Compute the table "
-            "first to mask it in memory."
+            f"Parameter 'engine' must be {engine!r} for {table}, got {request.engine!r}. Compute the table first to "
+            "mask it in memory."
         )
+
+
+def _check_dask_frame(request: MaskRequest) -> None:
+    _check_clustered(request, "dask", "a Dask DataFrame")
     if request.output is not None:
         raise InputError(
             f"Parameter 'output' does not go with a Dask DataFrame, got {request.output}: the masked table stays "

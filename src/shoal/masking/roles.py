@@ -57,10 +57,11 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         _importance(request, chosen),
         request.codes,
         {},
-        _zeros(request, chosen, schema),
+        _numbers_among(request, "zeros", chosen, schema),
         _rules(request, chosen, schema),
         request.integers == "totals",
         _confidential(request, names, [*chosen, *by, weights, request.unit, *dropped], schema),
+        _numbers_among(request, "block_by", chosen, schema),
     )
 
 
@@ -108,22 +109,24 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
     return in_order([rule.renamed(spelled) for rule in rules])
 
 
-def _zeros(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
-    """Return the columns whose zeros are kept; refuse one that is not masked or holds no numbers."""
-    zeros = as_names(request.zeros)
-    for name in zeros:
-        check_name(name, list(schema.names), "zeros")
+def _numbers_among(request: MaskRequest, parameter: str, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
+    """Return the columns that a parameter names; refuse one that is not masked or holds no numbers."""
+    named = as_names(getattr(request, parameter))
+    for name in named:
+        check_name(name, list(schema.names), parameter)
         if name not in masked:
-            raise InputError(f"Parameter 'zeros' names column {name!r}, which is not masked. Name it in 'columns' too.")
+            raise InputError(
+                f"Parameter {parameter!r} names column {name!r}, which is not masked. Name it in 'columns' too."
+            )
         kind = _kind_of(name, request.kinds or {}, schema)
         if kind is not None:
             held = "dates or times" if isinstance(kind, Date) else "categories"
             raise InputError(
-                f"Parameter 'zeros' must name columns of numbers, but column {name!r} holds {held}. Leave it out."
+                f"Parameter {parameter!r} must name columns of numbers, but column {name!r} holds {held}. Leave it out."
             )
-        if zeros.count(name) > 1:
-            raise InputError(f"Parameter 'zeros' names column {name!r} twice. Name it once.")
-    return tuple(zeros)
+        if named.count(name) > 1:
+            raise InputError(f"Parameter {parameter!r} names column {name!r} twice. Name it once.")
+    return tuple(named)
 
 
 def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] | None:

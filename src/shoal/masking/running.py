@@ -14,8 +14,8 @@ from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
-from shoal.tables.choosing import check_output, is_beyond_memory, is_dask, open_data
-from shoal.tables.files import check_target
+from shoal.tables.choosing import check_output, is_beyond_memory, is_dask, is_spark, open_data
+from shoal.tables.files import check_data_set, check_target
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import stored_bytes
 
@@ -28,13 +28,19 @@ __all__ = ["mask_data"]
 def mask_data(data: Any, request: MaskRequest, template: Template | None = None) -> Release:
     """Mask a table. `template`: where worker processes come from, if it has been started already."""
     dask = is_dask(data)
-    check_data(request, data, dask=dask)
-    check_output(data, request.output)
+    check_data(request, data, dask=dask, spark=is_spark(data))
+    if is_spark(data) or request.engine == "spark":
+        from shoal.engines.spark import open_spark
+
+        with moved_together(), open_spark(data, request.output, request.labels, request.master) as records:
+            return mask_records(records, request)
+    clustered = dask or request.engine == "dask"
+    check_output(data, request.output, clustered=clustered)
     if request.labels is not None:
-        check_target(request.labels)
+        (check_data_set if clustered else check_target)(request.labels)
     wanted = as_names(request.columns)
     with moved_together():
-        if dask or request.engine == "dask":
+        if clustered:
             from shoal.engines.dask import open_dask
 
             with open_dask(

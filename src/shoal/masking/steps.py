@@ -60,7 +60,7 @@ def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
 
 def look(part: int, arrays: Arrays, own: Own, function: Any, arguments: Sequence[Any]) -> Any:
     """Run a function of `shoal.blocks` on the numbers of a part."""
-    return function(part, numbers_of(arrays, own), number_of_cells(arrays, own), *arguments)
+    return function(own.first, numbers_of(arrays, own), number_of_cells(arrays, own), *arguments)
 
 
 def records_of_units(part: int, arrays: Arrays, own: Own) -> Ints:
@@ -87,7 +87,7 @@ def deal_to_blocks(
     from shoal.blocks.blocking import assign
 
     X = numbers_of(arrays, own)
-    block = assign(part, X, number_of_cells(arrays, own), blocks)
+    block = assign(own.first, X, number_of_cells(arrays, own), blocks)
     target = bucket[block]
     return target, _sent(arrays, own, X, block - firsts[target])
 

@@ -26,7 +26,7 @@ from shoal.masking.commands import as_call, as_command, can_be_written
 from shoal.masking.manifest import as_json, described, versions
 from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
-from shoal.report import sections
+from shoal.report import analyses, sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
     AVERAGES,
@@ -211,7 +211,8 @@ def assessment_page(found: Assessment) -> Page:
         Section("Columns before and after", [], tables=sections.columns_tables(utility)),
         sections.losses(utility) if found.paired else None,
         sections.relations(utility),
-        sections.regression(utility.model) if utility.model else None,
+        analyses.regressions(utility.model),
+        analyses.frequencies(utility.tables),
         sections.risks(risk),
     ]
     losses = {column.name: column.loss for column in utility.columns}

@@ -77,8 +77,8 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
             first_bin = i
     if not kept:
         return None
-    edges = edges[kept]
-    return Bins(edges, _counts(x, edges), _counts(y, edges), unit, step)
+    starts = [0, *(edge + 1 for edge in kept)]
+    return Bins(edges[kept], np.add.reduceat(before, starts), np.add.reduceat(after, starts), unit, step)
 
 
 def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> list[tuple[str, int, int]] | None:

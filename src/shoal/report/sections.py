@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.assessment.analyses import Coefficient
 from shoal.assessment.assessment import percent, plain
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
@@ -43,7 +42,6 @@ __all__ = [
     "losses_table",
     "moved",
     "prices",
-    "regression",
     "relations",
     "risk_utility",
     "risks",
@@ -188,13 +186,6 @@ def _numbers_table(utility: Utility) -> Table:
     return Table(head, rows, note=note)
 
 
-def regression(model: Sequence[Coefficient]) -> Section:
-    """Tell the coefficients that the masked table gives, and whether they could be those of the original."""
-    rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no"] for c in model]
-    text = "Fitted to the masked table, and whether that lies in the 95 % interval of the fit to the original."
-    return Section("Regression", [text], tables=[Table(["coefficient", "masked", "within 95 %"], rows)])
-
-
 def losses(utility: Utility) -> Section:
     """Show the loss of each column."""
     known = [column for column in utility.columns if is_told(column.loss)]
@@ -251,6 +242,8 @@ def relations(utility: Utility) -> Section | None:
     alternative = f"{what} before and after: " + "; ".join(
         f"{name} {pair.before:.2f} to {pair.after:.2f}" for name, pair in shown
     )
+    if utility.eigenvalues is not None:
+        text.append(": ".join(utility.eigenvalues.rows()[0]).capitalize() + " (0 is best).")
     if utility.propensity is not None:
         text.append(
             "Can a classifier tell masked records from original ones, by their values, squares and products? Of 100 "

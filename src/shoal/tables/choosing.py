@@ -12,17 +12,22 @@ import numpy as np
 from shoal.core.errors import InputError
 from shoal.core.memory import available_memory
 from shoal.tables.columns import Name
-from shoal.tables.files import CSV, PARQUET, check_target, read_table
+from shoal.tables.files import CSV, PARQUET, check_data_set, check_target, read_table
 from shoal.tables.frames import open_table
 from shoal.tables.sources import stored_bytes
 from shoal.tables.table import Table, check_name
 
-__all__ = ["check_output", "choose_columns", "is_beyond_memory", "is_dask", "open_data"]
+__all__ = ["check_output", "choose_columns", "is_beyond_memory", "is_dask", "is_spark", "open_data"]
 
 
 def is_dask(data: object) -> bool:
     """Say whether a table is a Dask DataFrame, without importing Dask."""
     return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
+
+
+def is_spark(data: object) -> bool:
+    """Say whether a table is a Spark DataFrame, without importing Spark."""
+    return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 
 def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
@@ -81,11 +86,14 @@ def choose_columns(
     return chosen
 
 
-def check_output(data: Any, output: str | os.PathLike[str] | None) -> None:
-    """Refuse an output that cannot be written, or must not be, before any work is done."""
+def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered: bool = False) -> None:
+    """Refuse an output that cannot be written, or must not be, before any work is done.
+
+    A cluster writes a data set, which may be at an address.
+    """
     if output is None:
         return
-    check_target(output)
+    (check_data_set if clustered else check_target)(output)
     if isinstance(data, np.ndarray):
         raise InputError(
             "Parameter 'output' writes tables whose columns have names, got an array. Give a frame, or write the "

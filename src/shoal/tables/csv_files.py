@@ -78,8 +78,12 @@ class CsvTable:
 
     @property
     def native(self) -> pl.DataFrame:
-        """The table with numbers where all cells of a column are numbers."""
-        return self.text.with_columns(self._parsed(name) for name in self.text.columns)
+        """The table with numbers where all cells of a column are numbers, or would be if they were not missing."""
+        empty = [n for n in self._numbers if n in self.names and not self._parsed(n).dtype.is_numeric()]
+        parsed = self.text.with_columns(self._parsed(name) for name in self.names if name not in empty)
+        return parsed.with_columns(
+            numbers.alias(name) for name in empty if (numbers := self._numbers_of(name)).dtype.is_numeric()
+        )
 
     @property
     def names(self) -> list[Name]:

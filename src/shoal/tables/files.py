@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from shoal.core.errors import FileError, InputError
+from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import CsvTable, read_csv, write_csv
+from shoal.tables.data_sets import OWN
 from shoal.tables.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.frames import open_table
 from shoal.tables.metadata import without_metadata
@@ -20,6 +22,7 @@ from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
 from shoal.tables.table import Table
 
 __all__ = [
+    "check_data_set",
     "check_target",
     "check_targets",
     "folder_beside",
@@ -55,6 +58,8 @@ def read_table(
     """Read a table; CSV options are taken from the file itself where not given."""
     source = Path(path)
     suffix = source.suffix.lower()
+    if is_address(path):
+        raise InputError(f"Input {as_place(path)} is an address, which only clusters read. Take engine='dask'.")
     if suffix not in READABLE:
         raise InputError(f"File {source} must end in one of {', '.join(READABLE)}; got {suffix or 'no ending'!r}.")
     if not source.is_file():
@@ -114,6 +119,8 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
     """Refuse a target that cannot be written, before any work is done."""
     target = Path(path)
     folder = target.parent
+    if is_address(path):
+        raise InputError(f"Output {as_place(path)} is an address, which only clusters write to. Take engine='dask'.")
     if target.suffix.lower() not in endings:
         got = target.suffix or "no ending"
         raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
@@ -127,21 +134,61 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
         raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Take another.")
 
 
-def check_targets(source: Path, **targets: Path | None) -> None:
-    """Refuse files that cannot be written, or that would overwrite each other, before any work is done."""
+def check_data_set(path: str | os.PathLike[str]) -> None:
+    """Refuse a target that cannot be written as a data set, or that holds something else, before any work is done."""
+    target = as_place(path)
+    if suffix_of(target) not in PARQUET:
+        raise InputError(
+            f"Output {target} must end in {' or '.join(PARQUET)} on a cluster: its workers write a folder of Parquet "
+            "files. Convert it afterwards, or take engine='local'."
+        )
+    if isinstance(target, Path):
+        if not target.is_dir():
+            check_target(target)
+        elif not os.access(target.parent, os.W_OK):
+            raise FileError(f"Output {target} cannot be written: folder {target.parent} is read-only for you.")
+        elif any(not OWN.fullmatch(file.name) for file in target.iterdir()):
+            raise FileError(f"Output {target} cannot be written: it is a folder of other files. Name another.")
+        return
+    system, there = system_of(target)
+    with naming_address(target):
+        taken = system.exists(there) and (not system.isdir(there) or system.find(there))
+    if taken:
+        raise FileError(f"Output {target} cannot be written: there is something already. Remove it, or name another.")
+
+
+def check_targets(source: Path, clustered: bool = False, /, **targets: Path | None) -> None:
+    """Refuse files that cannot be written, or that would overwrite each other, before any work is done.
+
+    On a cluster the masked table and the labels are data sets, which may be at addresses.
+    """
     named = {name: path for name, path in {"input": source, **targets}.items() if path is not None}
     for path in named.values():
         if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
             *before, last = (name.replace("_", " ") for name in named)
             raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Name another file.")
+    far = [as_place(path) for name, path in named.items() if name in ("input", "output") and is_address(path)]
+    for name in ("manifest", "report"):
+        if far and name in named:
+            raise InputError(
+                f"Option --{name} needs the bytes of all files on this machine, but {far[0]} is an address. Leave it "
+                "out."
+            )
     for name, path in named.items():
-        if name != "input":
+        if clustered and name in ("output", "labels"):
+            check_data_set(path)
+        elif name != "input":
             check_target(path, ENDINGS.get(name, WRITABLE))
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file, in hex."""
-    with Path(path).open("rb") as file:
+    """Return the SHA-256 of a file, in hex; of a folder, that of the list of its Parquet files."""
+    source = Path(path)
+    if source.is_dir():
+        files = sorted(file for file in source.iterdir() if file.suffix.lower() in PARQUET)
+        listed = "".join(f"{sha256(file)}  {file.name}\n" for file in files)
+        return hashlib.sha256(listed.encode()).hexdigest()
+    with source.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The files of a run: written beside their targets and moved into place together, or not at all."""
+"""The files of a run, or folders: written beside their targets and moved into place together, or not at all."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 
 from shoal.core.errors import FileError
 from shoal.core.progress import SIGNALS, check_interrupt
+from shoal.tables.addresses import Place
+from shoal.tables.data_sets import abandon, begin, finish
 
 if os.name == "posix":
     import fcntl
@@ -43,6 +45,12 @@ class Outputs:
     def __init__(self) -> None:
         self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
         self._locks: dict[Path, int] = {}  # as long as one is held, its file has an owner
+        # Data sets of other file systems: where they belong, what puts them there, and what cleans up after them.
+        self._others: list[tuple[Place, Callable[[], None], Callable[[], None]]] = []
+
+    def add(self, target: Place, place: Callable[[], None], clean: Callable[[], None]) -> None:
+        """Put a data set into place by its own means, before the files; it is cleaned up after in any case."""
+        self._others.append((target, place, clean))
 
     @contextmanager
     def beside(self, target: Path) -> Iterator[Path]:
@@ -67,36 +75,74 @@ class Outputs:
                 self._remove(file[1])
                 raise
 
+    def data_set(self, target: Place) -> Place:
+        """Return where the files of a data set are to be written: a folder for its owner alone, or the address."""
+        if isinstance(target, str):
+            with _undisturbed():
+                self._at_address(target)
+            return target
+        with naming(target), _undisturbed():
+            remove_leftovers(target.parent)
+            folder = Path(tempfile.mkdtemp(prefix=f".{target.stem}{MARK}", suffix=target.suffix, dir=target.parent))
+            self._files.append((target, folder))
+            handle = os.open(folder, os.O_RDONLY) if LOCKS else None
+            if handle is not None and _try_lock(handle):
+                self._locks[folder] = handle
+            elif handle is not None:
+                os.close(handle)
+        return folder.resolve()  # who writes there may work in another folder
+
+    def _at_address(self, target: str) -> None:
+        """Begin a data set in an object store, where nothing can be renamed: it is whole at the end, or removed."""
+        unfinished = ExitStack()
+        unfinished.callback(abandon, target)
+
+        def place() -> None:
+            finish(target)
+            unfinished.pop_all()
+
+        self.add(target, place, unfinished.close)
+        begin(target)
+
     def find(self, target: Path) -> Path | None:
         """Return what was written for a target, if it waits here."""
         return next((file for other, file in self._files if other.resolve() == target.resolve()), None)
 
     def move(self) -> None:
         """Move all files into place, the first one last: it is the table. If that fails, all old files stay."""
-        files = self._files[::-1]
-        if not files:
-            return
         check_interrupt()
-        olds: dict[Path, Path] = {}
         with _undisturbed():
+            for target, place, _ in self._others:
+                place()
+                _note([target])
+            if self._files:
+                self._move_files(self._files[::-1])
+
+    def _move_files(self, files: Sequence[tuple[Path, Path]]) -> None:
+        olds: dict[Path, Path] = {}
+        for target, file in files:
+            with naming(target):
+                most = 0o777 if file.is_dir() else 0o666
+                if file.is_dir():
+                    finish(file)
+                file.chmod(target.stat().st_mode & 0o777 if _alike(target, file) else most & ~_umask())
+        try:
+            for target, file in files:
+                # The last file takes the place of an older one in a single step, which a folder cannot.
+                if file != files[-1][1] or file.is_dir():
+                    with naming(target):
+                        _keep(target, file.with_name(f"{file.name}.old"), olds, aside=file.is_dir())
             for target, file in files:
                 with naming(target):
-                    file.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            try:
-                for target, file in files[:-1]:
-                    with naming(target):
-                        _keep(target, file.with_name(f"{file.name}.old"), olds)
-                for target, file in files:
-                    with naming(target):
-                        file.replace(target)
-            finally:
-                # Whether a file was moved is read from the disk: what failed may have been done all the same.
-                if files[-1][1].exists():
-                    _restore([target for target, file in files if not file.exists()], olds)
-                else:
-                    _note(target for target, _ in files)
-                for old in olds.values():
-                    old.unlink(missing_ok=True)
+                    file.replace(target)
+        finally:
+            # Whether a file was moved is read from the disk: what failed may have been done all the same.
+            if files[-1][1].exists():
+                _restore([target for target, file in files if not file.exists() or not os.path.lexists(target)], olds)
+            else:
+                _note(target for target, _ in files)
+            for old in olds.values():
+                _delete(old)
 
     def discard(self) -> None:
         """Remove what was not moved."""
@@ -104,15 +150,17 @@ class Outputs:
             for _, file in self._files:
                 with suppress(OSError):
                     self._remove(file)
+            for _, _, clean in self._others:
+                clean()
 
     def _remove(self, file: Path) -> None:
         if file in self._locks:
             os.close(self._locks.pop(file))
-        file.unlink(missing_ok=True)
+        _delete(file)
 
 
 _open: ContextVar[Outputs | None] = ContextVar("outputs", default=None)
-_placed: ContextVar[list[Path] | None] = ContextVar("placed", default=None)
+_placed: ContextVar[list[Place] | None] = ContextVar("placed", default=None)
 
 
 @contextmanager
@@ -207,10 +255,10 @@ def naming(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def noting() -> Iterator[list[Path]]:
+def noting() -> Iterator[list[Place]]:
     """Note which targets get a new file in this block, to be able to say after an interrupt what is there."""
     outer = _placed.get()
-    placed: list[Path] = [] if outer is None else outer
+    placed: list[Place] = [] if outer is None else outer
     token = _placed.set(placed)
     try:
         yield placed
@@ -218,7 +266,7 @@ def noting() -> Iterator[list[Path]]:
         _placed.reset(token)
 
 
-def _note(targets: Iterable[Path]) -> None:
+def _note(targets: Iterable[Place]) -> None:
     placed = _placed.get()
     if placed is not None:
         placed.extend(targets)
@@ -247,11 +295,14 @@ def _undisturbed() -> Iterator[None]:
             signal.raise_signal(caught[0])
 
 
-def _keep(target: Path, old: Path, olds: dict[Path, Path]) -> None:
-    """Give the file that is at a target now a second name."""
+def _keep(target: Path, old: Path, olds: dict[Path, Path], *, aside: bool) -> None:
+    """Give the file that is at a target now a second name, or put it aside for a folder."""
     if not os.path.lexists(target):
         return
     olds[target] = old
+    if aside:
+        target.replace(old)
+        return
     try:
         os.link(target, old)
     except OSError:  # not every file system has links
@@ -261,10 +312,27 @@ def _keep(target: Path, old: Path, olds: dict[Path, Path]) -> None:
 def _restore(targets: Sequence[Path], olds: dict[Path, Path]) -> None:
     """Put back what was at targets before, be it nothing."""
     for target in targets:
+        if target.is_dir() or target not in olds:
+            _delete(target)
         if target in olds:
             olds[target].replace(target)
-        else:
-            target.unlink()
+
+
+def _delete(path: Path) -> None:
+    """Remove a file or a folder, if it is there; who still writes to a folder finds it gone."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    for _ in range(5):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            return
+        time.sleep(0.1)
+
+
+def _alike(target: Path, file: Path) -> bool:
+    """Say whether there is something of the same kind at a target."""
+    return target.exists() and target.is_dir() == file.is_dir()
 
 
 def _umask() -> int:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
+from shoal.tables.addresses import Place, as_place, is_address, open_place
 from shoal.tables.codes import Codes
 from shoal.tables.csv_cells import Dialect, parse_numbers, without_words
 from shoal.tables.csv_files import CsvTable, read_head
@@ -29,9 +30,13 @@ Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
 __all__ = [
     "Part",
     "Source",
+    "check_same_columns",
     "column_types",
+    "describe_parquet",
     "find_paths",
     "open_source",
+    "parquet_source",
+    "parts_of",
     "read_schema",
     "record_bytes",
     "stored_bytes",
@@ -44,12 +49,18 @@ HELD_OF_CSV = 18
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Name the file that could not be read."""
+def reading(path: Place) -> Iterator[Any]:
+    """Open a Parquet file; name it if it cannot be read."""
     import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
     try:
-        yield
+        if isinstance(path, Path):
+            with ParquetFile(path) as file:
+                yield file
+        else:
+            with open_place(path) as opened, ParquetFile(opened) as file:
+                yield file
     except (OSError, pa.ArrowInvalid) as error:
         said = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
         raise FileError(f"File {path} cannot be read: {(said.splitlines() or [''])[0].rstrip('.')}.") from None
@@ -59,22 +70,18 @@ def reading(path: Path) -> Iterator[None]:
 class Part:
     """Row groups of a Parquet file that are read together."""
 
-    path: Path
+    path: Place
     groups: tuple[int, ...]
     rows: int
 
     def read(self, columns: Sequence[str] | None = None) -> Any:
         """Return the columns as an Arrow table."""
-        from pyarrow.parquet import ParquetFile
-
-        with reading(self.path), ParquetFile(self.path) as file:
+        with reading(self.path) as file:
             return file.read_row_groups(list(self.groups), columns=columns, use_threads=False)
 
     def head(self, rows: int) -> pl.DataFrame:
         """Return the first records."""
-        from pyarrow.parquet import ParquetFile
-
-        with reading(self.path), ParquetFile(self.path) as file:
+        with reading(self.path) as file:
             batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
             return from_arrow(next(batches))
 
@@ -105,6 +112,8 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     """Return the files of a path, a folder or a glob, in the order of their names."""
     text = os.fspath(data)
     path = Path(text)
+    if is_address(data):
+        raise InputError(f"Input {as_place(data)} is an address, which only clusters read. Take engine='dask'.")
     if path.is_dir():
         # Hidden files are no part of a table: a run that was killed may have left some.
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
@@ -147,10 +156,8 @@ def record_bytes(path: Path) -> list[float]:
 
 def _read_bytes(path: Path, places: int) -> list[float]:
     """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
-    from pyarrow.parquet import ParquetFile
-
     found = []
-    with reading(path), ParquetFile(path) as file:
+    with reading(path) as file:
         groups = range(file.metadata.num_row_groups)
         for group in groups[:: -(-max(1, len(groups)) // places)]:
             batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
@@ -206,25 +213,64 @@ def open_source(
         numeric = tuple(n for n in names if parse_numbers(cells[n], dialect, codes=n in wanted).dtype.is_numeric())
         return Source(parts, names, numeric, dialect)
     schema = read_schema(paths[0])
-    for path in paths[1:]:
-        if not read_schema(path).equals(schema):
+    check_same_columns(paths, (read_schema(path) for path in paths[1:]), schema)
+    return parquet_source(_parquet_parts(paths, folder, rows, run), schema, starmap)
+
+
+def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: Any) -> None:
+    """Refuse files of other columns than the first; `schemas` are those of all others."""
+    for path, other in zip(paths[1:], schemas, strict=True):
+        if not other.equals(schema):
             raise InputError(f"File {path} has other columns than {paths[0]}. Mask files of one kind together.")
-    parts = _parquet_parts(paths, folder, rows, run)
+
+
+def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
+    """Return the table that parts of Parquet files are; `run` looks at the ordered categories of each, if there are."""
     kinds = column_types(schema)
     numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
     timed = tuple(name for name, kind in kinds.items() if word_of(kind))
-    return Source(parts, tuple(schema.names), numeric, None, timed, _levels(schema, parts))
-
-
-def _levels(schema: Any, parts: Sequence[Part]) -> dict[str, tuple[Any, ...]]:
-    """Return the values of ordered categories, which a file stores with its records, as they appear."""
     ordered = [column.name for column in schema if getattr(column.type, "ordered", False)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in ordered}
-    for part in parts if ordered else ():
-        table = open_table(part.read(ordered))
-        for name in ordered:
-            levels[name] |= dict.fromkeys(table.levels(name) or ())
-    return {name: tuple(found) for name, found in levels.items() if found}
+    for found in run(_levels, [(part, ordered) for part in parts]) if ordered else ():
+        for name, values in found.items():
+            levels[name] |= dict.fromkeys(values)
+    known = {name: tuple(values) for name, values in levels.items() if values}
+    return Source(parts, tuple(schema.names), numeric, None, timed, known)
+
+
+def _levels(part: Part, ordered: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Return the values of ordered categories, which a file stores with its records, as they appear."""
+    table = open_table(part.read(ordered))
+    return {name: tuple(table.levels(name) or ()) for name in ordered}
+
+
+def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
+    """Return the columns of a Parquet file, and the records and bytes of each of its row groups."""
+    with reading(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+    check_unique(schema.names)
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    return schema, [(group.num_rows, group.total_byte_size) for group in groups]
+
+
+def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: int) -> Iterator[Part]:
+    """Put row groups together to parts of at most so many records and bytes; a row group is never divided.
+
+    Examples
+    --------
+    >>> [part.groups for part in parts_of(Path("x.parquet"), [(40, 9), (60, 9), (50, 9), (500, 9), (1, 9)], 100, 1000)]
+    [(0, 1), (2,), (3,), (4,)]
+    """
+    held: list[int] = []
+    records = stored = 0
+    for group, (count, weight) in enumerate(groups):
+        if held and (records + count > rows or stored + weight > size):
+            yield Part(path, tuple(held), records)
+            held, records, stored = [], 0, 0
+        held.append(group)
+        records, stored = records + count, stored + weight
+    if records:
+        yield Part(path, tuple(held), records)
 
 
 def read_schema(path: Path) -> Any:

@@ -110,7 +110,7 @@ class _Tree:
 
     def __init__(self, generation: ColumnGeneration, labels: Ints, finish: Finish, until: float) -> None:
         self.generation, self.labels, self.finish = generation, labels, finish
-        self.master = generation.as_simplex()
+        self.master = generation.master
         generation.limits = replace(generation.limits, deadline=until)
         self.master.deadline = until
         self.open: list[tuple[float, int, Branch]] = []
@@ -179,7 +179,7 @@ class _Tree:
             if answer is None or generation.closed() or _integral(answer.x):
                 break
             last = generation.value
-            if not generation.separate(master, answer):
+            if not generation.separate(answer):
                 break
             answer = generation.relax(accuracy)
             if generation.value - last < _SHARE * (generation.upper - last):
@@ -206,7 +206,7 @@ class _Tree:
         generation = self.generation
         pairs = fractional_pairs(self.master.columns, answer.x, generation.D, _TRIED)
         # The trials start from the basis of this solution.
-        answer = self.master.solve(0.0) or answer
+        answer = self.master.solve() or answer
         gap = generation.upper - answer.value
         best, chosen = -1.0, None
         for i, j in pairs:

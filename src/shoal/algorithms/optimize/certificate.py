@@ -8,17 +8,20 @@ or the linear programme. O(n log n) time in few columns and O(n) memory if the m
 Where branching went on (`optimize.branching`), there are multipliers for each of several cases, which are priced over
 all pairs of records (`optimize.pricing`). The check then also makes sure that the cases leave no partition out; the
 bound is the least of theirs. A best partition into groups of k … 2k−1 records is in one of the cases, so that these
-sizes are enough in each.
+sizes are enough in each. Fewer than 2k records are one group, whatever the multipliers.
+
+Strata have a certificate each (`Certificates`); groups lie within them, so that their bounds add up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.algorithms.optimize.cuts import Cuts, Decision
+from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound
 from shoal.algorithms.optimize.pricing import distances
 from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, prove_by
@@ -28,7 +31,7 @@ from shoal.core.measures import sst
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 
-__all__ = ["BoundCheck", "Case", "Certificate", "verify_bound"]
+__all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "Stratum", "few_records", "verify_bound"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,55 @@ class Certificate:
     cases: tuple[Case, ...] = ()
 
 
+def few_records(X: Floats, k: int) -> Certificate:
+    """Return the certificate of fewer than 2k records: they are one group, and its SSE is the optimum.
+
+    Examples
+    --------
+    >>> few_records(np.array([[0.0], [1.0], [2.0]]), 2).optimum
+    2.0
+    """
+    value = sst(X)
+    # A check takes off a tenth of this for rounding.
+    return Certificate(k, np.zeros(len(X)), no_cuts(), value * (1 - 1e-11), value)
+
+
+class Stratum(NamedTuple):
+    """Records that have groups of their own, and the proof of a bound for these.
+
+    Parameters
+    ----------
+    rows
+        The records, by number.
+    columns
+        The columns that they do not miss.
+    certificate
+        The proof for these records and columns.
+    """
+
+    rows: Ints
+    columns: Ints
+    certificate: Certificate
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """The proof of a lower bound on the SSE of groups that lie within strata, one for each.
+
+    Parameters
+    ----------
+    strata
+        All strata: every record is in one of them.
+    """
+
+    strata: tuple[Stratum, ...]
+
+    @property
+    def bound(self) -> float:
+        """The claim: no partition whose groups lie within the strata has a smaller SSE."""
+        return float(sum(stratum.certificate.bound for stratum in self.strata))
+
+
 @dataclass(frozen=True)
 class BoundCheck:
     """The outcome of a check.
@@ -111,7 +163,9 @@ class BoundCheck:
         return self.valid
 
 
-def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 2_000_000_000) -> BoundCheck:
+def verify_bound(
+    X: ArrayLike, k: int, certificate: Certificate | Certificates, *, most: int = 2_000_000_000
+) -> BoundCheck:
     """Check a proven bound independently of the solver.
 
     Parameters
@@ -121,7 +175,7 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
     k
         The least size of a group.
     certificate
-        What `search` with ``bound=True`` returned.
+        What `auto` or `search` with ``bound=True`` returned: `Release.certificate`.
     most
         Give up beyond this number of partial groups of one size, the same share of it for every record.
 
@@ -142,6 +196,8 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
     """
     records = np.ascontiguousarray(X, dtype=np.float64)
     records = records[:, None] if records.ndim == 1 else records
+    if isinstance(certificate, Certificates):
+        return _check_strata(records, k, certificate, most)
     n = len(records)
     cases = certificate.cases or (Case((), certificate.duals, certificate.cuts),)
     for case in cases:
@@ -151,6 +207,9 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
             )
     if reason := _wrong(records, k, certificate.k, cases):
         return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, 0, reason)
+    total = sst(records)
+    if n < 2 * k:
+        return _compared(certificate.bound, total * (1 - 1e-12), total, total * 1e-12, 0)
     proven, tolerance, visited = np.inf, 0.0, 0
     for case in cases:
         found = _proven(records, k, case, most)
@@ -159,17 +218,36 @@ def verify_bound(X: ArrayLike, k: int, certificate: Certificate, *, most: int = 
             return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, visited, reason)
         proven, visited = min(proven, found.value), visited + found.visited
         tolerance = max(tolerance, found.tolerance)
-    total = sst(records)
-    valid = proven >= certificate.bound
-    return BoundCheck(
-        valid,
-        certificate.bound,
-        proven,
-        100 * proven / total if total > 0 else 0.0,
-        tolerance,
-        visited,
-        "" if valid else "the multipliers prove less than is claimed",
-    )
+    return _compared(certificate.bound, proven, total, tolerance, visited)
+
+
+def _compared(claimed: float, proven: float, total: float, tolerance: float, visited: int) -> BoundCheck:
+    """Return the outcome of a check that has proven a bound."""
+    valid = proven >= claimed
+    reason = "" if valid else "the multipliers prove less than is claimed"
+    return BoundCheck(valid, claimed, proven, 100 * proven / total if total > 0 else 0.0, tolerance, visited, reason)
+
+
+def _check_strata(records: Floats, k: int, certificates: Certificates, most: int) -> BoundCheck:
+    """Check every stratum: what is proven of them adds up, if every record is in one and no column counts twice."""
+    n, strata = len(records), certificates.strata
+    rows = np.concatenate([stratum.rows for stratum in strata]) if strata else np.empty(0, dtype=np.int64)
+    if not np.array_equal(np.sort(rows), np.arange(n)):
+        return BoundCheck(False, certificates.bound, 0.0, 0.0, 0.0, 0, "not every record is in one stratum")
+    proven, tolerance, visited = 0.0, 0.0, 0
+    for number, stratum in enumerate(strata):
+        named = np.sort(stratum.columns)
+        if not np.array_equal(named, np.intersect1d(named, np.arange(records.shape[1]))):
+            reason = f"stratum {number} names a column twice, or one that there is not"
+            return BoundCheck(False, certificates.bound, 0.0, 0.0, 0.0, visited, reason)
+        check = verify_bound(records[np.ix_(stratum.rows, stratum.columns)], k, stratum.certificate, most=most)
+        if not check:
+            return replace(check, claimed=certificates.bound, reason=f"stratum {number}: {check.reason}")
+        proven, tolerance = proven + check.proven, tolerance + check.tolerance
+        visited += check.visited
+    present = np.isfinite(records)
+    total = sum(sst(column[here][:, None]) for column, here in zip(records.T, present.T, strict=True) if here.any())
+    return _compared(certificates.bound, proven, total, tolerance, visited)
 
 
 def _wrong(records: Floats, k: int, claimed: int, cases: tuple[Case, ...]) -> str:

@@ -5,8 +5,9 @@ are looked for among those that the search has seen and by a heuristic, then by 
 (`optimize.pricing`), which also turns the duals into a proven bound (`optimize.lower_bounds`). When there is
 none, cuts that the fractional solution violates are added (`optimize.separation`) and it goes on.
 
-Without cuts the master is solved by an interior-point method, to a tolerance that follows the distance still to go,
-which keeps its duals central (Gondzio, González-Brevis and Munari 2013); with cuts by the simplex method.
+The first columns are those of a first-order method over near records (`sparse.generation`), whose multipliers also
+prove a first bound: from the incumbent alone the simplex method would take tens of times as long, most of all where
+groups are large and the master problem is degenerate.
 
 Each round costs one linear programme, O(n² k) for the heuristic and O(n) for each prefix of the enumeration.
 Memory O(n²).
@@ -22,23 +23,26 @@ import numpy as np
 
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
-from shoal.algorithms.optimize.dual_ascent import ascend, first_duals
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_that_matter
-from shoal.algorithms.optimize.master import Interior, Master, Relaxed, Simplex
+from shoal.algorithms.optimize.master import Master, Relaxed
 from shoal.algorithms.optimize.pricing import distances, guess_groups, pair_weights
 from shoal.algorithms.optimize.separation import violated_cuts
+from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.repair import Effort
+from shoal.algorithms.optimize.sparse.table import make_near
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["SMALL", "ColumnGeneration", "Limits"]
+__all__ = ["ColumnGeneration", "Limits"]
 
-# Up to this size of groups the simplex method is the faster one from the start.
-SMALL = 4
-# Ascents before the first linear programme, each followed by a proof that teaches the next what it missed.
-_ASCENTS = 2
-# The accuracy of the first and of the last linear programmes.
-_COARSE, _FINE = 1e-2, 1e-6
-# Columns for each record that the master problem keeps when cuts begin.
+# Rounds of guessing and of listing by the first-order method, and the steps in each; then its last steps.
+_GUESSES, _LISTS = (30, 150), (2, 600)
+_LAST = 1000
+# Larger groups are not listed by it: they are too many.
+_LISTED = 5
+# Shares of its multipliers that may prove the first bound.
+_SHARES = (0.5, 0.9, 1.0)
+# Columns for each record that the master problem starts with.
 _KEEP = 6
 # Linear programmes of one relaxation at most; some dozens are common.
 _PRICINGS = 2000
@@ -60,8 +64,6 @@ class Limits:
         Limits of one enumeration: groups and prefixes.
     exact
         Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
-    early
-        Whether to prove a bound by dual ascent before the first linear programme, for a run that may be cut short.
     """
 
     gap: float = 1e-7
@@ -70,7 +72,6 @@ class Limits:
     room: int = 200_000
     most: int = 30_000_000
     exact: bool = True
-    early: bool = True
 
 
 @dataclass
@@ -92,12 +93,7 @@ class ColumnGeneration:
         self.D = distances(self.X)
         self.W = np.empty_like(self.D)
         first = np.arange(self.incumbent)
-        small = self.k <= SMALL
-        self.master: Master = (
-            self._simplex(self.seen.take(first))
-            if small
-            else Interior(self.n, self.seen.take(first), no_cuts(), self.over)
-        )
+        self.master = self._over(self.seen.take(first))
         self.known = set(self.master.columns.keys())
         self.taken = np.zeros(len(self.seen), dtype=bool)
         self.taken[first] = True
@@ -124,25 +120,21 @@ class ColumnGeneration:
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
-        if self.limits.exact and self.limits.early:
-            # An early bound, whatever the rest gives.
-            self._ascend_duals()
-        answer = self.relax(2e-6)
-        if answer is None or self.closed():
-            return
-        master = self.as_simplex()
+        if self.latest is None:
+            self._begin()
         weak = 0
-        for _ in range(self.limits.rounds):
+        for turn in range(self.limits.rounds + 1):
             last = self.value
             answer = self.relax(2e-6)
             if answer is None or self.closed():
                 return
             weak = weak + 1 if self.value - last < 2e-6 * self.value else 0
-            if weak == 4 or not self.separate(master, answer):
+            if weak == 4 or turn == self.limits.rounds or not self.separate(answer):
                 return
 
-    def separate(self, master: Simplex, answer: Relaxed) -> bool:
+    def separate(self, answer: Relaxed) -> bool:
         """Replace the cuts without a price by new ones that the solution violates; tell whether there are any."""
+        master = self.master
         master.drop(np.flatnonzero((answer.cuts.price <= self.noise) & (answer.cuts.decided < 0)))
         x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
         fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3, state=self.state)
@@ -151,25 +143,43 @@ class ColumnGeneration:
         master.cut(fresh)
         return len(fresh) > 0
 
-    def _simplex(self, columns: Columns) -> Simplex:
+    def _over(self, columns: Columns) -> Master:
+        """Return the master problem over some columns."""
         # In units of the share of one record, the solver's tolerance is the noise.
         unit = self.upper / self.n
-        return Simplex(self.n, columns, no_cuts(), self.over, unit=unit, deadline=self.limits.deadline)
+        return Master(self.n, columns, no_cuts(), self.over, unit=unit, deadline=self.limits.deadline)
 
-    def as_simplex(self) -> Simplex:
-        """Continue with the simplex method and the columns that matter; the others return to those seen."""
-        if isinstance(self.master, Simplex):
-            return self.master
-        duals = np.zeros(self.n) if self.latest is None else self.latest.duals
-        columns = self.master.columns
-        keep = self._nearest(duals, no_cuts())
-        self._put_aside(columns.take(np.setdiff1d(np.arange(len(columns)), keep)))
-        self.master = simplex = self._simplex(columns.take(keep))
-        return simplex
+    def _begin(self) -> None:
+        """Take the columns of a first-order solution of the relaxation, and prove the bound of its multipliers."""
+        table = make_near(self.X, self.k, self.state)
+        if table is None or len(table) <= self.k or self.over():
+            return
+        first = Generation(table, self.k, self._incumbent_labels()[table.ids], Effort(self.state))
+        first.relax(*_GUESSES, self.over)
+        for _ in range(_LISTS[0] if self.limits.exact and self.k <= _LISTED else 0):
+            first.solve(_LISTS[1])
+            if self.over() or first.repair(1.0) is None:
+                break
+        first.solve(_LAST)
+        duals = np.zeros(self.n)
+        duals[table.ids] = first.duals
+        groups = np.sort(table.ids[first.columns.member].reshape(-1, self.k), axis=1)
+        cheapest = np.sort(np.argsort(first.rest(), kind="stable")[: _KEEP * self.n])
+        columns = Columns.of_rows(self.X, groups[cheapest])
+        keys = columns.keys()
+        fresh = np.array([j for j, key in enumerate(keys) if key not in self.known], dtype=np.int64)
+        self.known.update(keys[j] for j in fresh)
+        self.master = self._over(self.master.columns.join(columns.take(fresh)))
+        # An early bound, whatever the rest gives: the smaller the share, the fewer groups are to be listed.
+        least = np.zeros(self.n)
+        least[table.ids] = table.least
+        for share in _SHARES if self.limits.exact else ():
+            if self.over() or self._prove(share * duals + (1 - share) * least, no_cuts()) is None:
+                break
 
     def decide(self, decisions: Sequence[Decision], most: float) -> None:
         """Go on under some decisions about pairs of records, each broken for `most`, and nothing proven yet."""
-        master = self.as_simplex()
+        master = self.master
         if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
             self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
         master.decide(decisions, most)
@@ -188,36 +198,6 @@ class ColumnGeneration:
         self.seen = self.seen.join(columns)
         self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
 
-    def _ascend_duals(self) -> None:
-        """Improve the duals by ascent and prove the bound that they give."""
-        duals = first_duals(self.X, self._incumbent_labels())
-        known = np.empty((0, self.k), dtype=np.int64)
-        began = time.monotonic()
-        for turn in range(_ASCENTS):
-            if self.over() or self.closed():
-                return
-            # The proof that follows needs time too, and column generation most.
-            until = began + 0.1 * (turn + 1) * (self.limits.deadline - began)
-            duals = ascend(
-                self.X,
-                self.D,
-                self.k,
-                duals,
-                self.upper,
-                known,
-                steps=100,
-                until=until,
-                over=self.over,
-                state=self.state,
-            )
-            bound = self._prove(duals, no_cuts())
-            if bound is None:
-                return
-            # The groups that the heuristic missed are known from now on.
-            known = np.vstack([known, bound.columns.member.reshape(-1, self.k)])[-30 * self.n :]
-            if self.best is not None:
-                duals = self.best.duals
-
     def _incumbent_labels(self) -> Ints:
         labels = np.empty(self.n, dtype=np.int64)
         for g in range(self.incumbent):
@@ -226,9 +206,8 @@ class ColumnGeneration:
 
     def relax(self, accuracy: float) -> Relaxed | None:
         """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""
-        tolerance = _COARSE if self.latest is None else 1e-4
         for _ in range(_PRICINGS):
-            answer = self.master.solve(tolerance)
+            answer = self.master.solve()
             if answer is None:
                 # Out of time: the last duals may still prove a bound.
                 if self.latest is not None and self.limits.exact and not self.state[STOP]:
@@ -245,14 +224,8 @@ class ColumnGeneration:
                     fresh, apart = fresh + exact, self.value - self.bound
                 if self.closed():
                     return answer
-            if tolerance <= 1e-4 and (
-                apart <= accuracy * self.value or fresh <= self.n // 40 * (not self.limits.exact)
-            ):
+            if apart <= accuracy * self.value or fresh <= (0 if self.limits.exact else self.n // 40):
                 return answer
-            if not fresh and tolerance <= _FINE:
-                return answer
-            relative = apart / max(self.value, 1e-9 * self.upper)
-            tolerance = float(np.clip(0.1 * relative, _FINE, _COARSE if fresh else 0.1 * tolerance))
         return None
 
     def _price_exactly(self, answer: Relaxed) -> int | None:

@@ -9,9 +9,22 @@ from typing import Any
 import numpy as np
 
 from shoal.core.compiling import kernel
+from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "groups_in"]
+
+
+def groups_in(labels: Ints) -> list[Ints]:
+    """Return the members of each group, sorted.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in groups_in(np.array([0, 1, 0]))]
+    [[0, 2], [1]]
+    """
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(group_sizes(labels))[:-1])
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from functools import cache
 import numpy as np
 
 from shoal.algorithms.mdav import mdav
-from shoal.algorithms.optimize.column_generation import SMALL
 from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove
 from shoal.algorithms.registry import Outcome
 from shoal.algorithms.two_swap import improve, start_labels
@@ -40,7 +39,7 @@ def decomposition(
     """Group the records by the paper's seven steps; see the options in the registry."""
     n = len(X)
     if time_limit is not None:
-        _compile(min(k, SMALL + 1))
+        _compile()
     clock = time.monotonic()
     until = np.inf if time_limit is None else clock + time_limit
     facts: dict[str, object] = {}
@@ -71,10 +70,10 @@ def decomposition(
 
 
 @cache
-def _compile(k: int) -> None:
+def _compile() -> None:
     """Group a tiny table, so that compiling the kernels is not taken from the time given."""
-    tiny = np.random.default_rng(0).normal(size=(6 * k, 2))
-    decomposition(tiny, k, state=fresh_state(), subsets=1, first_swap=False, subset_limit=60.0, time_limit=None)
+    tiny = np.random.default_rng(0).normal(size=(30, 2))
+    decomposition(tiny, 3, state=fresh_state(), subsets=1, first_swap=False, subset_limit=60.0, time_limit=None)
 
 
 def _swap(X: Floats, labels: Ints, state: State, seconds: float | None) -> Ints:
@@ -136,6 +135,5 @@ def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
     if len(X) < 2 * k:
         return start
     with within(state, seconds, 0) as limited:
-        # Only the groups count: a bound before there are good ones would cost four fifths of the time.
-        found = prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds, early=False)
+        found = prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds)
     return canonical_labels(found.labels)

@@ -30,10 +30,10 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["Partition", "exchange", "new_partition"]
 
-HOT = 1.0  # the first temperature, in squared distances of a record to its neighbours
+HOT = 1.5  # the first temperature, in squared distances of a record to its neighbours
 COLD = 0.95  # the share of the steps after which nothing for the worse is kept
 WINDOW, STAY = 1024, 4  # consecutive records that steps are taken at, and steps a record until the next so many follow
-REGROUP = 0.3  # of the steps, divided by k: the share that dissolves or forms groups
+REGROUP = 0.15  # of the steps, divided by k: the share that dissolves or forms groups
 
 
 class Partition(NamedTuple):
@@ -281,7 +281,7 @@ def exchange(
             if state[STOP]:
                 break
             heat = max(0.0, 1.0 - (cooling[0] + (cooling[1] - cooling[0]) * step / steps) / COLD)
-            heat = HOT * heat * heat
+            heat = HOT * heat * np.sqrt(heat)
             turn = step // (STAY * window)
             base = min(turn * window % n, n - window)
         i = base + below(rng, window)

@@ -3,9 +3,9 @@
     min Σ c_G x_G   subject to   Σ_{G ∋ i} x_G = 1 for every record i,
                                  Σ_G ⌊p(G∩R)/q⌋ x_G ≤ ⌊p(R)/q⌋ for every cut R,   x ≥ 0.
 
-It is solved by two methods. `Interior` (`optimize.interior_point`) gives central duals: far from the optimum it needs
-few rounds of pricing, but each solve starts from scratch and costs O((n + cuts)³). `Simplex` (HiGHS) continues from the
-last solution: close to the optimum, with a few hundred columns or cuts more each time, it takes a fraction of that.
+Solved by the simplex method (HiGHS), which continues from the last solution: with a few hundred columns or cuts more
+each time it takes little. Far from the optimum it needs many rounds of pricing: the first columns come from a
+first-order method (`optimize.column_generation`).
 
 Nothing here is trusted by the proof: the duals are checked by `optimize.lower_bounds` in its own arithmetic.
 """
@@ -13,7 +13,6 @@ Nothing here is trusted by the proof: the duals are checked by `optimize.lower_b
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,10 +20,9 @@ import numpy as np
 
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, Decision, cut_entries
-from shoal.algorithms.optimize.interior_point import central_point
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Interior", "Master", "Relaxed", "Simplex", "matrix"]
+__all__ = ["Master", "Relaxed", "matrix"]
 
 # The solver's numbers for the two simplex methods.
 _DUAL, _PRIMAL = 1, 4
@@ -67,53 +65,15 @@ def matrix(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
     return start, row, entry
 
 
-class Master(ABC):
-    """The linear relaxation over the columns and cuts given so far."""
-
-    def __init__(self, n: int, columns: Columns, cuts: Cuts, over: Callable[[], bool]) -> None:
-        self.n, self.columns, self.cuts, self.over = n, columns, cuts, over
-
-    def add(self, columns: Columns) -> None:
-        """Add columns."""
-        self.columns = self.columns.join(columns)
-
-    def cut(self, cuts: Cuts) -> None:
-        """Add cuts."""
-        self.cuts = self.cuts.join(cuts)
-
-    @abstractmethod
-    def solve(self, tolerance: float) -> Relaxed | None:
-        """Solve it to a relative tolerance; None if stopped or the arithmetic fails."""
-
-
-class Interior(Master):
-    """Solved from scratch each time, stopped early, with central duals."""
-
-    def solve(self, tolerance: float) -> Relaxed | None:  # noqa: D102
-        start, row, entry = matrix(self.columns, self.n, self.cuts)
-        count = len(self.cuts)
-        # A column for what a cut leaves over.
-        start = np.concatenate([start, start[-1] + 1 + np.arange(count)])
-        row = np.concatenate([row, self.n + np.arange(count)])
-        entry = np.concatenate([entry, np.ones(count)])
-        cost = np.concatenate([self.columns.cost, np.zeros(count)])
-        right = np.concatenate([np.ones(self.n), self.cuts.most])
-        found = central_point(start, row, entry, cost, right, tolerance=tolerance, over=self.over)
-        if found is None:
-            return None
-        prices = np.maximum(-found.duals[self.n :], 0.0)
-        return Relaxed(found.value, found.duals[: self.n], self.cuts.priced(prices), found.x[: len(self.columns)])
-
-
-class Simplex(Master):
-    """Solved from the last solution, to the solver's own tolerances."""
+class Master:
+    """The linear relaxation over the columns and cuts given so far, solved from the last solution by HiGHS."""
 
     def __init__(
         self, n: int, columns: Columns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
     ) -> None:
         import highspy
 
-        super().__init__(n, columns, cuts, over)
+        self.n, self.columns, self.cuts, self.over = n, columns, cuts, over
         self.deadline = deadline
         self.solver = highspy.Highs()  # type: ignore[no-untyped-call]
         self.solver.setOptionValue("output_flag", False)
@@ -128,14 +88,16 @@ class Simplex(Master):
         self._add_rows(cuts, none, none, none)
         self._add_columns(columns)
 
-    def add(self, columns: Columns) -> None:  # noqa: D102
-        super().add(columns)
+    def add(self, columns: Columns) -> None:
+        """Add columns."""
+        self.columns = self.columns.join(columns)
         self._add_columns(columns)
         # New columns leave the solution feasible: the primal method goes on from it.
         self.solver.setOptionValue("simplex_strategy", _PRIMAL)
 
-    def cut(self, cuts: Cuts) -> None:  # noqa: D102
-        super().cut(cuts)
+    def cut(self, cuts: Cuts) -> None:
+        """Add cuts."""
+        self.cuts = self.cuts.join(cuts)
         self._add_rows(cuts, *cut_entries(self.columns, self.n, cuts))
         self.solver.setOptionValue("simplex_strategy", _DUAL)
 
@@ -205,7 +167,8 @@ class Simplex(Master):
         self.solver.setBasis(basis)
         return value
 
-    def solve(self, tolerance: float) -> Relaxed | None:  # noqa: D102
+    def solve(self) -> Relaxed | None:
+        """Solve it, to the solver's own tolerances; None if stopped or the arithmetic fails."""
         import highspy
 
         # The solver counts the seconds of all its runs together.

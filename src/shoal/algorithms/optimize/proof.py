@@ -20,12 +20,12 @@ import numpy as np
 from shoal.algorithms.optimize.branching import Branch, Branches, branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
 from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.columns import Columns, groups_in
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.pricing import enumerate_groups
-from shoal.algorithms.optimize.set_partitioning import choose
-from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.algorithms.optimize.set_partitioning import improve
+from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Bools, Floats, Ints, State
 
@@ -68,18 +68,6 @@ class Proven:
     facts: dict[str, object] = field(default_factory=dict)
 
 
-def groups_in(labels: Ints) -> list[Ints]:
-    """Return the members of each group, sorted.
-
-    Examples
-    --------
-    >>> [group.tolist() for group in groups_in(np.array([0, 1, 0]))]
-    [[0, 2], [1]]
-    """
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.cumsum(group_sizes(labels))[:-1])
-
-
 def _generation(incumbent: Incumbent, seen: list[Ints], limits: Limits) -> ColumnGeneration:
     own = groups_in(incumbent.labels)
     columns = Columns.of(incumbent.X, own + seen)
@@ -118,25 +106,13 @@ def _choose(
     generation: ColumnGeneration, columns: Columns, cuts: Cuts, labels: Ints, until: float | None, nodes: int | None
 ) -> tuple[Ints | None, bool]:
     """Solve the set partitioning over the columns and the incumbent's."""
-    own = Columns.of(generation.X, groups_in(labels))
-    have = {key: j for j, key in enumerate(columns.keys())}
-    missing = np.array([j for j, key in enumerate(own.keys()) if key not in have], dtype=np.int64)
-    every = columns.join(own.take(missing))
-    place = {key: j for j, key in enumerate(every.keys())}
-    choice = choose(
-        every,
-        generation.n,
-        generation.upper,
-        cuts=cuts.paying(generation.noise),
-        incumbent=np.array(list(map(place.__getitem__, own.keys())), dtype=np.int64),
-        time_limit=None if until is None else max(0.1, until - time.monotonic()),
-        nodes=nodes,
-        state=generation.state,
-    )
+    left = None if until is None else max(0.1, until - time.monotonic())
+    paying = cuts.paying(generation.noise)
+    choice = improve(generation.X, labels, columns, cuts=paying, time_limit=left, nodes=nodes, state=generation.state)
     return choice.labels, choice.proven
 
 
-def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early: bool = True) -> Proven:
+def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
     Parameters
@@ -147,8 +123,6 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early:
         Groups that the search met.
     until
         The `time.monotonic` at which to stop; None goes on until the limits of each part.
-    early
-        Whether a bound is wanted early, before column generation has one.
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later
@@ -158,7 +132,7 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, *, early:
         return Proven(labels, 0.0, "optimal", nothing)
     # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
     most = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
-    generation = _generation(incumbent, seen, Limits(deadline=deadline, most=most, early=early))
+    generation = _generation(incumbent, seen, Limits(deadline=deadline, most=most))
     generation.run()
     best = generation.best
     if best is None:

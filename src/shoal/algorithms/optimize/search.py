@@ -1,7 +1,7 @@
 """Search: the least information loss that can be found within a time limit, with a proven bound on request.
 
 Large-neighbourhood search with annealing from MDAV (`optimize.annealing`), a set-partitioning problem over the
-groups it has seen (`optimize.set_partitioning`), and on request column generation, cuts and a proof
+groups it has seen (`optimize.recombining`), and on request column generation, cuts and a proof
 (`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for
 the proof of up to `PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
 
@@ -22,15 +22,16 @@ import numpy as np
 
 from shoal.algorithms.auto import exchanged
 from shoal.algorithms.optimize.annealing import anneal, groups_of
-from shoal.algorithms.optimize.column_generation import SMALL
+from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
+from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
 from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.optimize.recombining import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.optimize.set_partitioning import recombine_groups
-from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from, make_near
-from shoal.algorithms.optimize.sparse.table import Table
+from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
+from shoal.algorithms.optimize.sparse.table import Table, make_near
 from shoal.algorithms.optimize.starting import given_start, mdav_start
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
 from shoal.core.measures import canonical_labels, group_sizes, sse
@@ -40,7 +41,8 @@ from shoal.core.types import Floats, Ints, State
 __all__ = ["Budget", "search"]
 
 REGION = 5000
-RECOMBINED = 120  # records of a region whose groups are recombined without a clock
+RECOMBINED = Regions(records=120, choices=20, nodes=1)  # where groups are recombined without a clock
+QUICK = 4  # groups up to this size are recombined within any time limit
 STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
 # Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time
 # (eia, 4092 records: 0.5 % to go after a minute, not 5 %).
@@ -150,7 +152,8 @@ class _Search:
     def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal; recombine the groups seen; anneal again from there, cooler."""
         if self.n < 2 * self.k:
-            return Outcome(self.best, status="optimal", bound=self.upper * (1 - 1e-12), facts=self._facts())
+            proof = few_records(self.X, self.k)
+            return Outcome(self.best, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof)
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         recombining = self.alone and self._recombinable(left, steps)
         share = 0.5 if recombining else 1.0
@@ -170,31 +173,17 @@ class _Search:
         """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
         if seconds is None:
             return (steps or 0) >= STEPS_TO_RECOMBINE * self.n
-        return self.k <= SMALL or (self.n <= 2000 and seconds >= 30)
+        return self.k <= QUICK or (self.n <= 2000 and seconds >= 30)
 
     def _recombine_regions(self) -> None:
-        """Choose among the groups seen within regions so small that every integer programme ends in a moment.
-
-        There is no clock: what is done depends on the groups alone.
-        """
-        seen = columns_in(self.column_pool)
+        """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
+        seen = Columns.of(self.X, columns_in(self.column_pool))
         for turn in range(2):
-            regions = split_groups(self.X, self.best, RECOMBINED, np.random.default_rng((self.seed, turn)))
-            region, place = np.empty(self.n, dtype=np.int64), np.empty(self.n, dtype=np.int64)
-            for number, rows in enumerate(regions):
-                region[rows], place[rows] = number, np.arange(len(rows))
-            within_one: list[list[Ints]] = [[] for _ in regions]
-            for group in seen:
-                if (region[group] == region[group[0]]).all():
-                    within_one[region[group[0]]].append(place[group])
-            for rows, groups in zip(regions, within_one, strict=True):
-                if self.state[STOP]:
-                    return
-                chosen = recombine_groups(self.X[rows], canonical_labels(self.best[rows]), groups, self.state)
-                if chosen is not None:
-                    labels = self.best.copy()
-                    labels[rows] = chosen + self.n
-                    self._take(labels)
+            self._take(
+                recombine_regions(
+                    self.X, self.best, seen, seen.cost / seen.sizes, RECOMBINED, (self.seed, turn), state=self.state
+                )
+            )
 
     def with_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal for a part of the time, then prove, improving on the way."""

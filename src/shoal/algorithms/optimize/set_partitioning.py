@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.columns import Columns, groups_in
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.master import matrix
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Choice", "choose", "recombine_groups"]
-
-
-MOST_SEEN = 20  # groups a record that are recombined
+__all__ = ["Choice", "choose", "improve"]
 
 
 @dataclass(frozen=True)
@@ -112,31 +109,41 @@ def choose(
     return Choice(_checked(columns, n, upper, x), proven)
 
 
-def recombine_groups(X: Floats, labels: Ints, seen: list[Ints], state: State) -> Ints | None:
-    """Return the best choice of the groups of a partition and others that were seen, if it has a lower SSE.
-
-    Of more than `MOST_SEEN` groups a record those of the least mean squared error are taken; branching ends at the
-    root. So a table of some hundred records takes a moment.
+def improve(
+    X: Floats,
+    labels: Ints,
+    columns: Columns,
+    *,
+    cuts: Cuts | None = None,
+    time_limit: float | None = None,
+    nodes: int | None = None,
+    state: State,
+) -> Choice:
+    """Choose among the groups of a partition and others a partition of lower SSE; see `choose`.
 
     Examples
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [5.0], [1.0], [5.0]])
-    >>> seen = [np.array([0, 2]), np.array([1, 3])]
-    >>> recombine_groups(X, np.array([0, 0, 1, 1]), seen, fresh_state()).tolist()
+    >>> others = Columns.of(X, [np.array([0, 2]), np.array([1, 3])])
+    >>> improve(X, np.array([0, 0, 1, 1]), others, state=fresh_state()).labels.tolist()
     [0, 1, 0, 1]
     """
-    order = np.argsort(labels, kind="stable")
-    own = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-    known = {group.tobytes() for group in own}
-    fresh = [group for group in seen if group.tobytes() not in known]
-    if not fresh:
-        return None
-    others = Columns.of(X, fresh)
-    cheapest = np.argsort(others.cost / others.sizes, kind="stable")[: MOST_SEEN * len(X)]
-    columns = Columns.of(X, own).join(others.take(np.sort(cheapest)))
-    upper = float(columns.cost[: len(own)].sum())
-    return choose(columns, len(X), upper, incumbent=np.arange(len(own)), nodes=1, state=state).labels
+    own = Columns.of(X, groups_in(labels))
+    place = {key: j for j, key in enumerate(own.keys())}
+    others = columns.take(np.array([j for j, key in enumerate(columns.keys()) if key not in place], dtype=np.int64))
+    if not len(others):
+        return Choice(None, proven=True)
+    return choose(
+        own.join(others),
+        len(X),
+        float(own.cost.sum()) * (1 - 1e-12),
+        cuts=cuts,
+        incumbent=np.arange(len(own)),
+        time_limit=time_limit,
+        nodes=nodes,
+        state=state,
+    )
 
 
 def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:

@@ -8,29 +8,46 @@ Memory O(n): some dozens of groups for each record.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts
-from shoal.algorithms.optimize.dual_ascent import first_duals
 from shoal.algorithms.optimize.separation import violated_cuts
 from shoal.algorithms.optimize.sparse.first_order import Point, Programme, solve, start_point
 from shoal.algorithms.optimize.sparse.guessing import guess_near
 from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, repair
 from shoal.algorithms.optimize.sparse.table import Table
-from shoal.core.measures import canonical_labels
+from shoal.core.measures import canonical_labels, centroids
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Generation"]
+__all__ = ["Generation", "first_duals"]
 
 # Records whose groups are guessed in one go, by one thread.
 _CHUNK = 8192
+# Guessing ends when fewer new groups than this are found for each record.
+_FEW = 0.02
 # Groups for each record that the master problem keeps.
 _KEEP = 40
 # What duals may be raised by in a repair, as a share of their size: without cuts, and with cuts.
 _OVER, _OVER_CUT = 0.01, 0.003
+
+
+def first_duals(X: Floats, labels: Ints) -> Floats:
+    """Share the SSE of each group among its records, half evenly and half by distance from the centroid.
+
+    Examples
+    --------
+    >>> first_duals(np.array([[0.0], [2.0], [4.0]]), np.zeros(3, dtype=np.int64)).round(6).tolist()
+    [3.333333, 1.333333, 3.333333]
+    """
+    error = np.square(X - centroids(X, labels)[labels]).sum(axis=1)
+    even = (np.bincount(labels, error) / np.bincount(labels))[labels]
+    shared: Floats = 0.5 * error + 0.5 * even
+    return shared
 
 
 class Generation:
@@ -73,6 +90,13 @@ class Generation:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def relax(self, rounds: int, steps: int, over: Callable[[], bool]) -> None:
+        """Solve the master problem and guess groups by turns, as long as many are found."""
+        for _ in range(rounds):
+            self.solve(steps)
+            if over() or self.guess(self.duals, -1e-6) < _FEW * len(self.table):
+                return
 
     def guess(self, duals: Floats, below: float) -> int:
         """Add groups guessed for every record whose reduced cost is below a share of the sizes of their duals."""

@@ -17,24 +17,20 @@ import numpy as np
 from shoal.algorithms.optimize.certificate import Certificate
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import Proven
+from shoal.algorithms.optimize.recombining import Regions, recombine_regions
 from shoal.algorithms.optimize.sparse.generation import Generation
-from shoal.algorithms.optimize.sparse.polish import polish
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.algorithms.optimize.sparse.table import Table, make_table
+from shoal.algorithms.optimize.sparse.table import Table, make_near
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, publish, within
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Rounds", "bound_from", "make_near"]
+__all__ = ["Rounds", "bound_from"]
 
 # A bound this close to the SSE of the partition, relative to it, is taken as equal to it.
 _EQUAL = 1e-9
 # Multipliers as stored prove a little less than those that were repaired: roundings of a check, with room to spare.
 _ROUNDINGS = 4.0
-# Neighbours that groups are guessed from, for groups of up to 3, up to 7 and more records.
-_NEAR = ((3, 14), (7, 20), (np.inf, 30))
-# Guessing ends when fewer new groups than this are found for each record.
-_FEW = 0.02
 # Shares of the multipliers that are tried, the rest being sure; up to this size of groups the last one is tried first.
 _MIXES = (0.5, 0.8, 0.9, 0.95, 1.0)
 _FEW_RECORDS = 5
@@ -42,6 +38,7 @@ _FEW_RECORDS = 5
 _LITTLE, _IDLE = 5e-5, 2
 # The share of the time after which no more cuts are added; the rest is for the partition, in so many turns at most.
 _PROOF, _TURNS = 0.6, 40
+_REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Rounds:
     guesses, exact, cuts
         The most rounds of each kind.
     turns
-        How often the partition is improved by a choice among the groups generated (`sparse.polish`).
+        How often the partition is improved by a choice among the groups generated (`optimize.recombining`).
     steps, exact_steps, cut_steps
         The steps of the first-order method in each of them.
     """
@@ -122,12 +119,6 @@ def bound_from(
     return Proven(run.labels, bound, "optimal" if optimal else "bounded", run.certificate(), run.facts())
 
 
-def make_near(X: Floats, k: int, state: State) -> Table | None:
-    """Put the records in a tree, with as many neighbours as the prover needs; None if asked to stop."""
-    count = next(count for size, count in _NEAR if k <= size)
-    return make_table(X, k, max(count, 2 * k - 1), state)
-
-
 class _Proof:
     """The best bound so far, and what is needed to raise it."""
 
@@ -185,10 +176,7 @@ class _Proof:
         """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
         generation = Generation(self.table, self.k, self.labels[self.table.ids], self.effort)
         self.generation = generation
-        for _ in range(rounds.guesses):
-            generation.solve(rounds.steps)
-            if self.over() or generation.guess(generation.duals, -1e-6) < _FEW * len(self.table):
-                break
+        generation.relax(rounds.guesses, rounds.steps, self.over)
         self._rounds(rounds.exact, lambda: generation.solve(rounds.exact_steps))
 
     def cut(self, rounds: Rounds) -> None:
@@ -215,9 +203,9 @@ class _Proof:
             if self.over() or not len(generation):
                 return
             labels = np.empty(len(self.X), dtype=np.int64)
-            labels[ids] = polish(
-                self.table.rows, self.labels[ids], generation.columns, generation.rest(), turn=turn, until=until,
-                state=self.effort.state,
+            labels[ids] = recombine_regions(
+                self.table.rows, self.labels[ids], generation.columns, generation.rest(), _REGIONS, (9, turn),
+                until=until, state=self.effort.state,
             )  # fmt: skip
             value = sse(self.X, labels)
             if value >= self.upper * (1 - 1e-6):

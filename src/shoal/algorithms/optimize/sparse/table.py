@@ -16,7 +16,10 @@ from shoal.core.progress import STOP
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import KdTree, build, neighbours
 
-__all__ = ["Table", "make_table"]
+__all__ = ["Table", "make_near", "make_table"]
+
+# Neighbours that groups are guessed from, for groups of up to 3, up to 7 and more records.
+_NEAR = ((3, 14), (7, 20), (np.inf, 30))
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class Table:
     def rows(self) -> Floats:
         """The records in the order of their places."""
         return self.tree.rows
+
+
+def make_near(X: Floats, k: int, state: State) -> Table | None:
+    """Put the records in a tree, with as many neighbours as groups are guessed from; None if asked to stop."""
+    count = next(count for size, count in _NEAR if k <= size)
+    return make_table(X, k, max(count, 2 * k - 1), state)
 
 
 def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None = None) -> Table | None:

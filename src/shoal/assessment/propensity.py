@@ -1,4 +1,4 @@
-"""Analyses of a table and its release: a regression in both, and a classifier that tells them apart."""
+"""A classifier that tells a table from its release: the worse it does, the more useful the release."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.assessment.statistics import Pair
 from shoal.core.measures import standardise
 from shoal.core.types import Floats
 
-__all__ = ["Coefficient", "Propensity", "propensity", "regression"]
+__all__ = ["Propensity", "propensity"]
 
 # The classifier of `propensity` sees at most so many records of each table, and products of so many columns.
 PROPENSITY_RECORDS = 20_000
@@ -37,30 +36,6 @@ class Propensity:
     records: int
 
 
-@dataclass(frozen=True)
-class Coefficient:
-    """A coefficient of the user's regression, fitted before and after.
-
-    Parameters
-    ----------
-    name
-        The explaining column, or ``"(constant)"``.
-    value
-        The estimate.
-    error
-        The standard error of the estimate before.
-    """
-
-    name: str
-    value: Pair
-    error: float
-
-    @property
-    def inside(self) -> bool:
-        """Whether the estimate after lies in the 95 % interval of the estimate before."""
-        return bool(abs(self.value.after - self.value.before) <= 1.96 * self.error)
-
-
 def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
     """Fit a logistic regression that guesses which table a record is from, and return how well it does.
 
@@ -84,36 +59,6 @@ def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
         classifier.fit(features, released)
     score = classifier.predict_proba(features)[:, 1]
     return Propensity(float(np.square(score - 0.5).mean()), _auc(score), len(complete))
-
-
-def regression(
-    before: tuple[Floats, Floats], after: tuple[Floats, Floats], names: list[str]
-) -> tuple[Coefficient, ...]:
-    """Fit y on the columns of X by least squares, (y, X) before and (y, X) after, over the complete records.
-
-    Examples
-    --------
-    >>> x = np.array([0.0, 1.0, 2.0, 3.0])
-    >>> constant, slope = regression((x + 1, x[:, None]), (2 * x + 1, x[:, None]), ["x"])
-    >>> round(slope.value.before, 6), round(slope.value.after, 6)
-    (1.0, 2.0)
-    """
-    (old, error), (new, _) = _least_squares(*before), _least_squares(*after)
-    return tuple(
-        Coefficient(name, Pair(float(b), float(a)), float(e))
-        for name, b, a, e in zip(["(constant)", *names], old, new, error, strict=True)
-    )
-
-
-def _least_squares(y: Floats, X: Floats) -> tuple[Floats, Floats]:
-    design = np.column_stack([np.ones(len(y)), X])
-    complete = ~np.isnan(np.column_stack([design, y])).any(axis=1)
-    design, y = design[complete], y[complete]
-    coefficients, _, rank, _ = np.linalg.lstsq(design, y)
-    residuals = y - design @ coefficients
-    freedom = len(y) - rank
-    variance = residuals @ residuals / freedom if freedom > 0 else np.nan
-    return coefficients, np.sqrt(variance * np.diag(np.linalg.pinv(design.T @ design)))
 
 
 def _features(Z: Floats) -> Floats:

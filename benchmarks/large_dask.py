@@ -1,0 +1,142 @@
+"""Tables on a Dask cluster of this machine: two workers with a thread and 1 GB each, from Parquet files to a data set.
+
+Uniform records, 4 columns, k = 3, MDAV in blocks of 10,000. The scheduler is a part of the client's process. What was
+released is counted again by polars, in a stream, which shares nothing with the recount.
+
+Run: python benchmarks/large.py --engine dask [--records 1e6,1e7] [--memory 1GB] [--folder .]
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyarrow import parquet
+
+FILE = 1_000_000  # records of an input file, in row groups of GROUP
+GROUP = 250_000
+
+
+def generate(n: int, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for number, start in enumerate(range(0, n, FILE)):
+        table = pa.table({name: rng.uniform(-10_000, 10_000, min(FILE, n - start)) for name in "abcd"})
+        parquet.write_table(table, folder / f"{number:05d}.parquet", row_group_size=GROUP, use_dictionary=False)
+
+
+def peak_of(dask_worker: Any) -> tuple[int, float, float, dict[str, float]]:
+    """Return process, peak memory, CPU seconds and bytes that its shuffles moved of a worker."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    moved: dict[str, float] = {}
+    for key, value in dask_worker.digests_total.items():
+        if isinstance(key, tuple) and key[-1] == "bytes" and any("p2p" in str(part) for part in key):
+            name = " ".join(str(part) for part in key[:-1] if "shuffle" not in str(part) or "p2p" in str(part))
+            moved[name] = moved.get(name, 0.0) + value
+    return os.getpid(), used.ru_maxrss / 1e3, used.ru_utime + used.ru_stime, moved
+
+
+def mask(folder: Path, memory: str) -> None:
+    """Mask `in` to `out.parquet`; print what that took as JSON. Runs in a process of its own."""
+    from distributed import Client, LocalCluster
+    from distributed.diagnostics.plugin import SchedulerPlugin
+
+    import shoal
+
+    class Tasks(SchedulerPlugin):  # type: ignore[misc]
+        total, lost = 0, 0
+
+        def update_graph(self, scheduler: Any, *, tasks: Any, **_: Any) -> None:
+            self.total += len(tasks)
+
+        def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
+            self.lost += 1
+
+    keywords: dict[str, Any] = {"method": "mdav", "block": 10_000, "engine": "dask"}
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=None,
+            local_directory=str(folder), silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        plugin = Tasks()
+        cluster.scheduler.add_plugin(plugin)
+        start, used = time.perf_counter(), time.process_time()
+        release = shoal.mask(folder / "in", 3, output=folder / "out.parquet", **keywords)
+        found = {
+            "seconds": time.perf_counter() - start,
+            "client cpu": time.process_time() - used,
+            "loss": release.loss,
+            "steps": dict(release.timings),
+            "tasks": plugin.total,
+            "lost": plugin.lost,
+            "workers": list(client.run(peak_of).values()),
+            "client": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+            "facts": {name: str(value) for name, value in release.facts.items()},
+        }
+    print(json.dumps(found))
+
+
+def recount(folder: Path) -> tuple[int, int]:
+    """Return how many records were released, and the size of the smallest group."""
+    files = pl.scan_parquet(sorted(str(path) for path in (folder / "out.parquet").glob("part-*.parquet")))
+    sizes = files.group_by(list("abcd")).len()
+    found = sizes.select(pl.col("len").sum().alias("records"), pl.col("len").min().alias("least"))
+    frame = found.collect(engine="streaming")
+    return int(frame["records"][0]), int(frame["least"][0])
+
+
+def run(n: int, memory: str, where: Path) -> dict[str, Any]:
+    """Return what masking n records took."""
+    with tempfile.TemporaryDirectory(dir=where) as name:
+        folder = Path(name).resolve()
+        generate(n, folder / "in")
+        command = [sys.executable, str(Path(__file__).resolve()), "--here", str(folder), memory]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        records, least = recount(folder)
+        if records != n or least < 3:
+            raise SystemExit(f"{records} records, a group of {least}")
+        return found
+
+
+def report(sizes: list[int], memory: str, where: Path) -> None:
+    """Print a row for each number of records."""
+    print(f"load {os.getloadavg()[0]:.1f}; two workers, one thread and {memory} each\n")
+    print("| records | seconds | CPU s | client | worker | moved | tasks | passes | workers lost | loss |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    run(20_000, memory, where)  # kernels that are compiled here do not count
+    steps = {}
+    for n in sizes:
+        found = run(n, memory, where)
+        workers = found["workers"]
+        cpu = found["client cpu"] + sum(seconds for _, _, seconds, _ in workers)
+        moved = sum(value for *_, by in workers for name, value in by.items() if "comms" in name)
+        print(
+            f"| {n:,} | {found['seconds']:.1f} | {cpu:.1f} | {found['client']:.0f} MB | "
+            f"{max(peak for _, peak, _, _ in workers):.0f} MB | {moved / 1e9:.2f} GB | {found['tasks']:,} | "
+            f"{found['facts'].get('rounds', '')} rounds | {found['lost']} | {found['loss']:.5f} % |",
+            flush=True,
+        )
+        steps[n] = found["steps"]
+    print(f"\nSeconds of each step (load {os.getloadavg()[0]:.1f} at the end)\n")
+    names = list(next(iter(steps.values())))
+    print(f"| records | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
+    for n, seconds in steps.items():
+        print(f"| {n:,} | {' | '.join(f'{seconds.get(name, 0.0):.1f}' for name in names)} |")
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["--here"]:
+    mask(Path(sys.argv[2]), sys.argv[3])

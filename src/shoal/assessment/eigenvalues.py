@@ -1,0 +1,80 @@
+"""How far the eigenvalues of a table moved: whether its principal directions carry as much as before.
+
+``dUtility`` of sdcMicro, methods "eigen" and "robeigen" (Templ and Meindl 2008). O(n d² + d³).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.assessment.robust import ROBUST_RECORDS, complete_pairs, robust_covariance
+from shoal.assessment.statistics import correlation
+from shoal.core.types import Floats
+
+__all__ = ["Eigenvalues", "eigenvalues"]
+
+VANISHING = 1e-9  # of the largest: a direction without variance
+
+
+@dataclass(frozen=True)
+class Eigenvalues:
+    """The eigenvalues before and after, in descending order.
+
+    Parameters
+    ----------
+    correlation
+        Of the correlation matrix.
+    robust
+        Of the robust covariance of standardised columns; None where it cannot be estimated.
+    sampled
+        Whether the robust covariance was estimated from a sample.
+    """
+
+    correlation: tuple[Floats, Floats]
+    robust: tuple[Floats, Floats] | None
+    sampled: bool = False
+
+    @property
+    def change(self) -> float:
+        """Σ |before − after| / before of the correlation matrix."""
+        return _change(*self.correlation)
+
+    @property
+    def robust_change(self) -> float:
+        """The same of the robust covariance; NaN where it cannot be estimated."""
+        return float("nan") if self.robust is None else _change(*self.robust)
+
+    def rows(self) -> list[list[str]]:
+        """Return what is printed."""
+        sample = f" (sample of {ROBUST_RECORDS:,} records)" if self.sampled else ""
+        robust = "cannot be estimated" if self.robust is None else f"{self.robust_change:.4f}{sample}"
+        what = "summed relative change of"
+        return [[f"{what} eigenvalues", f"{self.change:.4f}"], [f"{what} robust eigenvalues", robust]]
+
+
+def eigenvalues(X: Floats, Y: Floats, *, seed: int = 0) -> Eigenvalues:
+    """Return the eigenvalues of correlation and robust covariance, over the records that miss nothing.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> eigenvalues(X, np.array([[0.0, 0.0], [0.5, 0.5], [0.5, 0.5], [1.0, 1.0]])).change
+    2.0
+    """
+    P, Q = complete_pairs(X, Y)
+    matrices = correlation(P), correlation(Q)
+    robust = robust_covariance(P, seed=seed), robust_covariance(Q, seed=seed)
+    known = None if robust[0] is None or robust[1] is None else (_values(robust[0]), _values(robust[1]))
+    return Eigenvalues((_values(matrices[0]), _values(matrices[1])), known, len(P) > ROBUST_RECORDS)
+
+
+def _values(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.eigvalsh(matrix)[::-1], dtype=np.float64)
+
+
+def _change(before: Floats, after: Floats) -> float:
+    """Return Σ |before − after| / before over directions that had variance."""
+    told = before > VANISHING * before.max(initial=0.0)
+    return float((np.abs(before - after)[told] / before[told]).sum())

@@ -1,0 +1,130 @@
+"""Risk in the population: how likely a record of a sample is that of the only person, or one of few, with its key.
+
+R. Benedetti and L. Franconi (1998), L. Franconi and S. Polettini, Individual risk estimation in μ-Argus (PSD 2004).
+Of f records with the same key in the sample, whose weights add up to F, the number in the population is taken as
+negative binomial with p = f/F, and the risk of each is the mean of its inverse,
+
+    r = (p / f) ₂F₁(1, 1; f + 1; 1 − p),
+
+which is (p / (1 − p)) log(1 / p) for f = 1. For f > 2 it is p / (f − (1 − p)), which is up to 4 % more: so do
+``indivRisk`` and ``measure_risk`` of sdcMicro. A missing cell is a value of its own, not one that fits all others.
+O(n) once keys are numbered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from shoal.assessment.statistics import Pair
+from shoal.core.measures import group_sizes
+from shoal.core.types import Floats, Ints
+
+__all__ = ["PopulationRisk", "individual_risk", "population_risk"]
+
+
+@dataclass(frozen=True)
+class PopulationRisk:
+    """Risk of being found in the population by the keys, before and after masking.
+
+    Parameters
+    ----------
+    expected
+        The global risk: how many records would be found, the sum of the individual risks.
+    share
+        The same as a share of the records.
+    highest
+        The highest individual risk.
+    household
+        The mean risk of a record's household, 1 − Π (1 − r) over its members; None if no households are known.
+    weighted
+        Whether records have weights; without, the table is taken for the population, and the risk is 1/f.
+    """
+
+    expected: Pair
+    share: Pair
+    highest: Pair
+    household: Pair | None = None
+    weighted: bool = True
+
+    name: ClassVar[str] = "risk in the population"
+    means: ClassVar[str] = (
+        "Someone who knows that a person is in the table and links by the keys is right for so many records, if the "
+        "weights tell how many people each record stands for; of a household, if any member is found."
+    )
+    limits: ClassVar[str] = (
+        "It does not cover an intruder who knows more than the keys, and it is an estimate by a model of the "
+        "population, not a count."
+    )
+
+    @property
+    def figure(self) -> str:
+        """The result in words."""
+
+        def told(pair: Pair) -> str:
+            return f"{100 * pair.before:.2f} % before, {100 * pair.after:.2f} % after"
+
+        text = (
+            f"{self.expected.before:,.1f} records expected to be found before, {self.expected.after:,.1f} after "
+            f"(on average {told(self.share)}; highest {told(self.highest)})"
+        )
+        if self.household is not None:
+            text += f"; households {told(self.household)}"
+        return text if self.weighted else f"{text}; no weights: the table is the population"
+
+
+def population_risk(
+    before: Ints, after: Ints, weights: Floats | None = None, households: Ints | None = None
+) -> PopulationRisk:
+    """Estimate the risk of all records in both tables.
+
+    Parameters
+    ----------
+    before, after
+        The number of each record's key in both tables, 0, 1, …
+    weights
+        How many people each record stands for; where they add up to fewer than there are records, these are all.
+    households
+        The number of each record's household, 0, 1, …
+
+    Examples
+    --------
+    >>> population_risk(np.array([0, 1, 2, 2]), np.array([0, 0, 1, 1])).expected
+    Pair(before=3.0, after=2.0)
+    """
+    risks = [individual_risk(keys, weights) for keys in (before, after)]
+    together = None if households is None else Pair(*(float(_households(r, households).mean()) for r in risks))
+    return PopulationRisk(
+        expected=Pair(*(float(r.sum()) for r in risks)),
+        share=Pair(*(float(r.mean()) for r in risks)),
+        highest=Pair(*(float(r.max()) for r in risks)),
+        household=together,
+        weighted=weights is not None,
+    )
+
+
+def individual_risk(keys: Ints, weights: Floats | None = None) -> Floats:
+    """Return the risk of each record.
+
+    Examples
+    --------
+    >>> individual_risk(np.array([0, 1, 1]), np.array([17.0, 30.0, 80.0])).round(6).tolist()
+    [0.177076, 0.017144, 0.017144]
+    """
+    from scipy.special import hyp2f1
+
+    sizes = group_sizes(keys)
+    if weights is None:
+        return 1 / sizes[keys]
+    p = np.minimum(1.0, sizes / np.bincount(keys, weights))
+    risks: Floats = np.where(sizes > 2, p / (sizes - (1 - p)), p / sizes * hyp2f1(1, 1, sizes + 1, 1 - p))
+    return risks[keys]
+
+
+def _households(risks: Floats, households: Ints) -> Floats:
+    """Return 1 − Π (1 − r) of each record's household."""
+    with np.errstate(divide="ignore"):  # of a risk of 1
+        safe = np.bincount(households, np.log1p(-risks))
+    return -np.expm1(safe)[households]

@@ -1,0 +1,226 @@
+"""Special uniques (SUDA2): records that are unique by few of the columns that an intruder may know.
+
+A. M. Manning, D. J. Haglin and J. A. Keane, A recursive search algorithm for statistical disclosure assessment (2008);
+M. J. Elliot, A. M. Manning and R. W. Ford, A computational algorithm for handling the special uniques problem (2002).
+A minimal sample unique (MSU) of a record is a set of columns by which it is unique, while it is not by any fewer of
+them. An MSU of m among d columns scores (d − m)!, and a record the sum over its own, as in ``suda2`` of sdcMicro.
+
+All sets of columns are looked at, each refined from the one without its last column, where records that are unique
+already are left out, as SUDA2 does: they are unique in every larger set, and equal to nobody. Of records that are equal
+in all columns, two tell as much as all. O(n 2ᵈ) time in the worst case (12 s for 100,000 records and 12 columns), 2ᵈ
+bits of memory for each record that is unique by all columns, and none where nobody is, as in a k-anonymous table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import factorial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.assessment.statistics import Pair
+from shoal.core.measures import group_sizes
+from shoal.core.types import Floats, Ints
+from shoal.masking.verification import identical_records
+from shoal.tables.columns import Name
+
+__all__ = ["MOST_COLUMNS", "MinimalUniques", "SpecialUniques", "minimal_uniques", "special_uniques"]
+
+MOST_COLUMNS = 12  # 4,095 sets
+Bits = NDArray[np.uint8]
+
+
+class MinimalUniques(NamedTuple):
+    """The minimal sample uniques of a table.
+
+    Parameters
+    ----------
+    counts
+        ``(records, columns)``: how many each record has of 1, 2, … columns.
+    scores
+        The score of each record.
+    contributions
+        The share of all scores that each column has a part in; 0 where there are none.
+    """
+
+    counts: Ints
+    scores: Floats
+    contributions: Floats
+
+
+@dataclass(frozen=True)
+class SpecialUniques:
+    """Records that are unique by some of the keys, before and after masking.
+
+    Parameters
+    ----------
+    columns
+        The keys.
+    unique
+        The share of records that are unique by some of them, or by all.
+    few
+        The share of records that are unique by one or two of them.
+    mean, highest
+        Mean and highest score of a record.
+    contributions
+        Of each key, the share of all scores that it has a part in.
+    disclosure
+        The highest probability that a match with a unique record is right (DIS-SUDA); None if no weights are known.
+    """
+
+    columns: tuple[Name, ...]
+    unique: Pair
+    few: Pair
+    mean: Pair
+    highest: Pair
+    contributions: tuple[Pair, ...]
+    disclosure: Pair | None = None
+
+    name: ClassVar[str] = "special uniques"
+    means: ClassVar[str] = (
+        "So many records differ from all others in some of the keys; the fewer keys it takes, the likelier they are "
+        "unique in the population too, and the higher their score."
+    )
+    limits: ClassVar[str] = (
+        "It does not say that somebody knows these keys, nor anything of columns that are not among them; scores "
+        "compare records of one table, not tables with other keys."
+    )
+
+    @property
+    def figure(self) -> str:
+        """The result in words."""
+
+        def told(pair: Pair) -> str:
+            return f"{100 * pair.before:.1f} % before, {100 * pair.after:.1f} % after"
+
+        parts = [f"unique by {self._keys}: {told(self.unique)}"]
+        if len(self.columns) > 2:
+            parts.append(f"by one or two of them: {told(self.few)}")
+        parts.append(f"highest score {self.highest.before:,.0f} before, {self.highest.after:,.0f} after")
+        leading = max(range(len(self.columns)), key=lambda j: self.contributions[j])
+        if self.contributions[leading].before > 0:
+            share = 100 * self.contributions[leading].before
+            parts.append(f"{self.columns[leading]} has a part in {share:.0f} % of the scores before")
+        if self.disclosure is not None:
+            parts.append(f"highest probability of a right match (DIS-SUDA): {told(self.disclosure)}")
+        return "; ".join(parts)
+
+    @property
+    def _keys(self) -> str:
+        return str(self.columns[0]) if len(self.columns) == 1 else f"some of {len(self.columns)} keys"
+
+
+def special_uniques(
+    before: Ints, after: Ints, columns: tuple[Name, ...], weights: Floats | None = None
+) -> SpecialUniques:
+    """Search both tables for minimal sample uniques.
+
+    Parameters
+    ----------
+    before, after
+        ``(records, columns)``: codes of the keys.
+    columns
+        The keys, at most `MOST_COLUMNS`.
+    weights
+        How many people each record stands for; the sampling fraction is the number of records by their sum.
+    """
+    found = [minimal_uniques(codes) for codes in (before, after)]
+    right = None
+    if weights is not None:
+        fraction = min(1.0, len(before) / float(weights.sum()))
+        right = Pair(
+            *(float(_disclosure(f, codes, fraction).max()) for f, codes in zip(found, (before, after), strict=True))
+        )
+    return SpecialUniques(
+        columns,
+        unique=Pair(*(float((f.scores > 0).mean()) for f in found)),
+        few=Pair(*(float((f.counts[:, :2] > 0).any(axis=1).mean()) for f in found)),
+        mean=Pair(*(float(f.scores.mean()) for f in found)),
+        highest=Pair(*(float(f.scores.max()) for f in found)),
+        contributions=tuple(Pair(*map(float, pair)) for pair in zip(*(f.contributions for f in found), strict=True)),
+        disclosure=right,
+    )
+
+
+def minimal_uniques(codes: Ints) -> MinimalUniques:
+    """Find all minimal sample uniques; codes are ``(records, columns)``.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]])
+    >>> minimal_uniques(codes).scores.tolist()
+    [1.0, 2.0, 0.0, 0.0]
+    """
+    n, d = codes.shape
+    counts, contributions = np.zeros((n, d), dtype=np.int64), np.zeros(d)
+    single, told = _unique_sets(codes)
+    for chosen, unique in told.items():
+        size = len(chosen)
+        minimal = unique.copy()
+        for fewer in combinations(chosen, size - 1) if size > 1 else ():
+            minimal &= ~told[fewer]
+        own = np.unpackbits(minimal, count=len(single)).astype(np.bool_)
+        counts[single[own], size - 1] += 1
+        contributions[list(chosen)] += factorial(d - size) * int(own.sum())
+    scores: Floats = counts @ np.array([float(factorial(d - size)) for size in range(1, d + 1)])
+    return MinimalUniques(counts, scores, contributions / (scores.sum() or 1.0))
+
+
+def _unique_sets(codes: Ints) -> tuple[Ints, dict[tuple[int, ...], Bits]]:
+    """Return the records that some set of columns tells from all others, and for each set a bit: whether it does."""
+    rows = identical_records(list(codes.T))
+    single = np.flatnonzero(group_sizes(rows)[rows] == 1)
+    told: dict[tuple[int, ...], Bits] = {}
+    if not len(single):
+        return single, told
+    first = np.unique(rows, return_index=True)[1]
+    others = np.setdiff1d(np.arange(len(rows)), first)
+    second = others[np.unique(rows[others], return_index=True)[1]]
+    kept = np.union1d(first, second)
+    position = np.searchsorted(kept, single)
+    columns = [np.unique(column, return_inverse=True)[1] for column in codes[kept].T]
+
+    def search(chosen: tuple[int, ...], records: Ints, groups: Ints) -> None:
+        for c in range(chosen[-1] + 1 if chosen else 0, len(columns)):
+            alike, finer = _refine(records, groups, columns[c])
+            apart = np.ones(len(kept), dtype=np.bool_)
+            apart[alike] = False
+            told[*chosen, c] = np.packbits(apart[position])
+            search((*chosen, c), alike, finer)
+
+    search((), np.arange(len(kept)), np.zeros(len(kept), dtype=np.int64))
+    return single, told
+
+
+def _refine(records: Ints, groups: Ints, column: Ints) -> tuple[Ints, Ints]:
+    """Divide groups by the values of one more column; return the records that still equal another, and their groups."""
+    values = int(column.max(initial=0)) + 1
+    keys = groups * values + column[records]
+    if (int(groups.max(initial=0)) + 1) * values > 4 * len(keys):
+        keys = np.unique(keys, return_inverse=True)[1]
+    counts = np.bincount(keys)
+    stay = counts[keys] > 1
+    return records[stay], (np.cumsum(counts > 1) - 1)[keys[stay]]
+
+
+def _disclosure(found: MinimalUniques, codes: Ints, fraction: float) -> Floats:
+    """Return the probability that a match is right, of each record (DIS-SUDA as in ``suda2`` of sdcMicro).
+
+    C. J. Skinner and M. J. Elliot (2002): of u unique records and p in pairs, a match in the whole table is right with
+    probability D = uφ / (uφ + p(1 − φ)), φ the sampling fraction. It is shared out by the scores s as
+    1 / (1 + u(1/D − 1) / (s^q Σ s^−q)), q = 1 + (8 − d)/20.
+    """
+    scores, told = found.scores, found.scores > 0
+    sizes = group_sizes(identical_records(list(codes.T)))
+    u, pairs = int((sizes == 1).sum()), 2 * int((sizes == 2).sum())
+    result = np.zeros(len(scores))
+    if not u:
+        return result
+    whole = u * fraction / (u * fraction + pairs * (1 - fraction))
+    q = 1 + (8 - codes.shape[1]) / 20
+    powers = scores[told] ** q
+    result[told] = 1 / (1 + u * (1 / whole - 1) / (powers * (1 / powers).sum()))
+    return result

@@ -1,0 +1,152 @@
+"""What the Dask engine masks: partitions of a Dask DataFrame, or parts of files that workers read themselves.
+
+Neither is held by us: a part is computed, or read, again whenever it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from shoal.core.errors import InputError, ShoalError
+from shoal.engines.records import Schema
+from shoal.tables.addresses import Place
+from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_files import CsvTable
+from shoal.tables.frames import open_table
+from shoal.tables.native import as_polars, from_arrow
+from shoal.tables.sources import Part, Source, check_same_columns, describe_parquet, parquet_source, parts_of
+from shoal.tables.table import Table, check_unique
+
+__all__ = ["FileParts", "FrameParts", "levels_of", "open_part", "read_files", "read_part", "refusing"]
+
+BYTES = 64_000_000  # of a part that is read from a file, if its row groups are no larger
+
+
+class FrameParts:
+    """The partitions of a Dask DataFrame; `held`, if workers hold them already."""
+
+    dialect: Dialect | None = None
+    again = "Hold it on the cluster first: data = data.persist()."
+
+    def __init__(self, frame: Any, held: Sequence[Any] | None = None) -> None:
+        self._dask, self._frame, self._held = import_module("dask"), frame, held
+        check_unique([str(name) for name in frame.columns])
+        with refusing():
+            self.parts = list(frame.to_delayed() if held is None else held)
+
+    @property
+    def divisions(self) -> Any:
+        """What Dask knows of the index, if partitions are as it says."""
+        known = self._frame.divisions
+        return known if len(known) == len(self.parts) + 1 and None not in known else None
+
+    def some(self, columns: Sequence[str]) -> list[Any]:
+        """Return the partitions, with little more than some columns."""
+        if self._held is not None:
+            return self.parts
+        # Dask may put partitions of few columns together: then all columns are read.
+        narrow = list(self._frame[list(columns)].to_delayed())
+        return narrow if len(narrow) == len(self.parts) else self.parts
+
+    def lengths(self, columns: Sequence[str]) -> list[int]:
+        """Return the number of records of each partition."""
+        with refusing():
+            return list(self._dask.compute(*[self._dask.delayed(len)(part) for part in self.some(columns[:1])]))
+
+    def schema(self) -> Schema:
+        """Return the columns; of those that hold objects, and of categories that Dask does not know, records tell."""
+        delayed, empty = self._dask.delayed, self._frame._meta  # noqa: SLF001  (Dask's own description of the columns)
+        numeric = [name for name, kind in as_polars(empty).schema.items() if kind.is_numeric()]
+        objects = [name for name, kind in empty.dtypes.items() if str(kind) == "object"]
+        ordered = [name for name, kind in empty.dtypes.items() if getattr(kind, "ordered", False)]
+        seen = [delayed(_timed)(part, objects) for part in self.some(objects)] if objects else []
+        with refusing():
+            timed = [_timed(empty, list(empty.columns)), *self._dask.compute(*seen)]
+            levels = self._dask.compute(delayed(levels_of)(self.parts[0], ordered))[0] if ordered else {}
+        names = tuple(dict.fromkeys(name for part in timed for name in part))
+        return Schema(tuple(map(str, self._frame.columns)), tuple(numeric), names, levels)
+
+
+class FileParts:
+    """Parts of Parquet files that all workers can read."""
+
+    again = "Run it again."
+
+    def __init__(self, source: Source) -> None:
+        self._source, self.dialect = source, source.dialect
+        self.parts: list[Any] = list(source.parts)
+
+    def some(self, columns: Sequence[str]) -> list[Any]:
+        """Return the parts: of files only those columns are read that are asked for."""
+        return self.parts
+
+    def lengths(self, columns: Sequence[str]) -> list[int]:
+        """Return the number of records of each part."""
+        return [part.rows for part in self.parts]
+
+    def schema(self) -> Schema:
+        """Return the columns."""
+        source = self._source
+        return Schema(source.names, source.numeric, source.timed, source.levels)
+
+
+def read_files(places: Sequence[Place], rows: int) -> Source:
+    """Return the table of Parquet files, in parts of at most so many records unless a row group has more."""
+    dask = import_module("dask")
+
+    def run(function: Any, tasks: Any) -> Any:
+        return dask.compute(*[dask.delayed(function)(*task) for task in tasks])
+
+    found = run(describe_parquet, [(place,) for place in places])
+    schema = found[0][0]
+    check_same_columns(places, (other for other, _ in found[1:]), schema)
+    parts = tuple(
+        part for place, (_, groups) in zip(places, found, strict=True) for part in parts_of(place, groups, rows, BYTES)
+    )
+    if not parts:
+        raise InputError(f"File {places[0]} has no records. Mask a table with at least k.")
+    return parquet_source(parts, schema, run)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Refuse in words what the graph that was given cannot compute."""
+    try:
+        yield
+    except ShoalError:
+        raise
+    except Exception as error:  # whatever that graph does
+        said = str(error).strip().splitlines() or [""]
+        raise InputError(
+            f"Parameter 'data' cannot be computed by Dask ({type(error).__name__}: {said[0]}). Try data.compute()."
+        ) from error
+
+
+# What workers do
+
+
+def read_part(part: Any, columns: Sequence[str]) -> Any:
+    """Return a partition, or some columns of a part that is read now."""
+    return part.read(list(columns)) if isinstance(part, Part) else part
+
+
+def open_part(native: Any, columns: Sequence[str], dialect: Dialect | None) -> Table:
+    """Open some columns of what was read."""
+    chosen = native[list(columns)] if hasattr(native, "iloc") else native.select(list(columns))
+    return open_table(chosen) if dialect is None else CsvTable(from_arrow(chosen), dialect)
+
+
+def _timed(part: Any, columns: Sequence[str]) -> list[Any]:
+    return open_table(part[list(columns)]).timed_names()
+
+
+def levels_of(part: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Return the values of ordered categories."""
+    return {
+        name: tuple(part[name].dtype.categories)
+        for name in names
+        if name in part and getattr(part[name].dtype, "ordered", False)
+    }

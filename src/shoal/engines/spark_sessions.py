@@ -1,0 +1,180 @@
+"""Spark itself: its session, what it says when it fails, and where it writes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from shoal.core import errors
+from shoal.core.errors import FileError, InputError, ShoalError
+from shoal.tables.outputs import MARK, folder_beside, moved_together
+
+__all__ = ["Output", "address", "open_session", "telling"]
+
+_OURS = re.compile(r"shoal\.core\.errors\.(\w+): ([^\n]*)")
+
+
+def address(path: str | os.PathLike[str]) -> str:
+    """Return a path as Hadoop knows it: one without a scheme is a file of this machine.
+
+    Examples
+    --------
+    >>> address("s3a://bucket/in.parquet"), address("/data/*.parquet")
+    ('s3a://bucket/in.parquet', 'file:///data/*.parquet')
+    """
+    text = os.fspath(path)
+    scheme = re.match(r"([A-Za-z][\w+.-]+):/+", text)
+    if scheme is None:
+        return f"file://{os.path.abspath(text)}"  # noqa: PTH100  (links stay as they are)
+    # pathlib, which the command line takes paths for, makes one slash of two.
+    return f"{scheme[1]}://{'/' if scheme[1] == 'file' else ''}{text[scheme.end() :]}"
+
+
+@contextmanager
+def open_session(master: str | None) -> Iterator[Any]:
+    """Give the active session of Spark, or one that ends with this block."""
+    try:
+        library = import_module("pyspark.sql")
+    except ImportError:
+        raise InputError(
+            "Parameter 'engine' may be 'spark' once PySpark is there: pip install 'shoal[spark]'."
+        ) from None
+    active = library.SparkSession.getActiveSession()
+    if active is not None:
+        used = active.conf.get("spark.master", None)
+        if master is not None and master != used:
+            raise InputError(
+                f"Parameter 'master' is {master!r}, but a session of Spark is active at {used!r}. Stop that first, or "
+                "leave 'master' out."
+            )
+        yield active
+        return
+    session = _start(library.SparkSession.builder.appName("shoal"), master)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _start(builder: Any, master: str | None) -> Any:
+    """Start a session whose Python is this one, if it is on this machine."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and Path(home, "bin").is_dir()):
+        raise InputError(
+            "Parameter 'engine' may be 'spark' once there is Java 17 or later, on which Spark runs: "
+            "apt-get install openjdk-17-jre-headless, or name its folder in JAVA_HOME."
+        )
+    settings = {"spark.ui.showConsoleProgress": "false"}
+    if master is not None:
+        builder = builder.master(master)
+    if master is None or master.startswith("local"):
+        package = str(Path(__file__).parents[2])
+        given = os.environ.get("PYTHONPATH")
+        settings["spark.executorEnv.PYTHONPATH"] = package if given is None else f"{package}{os.pathsep}{given}"
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        with _same_python():
+            session = builder.getOrCreate()
+    except Exception as error:  # whatever Java says
+        said = str(error).strip().splitlines() or [""]
+        raise InputError(
+            f"Parameter 'master' must be where Spark can be started, got {master!r} ({said[0]}). Spark needs "
+            "Java 17 or later."
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@contextmanager
+def _same_python() -> Iterator[None]:
+    """Let Spark, when it starts, take this Python for its workers, unless the user has named one.
+
+    Who answers Ctrl-C stays the same too: Spark would end all its jobs, and forget it.
+    """
+    name, handler = "PYSPARK_PYTHON", signal.getsignal(signal.SIGINT)
+    given = name in os.environ
+    os.environ.setdefault(name, sys.executable)
+    try:
+        yield
+    finally:
+        if not given:
+            del os.environ[name]
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Turn what Spark says of a failure into words: those of a refusal in a task, if it was one."""
+    import_module("pyspark.sql")
+    failures = (import_module("pyspark.errors").PySparkException, import_module("py4j.protocol").Py4JError)
+    try:
+        yield
+    except ShoalError:
+        raise
+    except failures as error:
+        text = str(error)
+        if refused := _OURS.search(text):
+            raise getattr(errors, refused[1], ShoalError)(refused[2]) from None
+        if lacking := re.search(r"No module named '([\w.]+)'", text):
+            raise InputError(
+                f"Parameter 'engine' is 'spark', but the Python of Spark's executors has no {lacking[1]}. Install "
+                "shoal there too, or name another Python in PYSPARK_PYTHON."
+            ) from None
+        told = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+        # Spark tells the trace of a task first, and at its end what went wrong.
+        errors_told = [line for line in told if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
+        raise InputError(f"{what} ({(errors_told or told)[-1 if errors_told else 0][:300]}).") from error
+
+
+class Output:
+    """A data set that the executors write beside its target, and that is moved into place once it is verified."""
+
+    def __init__(self, session: Any, target: str) -> None:
+        jvm = session._jvm  # noqa: SLF001  (the way to Hadoop's file systems)
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._target = self._path(target)
+        self._system = self._target.getFileSystem(session._jsc.hadoopConfiguration())  # noqa: SLF001
+        self._stack = ExitStack()
+
+    @contextmanager
+    def written(self) -> Iterator[str]:
+        """Give the path to write to; it is moved with the other files of the run, and goes if anything fails."""
+        parent, name = self._target.getParent(), self._target.getName()
+        if not self._system.exists(parent):
+            raise FileError(f"Output {self._target} cannot be written: folder {parent} does not exist. Make it first.")
+        with moved_together() as outputs:
+            folder = f"{parent}/.{name}{MARK}{uuid.uuid4().hex[:8]}"
+            if self._system.getScheme() == "file":  # other runs must not take it for one that nobody has any more
+                folder = f"file://{self._stack.enter_context(folder_beside(Path(self._target.toUri().getPath())))}"
+            else:
+                self._stack.callback(self._delete, self._path(folder))
+            self._temporary = self._path(f"{folder}/data")
+            outputs.add(Path(str(self._target)), self._place, self._stack.close)
+            yield str(self._temporary)
+
+    def _place(self) -> None:
+        """Move it into place; what was there before stays until then."""
+        old = self._path(self._temporary.getParent(), "old")
+        there = self._system.exists(self._target)
+        if there and not self._system.rename(self._target, old):
+            raise FileError(f"Output {self._target} cannot be replaced. Remove it first.")
+        if not self._system.rename(self._temporary, self._target):
+            if there:
+                self._system.rename(old, self._target)
+            raise FileError(f"Output {self._target} cannot be written: it cannot be moved into place.")
+
+    def _delete(self, path: Any) -> None:
+        with suppress(Exception):  # the file system may have gone, and with it what was written
+            self._system.delete(path, True)
