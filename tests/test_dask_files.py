@@ -375,3 +375,22 @@ def test_arguments_of_many_tasks_are_in_the_graph_once(table, here, monkeypatch)
     shoal.mask(dd.from_pandas(table.to_pandas(), npartitions=4), 3, **ASKED)
     assert len(sizes) == 2 * few
     assert all(name.startswith("arguments-") for name in sizes)
+
+
+@pytest.mark.parametrize("scheduler", ["tcp://127.0.0.1:1", "no://address"])
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path, scheduler):
+    pytest.importorskip("distributed")
+    pd.DataFrame({"a": range(6)}).to_parquet(tmp_path / "in.parquet")
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
+        pytest.raises(InputError, match=f"'scheduler' must be the address .* got '{scheduler}'"),
+    ):
+        shoal.mask(
+            tmp_path / "in.parquet",
+            2,
+            columns=["a"],
+            engine="dask",
+            scheduler=scheduler,
+            output=tmp_path / "out.parquet",
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
@@ -69,12 +69,8 @@ def open_dask(
     check_data_set(output)
     target, places = as_place(output), _find(data)
     _check_apart(target, places)
-    try:
-        distributed = import_module("distributed")
-    except ImportError:
-        raise InputError("Parameter 'engine' may be 'dask' once Dask is there: pip install 'shoal[dask]'.") from None
     beside = folder_beside(target.resolve()) if isinstance(target, Path) else nullcontext()
-    with distributed.Client(scheduler) if scheduler else nullcontext(), beside as folder:
+    with _connected(scheduler), beside as folder:
         if suffix_of(places[0]) in CSV:
             if folder is None:
                 raise InputError(
@@ -89,6 +85,25 @@ def open_dask(
                 read_schema(places[0])
             source = read_files(places, RECORDS)
         yield DaskRecords(FileParts(source), {"engine": "dask"})
+
+
+def _connected(scheduler: str | None) -> AbstractContextManager[Any]:
+    """Connect to a scheduler, if one is named."""
+    try:
+        distributed = import_module("distributed")
+    except ImportError:
+        raise InputError("Parameter 'engine' may be 'dask' once Dask is there: pip install 'shoal[dask]'.") from None
+    if scheduler is None:
+        return nullcontext()
+    try:
+        client: AbstractContextManager[Any] = distributed.Client(scheduler)
+    except (OSError, ValueError) as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"Parameter 'scheduler' must be the address of a Dask scheduler that answers, got {scheduler!r} "
+            f"({said[0].rstrip('.')}). Check the address, or leave it out to mask on this machine."
+        ) from None
+    return client
 
 
 def _find(data: str | os.PathLike[str]) -> list[Any]:
