@@ -37,7 +37,7 @@ def keys_of(targets: int) -> Ints:
     Examples
     --------
     >>> keys_of(3).tolist()
-    [0, 3, 2]
+    [3, 0, 1]
     """
     import pandas as pd
 
