@@ -67,7 +67,7 @@ class RecordIntervals:
     rank
         For each width, the share of records with all values within so many percent of the records in rank.
     nearly
-        As `sd`, of records with at most one value outside, which is what ``dRisk`` of sdcMicro 5.7 counts.
+        As `sd`, of records with at most one value outside, which is what ``dRisk`` of sdcMicro counts.
     """
 
     widths: tuple[int, ...]
