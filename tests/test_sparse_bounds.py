@@ -131,15 +131,15 @@ def test_a_record_far_away_makes_no_other_list_longer():
     assert visited < 400 * 400
 
 
-@pytest.mark.parametrize(("k", "d"), [(2, 3), (3, 2), (5, 4)])
-def test_the_bound_agrees_with_the_dense_one(k, d):
-    X = np.random.default_rng(k).normal(size=(300, d))
+@pytest.mark.parametrize(("n", "k", "d"), [(300, 2, 3), (1000, 3, 2), (300, 5, 4)])
+def test_the_bound_agrees_with_the_dense_one(n, k, d):
+    X = np.random.default_rng(k).normal(size=(n, d))
     labels = find_groups(X, k, "mdav").labels
     sparse = bound_from(X, k, labels, state=fresh_state(), rounds=Rounds(cuts=0, turns=0))
     duals = sparse.certificate.duals
     dense = lower_bound(X, distances(X), k, duals, no_cuts(), room=10**6, most=10**8, state=fresh_state())
     assert dense.value == pytest.approx(sparse.bound, rel=1e-9)
-    # The linear relaxation by simplex and interior point, without cuts.
+    # The linear relaxation by the simplex method over all pairs of records, without cuts.
     relaxed = _relaxation(X, k, labels)
     assert sparse.bound == pytest.approx(relaxed, rel=2e-3)
     assert sparse.bound <= relaxed * (1 + 1e-9)

@@ -35,6 +35,8 @@ from shoal.core.types import Floats, Ints, State
 
 __all__ = ["ColumnGeneration", "Limits"]
 
+# Groups of so few among so few records: the simplex method needs no help.
+_SMALL, _FEW = 4, 400
 # Rounds of guessing and of listing by the first-order method, and the steps in each; then its last steps.
 _GUESSES, _LISTS = (30, 150), (2, 600)
 _LAST = 1000
@@ -151,6 +153,8 @@ class ColumnGeneration:
 
     def _begin(self) -> None:
         """Take the columns of a first-order solution of the relaxation, and prove the bound of its multipliers."""
+        if self.k <= _SMALL and self.n <= _FEW:
+            return
         table = make_near(self.X, self.k, self.state)
         if table is None or len(table) <= self.k or self.over():
             return
