@@ -377,6 +377,21 @@ def test_arguments_of_many_tasks_are_in_the_graph_once(table, here, monkeypatch)
     assert all(name.startswith("arguments-") for name in sizes)
 
 
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("index", [None, "record"])
+def test_a_frame_is_written_by_the_workers_too(tmp_path, table, expected, index):
+    frame = table.to_pandas()
+    if index is not None:
+        frame.index = pd.Index(np.arange(len(frame)) + 10, name=index)
+    names = {"output": tmp_path / "out.parquet", "labels": tmp_path / "labels.parquet"}
+    release = shoal.mask(dd.from_pandas(frame, npartitions=3), 3, **names, **ASKED)
+    for path, known in zip(names.values(), expected[1:], strict=True):
+        assert pl.read_parquet(path / "*.parquet").equals(known)
+        assert (path / "_SUCCESS").exists()
+    assert release.data == tmp_path / "out.parquet"
+    assert any("index of the pandas table is not in the file" in note for note in release.notes) == (index is not None)
+
+
 @pytest.mark.parametrize("scheduler", ["tcp://127.0.0.1:1", "no://address"])
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path, scheduler):
     pytest.importorskip("distributed")

@@ -226,7 +226,7 @@ def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
     [
         ({"engine": "nonsense"}, "'engine' must be one of"),
         ({"engine": "memory"}, "'engine' must be 'dask' for a Dask DataFrame"),
-        ({"output": "x.parquet"}, "'output' does not go with a Dask DataFrame"),
+        ({"output": "x.csv"}, "Output x.csv must"),
         ({"memory": "2GB"}, "'memory' goes with engine='local'"),
         ({"method": "univariate"}, "Method 'univariate' masks one column, got 2: x, y"),
         ({"decimal": ","}, "'decimal' says how a CSV file is written"),

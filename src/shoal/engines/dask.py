@@ -252,7 +252,7 @@ class DaskRecords:
         if output is not None:
             place = as_place(output)
             source = written_parts(self._dask, released, place, layout)
-            return Released(place, DaskRecords(FileParts(source)))
+            return Released(place, DaskRecords(FileParts(source)), self._given.notes)
         levels = self.schema.levels
         frame, parts = release_parts(self._dask, released, levels, getattr(self._given, "divisions", None))
         return Released(frame, DaskRecords(FrameParts(frame, parts)))

@@ -14,6 +14,7 @@ from shoal.engines.records import Arrays, Layout
 from shoal.tables.addresses import Place
 from shoal.tables.columns import Name
 from shoal.tables.data_sets import cast_part, one_schema, part_place, write_part
+from shoal.tables.metadata import without_metadata
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import Part, Source
 
@@ -80,6 +81,10 @@ def _head(part: Any) -> Any:
 
 
 def _write_table(folder: Place, part: int, table: Any, plain: Sequence[str]) -> tuple[int, Any]:
+    if hasattr(table, "iloc"):
+        import pyarrow as pa
+
+        table = without_metadata(pa.Table.from_pandas(table, preserve_index=False))
     write_part(folder, part, table, plain)
     return len(table), table.schema
 

@@ -15,7 +15,7 @@ from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import CsvTable
-from shoal.tables.frames import open_table
+from shoal.tables.frames import index_notes, open_table
 from shoal.tables.native import as_polars, from_arrow
 from shoal.tables.sources import Part, Source, check_same_columns, describe_parquet, parquet_source, parts_of
 from shoal.tables.table import Table, check_unique
@@ -36,6 +36,11 @@ class FrameParts:
         check_unique([str(name) for name in frame.columns])
         with refusing():
             self.parts = list(frame.to_delayed() if held is None else held)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not written to files."""
+        return index_notes(open_table(self._frame._meta))  # noqa: SLF001  (Dask's own description of the columns)
 
     @property
     def divisions(self) -> Any:
@@ -74,6 +79,7 @@ class FileParts:
     """Parts of Parquet files that all workers can read."""
 
     again = "Run it again."
+    notes: tuple[str, ...] = ()
 
     def __init__(self, source: Source) -> None:
         self._source, self.dialect = source, source.dialect

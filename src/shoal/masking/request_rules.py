@@ -143,7 +143,7 @@ def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = 
     from shoal.tables.files import may_be_csv
 
     if dask:
-        _check_dask_frame(request)
+        _check_clustered(request, "dask", "a Dask DataFrame")
     if spark:
         _check_clustered(request, "spark", "a Spark DataFrame")
     if request.labels is not None:
@@ -168,15 +168,6 @@ def _check_clustered(request: MaskRequest, engine: str, table: str) -> None:
         raise InputError(
             f"Parameter 'engine' must be {engine!r} for {table}, got {request.engine!r}. Compute the table first to "
             "mask it in memory."
-        )
-
-
-def _check_dask_frame(request: MaskRequest) -> None:
-    _check_clustered(request, "dask", "a Dask DataFrame")
-    if request.output is not None:
-        raise InputError(
-            f"Parameter 'output' does not go with a Dask DataFrame, got {request.output}: the masked table stays "
-            "on the cluster. Write it from there: release.data.to_parquet(…)."
         )
 
 
