@@ -2,7 +2,7 @@
 
 Partitions are the parts. Python works on whole partitions that come and go as Arrow (`shoal.engines.spark_tasks`);
 Spark keeps the arrays on the disks of the executors, moves records to targets and back by its shuffle, and computes
-anew what a lost executor held. The driver sees counts only, merged in a tree.
+anew what a lost executor held. The driver sees counts, merged in a tree, and the sample by which blocks are chosen.
 
 Cost: four passes over the given table (counted, read, checked and sent, and a few looks at its numbers), one shuffle of
 the masked columns there and one back, together with the columns that stay as they are, and one of the recount.
