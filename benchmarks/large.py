@@ -4,7 +4,7 @@ Uniform records, 4 columns, k = 3, blocks of 10,000, Parquet in and out, two wor
 its own; CPU seconds are those of all processes. 100 million records take 3.6 GB and three times that in passing.
 
 Run: python benchmarks/large.py [--records 1e6,1e7] [--memory 1500MB] [--folder .]; with --engine dask on a cluster of
-two workers with the memory given (see large_dask.py)
+two workers with the memory given (see large_dask.py), with --engine spark on two executors of 1 GB (large_spark.py)
 """
 
 from __future__ import annotations
@@ -97,15 +97,20 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", default="1e6,1e7")
     parser.add_argument("--memory", help="1500MB if not given; of each worker of a cluster, 1GB")
-    parser.add_argument("--engine", choices=["local", "dask"], default="local")
+    parser.add_argument("--engine", choices=["local", "dask", "spark"], default="local")
     parser.add_argument("--folder", type=Path, default=Path())
     parser.add_argument("--no-polars", action="store_true", help="it sorts in memory: not for 100 million records")
     given = parser.parse_args()
+    sizes = [int(float(text)) for text in given.records.split(",")]
     if given.engine == "dask":
         import large_dask
 
-        sizes = [int(float(text)) for text in given.records.split(",")]
         large_dask.report(sizes, given.memory or "1GB", given.folder)
+        return
+    if given.engine == "spark":
+        import large_spark
+
+        large_spark.print_table(sizes, given.folder)
         return
     given.memory = given.memory or "1500MB"
     each = timed(METHOD, given.folder)["each"]
@@ -118,7 +123,7 @@ def main() -> None:
         generate(20_000, Path(name) / "in.parquet")
         timed(MASK, Path(name), given.memory)  # bytecode and kernels that are compiled here do not count
     steps = {}
-    for n in (int(float(text)) for text in given.records.split(",")):
+    for n in sizes:
         with tempfile.TemporaryDirectory(dir=given.folder) as name:
             folder = Path(name)
             generate(n, folder / "in.parquet")

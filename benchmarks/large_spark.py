@@ -4,12 +4,11 @@ Uniform records, 4 columns, k = 3, blocks of 10,000, as in `large.py`. The run i
 of its own on this machine (`local-cluster[2,1,1024]`: two executors, each a JVM, and Python beside them).
 Bytes and tasks are those of Spark's event log. What was written is recounted by polars, streaming.
 
-Run: python benchmarks/large_spark.py [--records 1e6,1e7] [--folder .]
+Run: python benchmarks/large.py --engine spark [--records 1e6,1e7] [--folder .]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -131,14 +130,6 @@ def run(n: int, folder: Path) -> dict[str, Any]:
     return {**found, **moved(local), "seconds": seconds, "cpu": sum(cpu.values()), "peaks": peaks}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--records", default="1e6,1e7")
-    parser.add_argument("--folder", type=Path, default=Path())
-    given = parser.parse_args()
-    print_table([int(float(text)) for text in given.records.split(",")], given.folder)
-
-
 def print_table(records: list[int], folder: Path) -> None:
     """Print a line for each number of records, and the seconds of each step."""
     print(f"load {os.getloadavg()[0]:.1f}\n")
@@ -158,7 +149,3 @@ def print_table(records: list[int], folder: Path) -> None:
         steps = ", ".join(f"{step} {seconds:.1f}" for step, seconds in found["steps"].items())
         told.append(f"{n:,}: {found['engine']}; peaks: {peaks}; seconds: {steps}")
     print("\n" + "\n".join(f"- {line}" for line in told))
-
-
-if __name__ == "__main__":
-    main()
