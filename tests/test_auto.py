@@ -56,9 +56,12 @@ def test_threads_regions_and_the_seed(monkeypatch):
 
 
 def test_effort():
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    losses = [sse(X, shoal.partition(X, 3, effort=effort)) for effort in ("fast", "good", "best")]
-    assert losses[2] < losses[1] < losses[0] < sse(X, shoal.partition(X, 3, "mdav"))
+    # Over several tables: on a single one, luck may give more to fewer steps.
+    tables = [np.random.default_rng(seed).normal(size=(300, 2 + seed % 2)) for seed in range(6)]
+    asked = [{"effort": effort} for effort in ("best", "good", "fast")]
+    losses = [sum(sse(X, shoal.partition(X, 3, **how)) for X in tables) for how in (*asked, {"method": "mdav"})]
+    assert losses == sorted(set(losses))
+    X = tables[0]
     release = shoal.mask(X, 3, effort="fast")
     assert "start=mdav, effort=fast, steps a record=5" in str(release)
     assert "effort=fast" in str(shoal.mask(X, 3, effort="fast", block=100))

@@ -294,7 +294,7 @@ def test_closeness_comes_with_a_lower_bound(tmp_path):
     page = release.report(tmp_path / "r.html", original=related()).read_text().replace("\xa0", " ")
     told = float(re.search(r"Any groups that keep what is promised here lose at least ([\d.]+) %", page)[1])
     assert release.bound - 0.1 < told <= release.bound
-    for other in ({"closeness": 0.9}, {"diversity": 2}, {}, {"closeness": 0.3, "block": 60}):
+    for other in ({"closeness": 0.9}, {"diversity": 2}, {}, {"closeness": 0.35, "block": 60}):
         free = shoal.mask(related(), 3, **asked, **other)
         assert (free.bound, free.gap, free.status) == (None, None, "heuristic")
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
+import shoal
 from shoal.tables.columns import Column
 from shoal.tables.looks import (
     Cells,
@@ -214,3 +215,17 @@ def test_recognisers_never_refuse_a_column(name, cells, times):
         assert says(name, column) in (True, False)
     for says in (is_of_body, is_stratum, is_confidential):
         assert says(name) in (True, False)
+
+
+def test_a_numbering_is_seen_however_a_table_is_divided(tmp_path, monkeypatch):
+    """Every second record in one part, and the others in another: neither part is a numbering by itself."""
+    monkeypatch.setattr("shoal.engines.local.RECORDS", 100)
+    numbers = [*range(0, 200, 2), *range(1, 200, 2)]
+    table = pl.DataFrame({"n": numbers, "x": [float(i % 7) for i in range(200)]})
+    table.write_parquet(tmp_path / "in.parquet", row_group_size=100)
+    seen = []
+    for how in ({}, {"engine": "local", "processes": 1}):
+        release = shoal.mask(tmp_path / "in.parquet", 5, columns=["x"], output=tmp_path / "out.parquet", **how)
+        seen.append([note for note in release.notes if "a numbering of the records" in note])
+    assert len(seen[0]) == 1
+    assert seen[0] == seen[1]

@@ -22,7 +22,7 @@ from shoal.models.units import count_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.formulas import formula_columns
-from shoal.tables.looks import looks_like_identifier
+from shoal.tables.looks import Cells, Span, looks_like_identifier, number_span
 from shoal.tables.table import Table
 
 __all__ = ["Counted", "count_bucket", "count_part", "deal_for_counting"]
@@ -38,6 +38,7 @@ class Counted(NamedTuple):
     broken: tuple[int, ...]  # the records that break each rule of sums
     totals: tuple[int, ...]  # of each masked column of whole numbers, if they are kept
     identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
+    spans: dict[Name, Span]  # columns that were left and hold whole numbers, no two alike
     confidential: tuple[Values, ...]
     formulas: list[Name]  # columns with text that a spreadsheet would run, of a CSV file
 
@@ -71,7 +72,9 @@ def count_part(
         for j, name in enumerate(masked)
     )
     left = [name for name in table.names if name not in {*masked, *by}] if others else []
-    looks = {name: reason for name in left if (reason := looks_like_identifier(name, table.keys([name])["0"]))}
+    cells = {name: Cells.of(table.keys([name])["0"]) for name in left}
+    looks = {name: reason for name in left if (reason := looks_like_identifier(name, cells[name]))}
+    spans = {name: span for name in left if (span := number_span(cells[name])) is not None}
     numeric = [name for name in masked if name not in categories] if columns.totals else []
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
     numbers = {name: table.column(name) for name in promised}
@@ -81,7 +84,7 @@ def count_part(
     kept = tuple(totals.get(name, 0) for name in masked)
     text = [name for name in table.names if name not in masked or name in categories]
     formulas = formula_columns(table, text) if csv else []
-    return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, confidential, formulas)
+    return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, spans, confidential, formulas)
 
 
 def _missing(table: Table, name: Name, category: bool) -> Bools:

@@ -18,6 +18,7 @@ from shoal.masking.parts import Bucket, new_zeros
 from shoal.masking.plan import Plan
 from shoal.masking.request import MaskRequest
 from shoal.tables.columns import Name
+from shoal.tables.looks import NUMBERED, is_numbering
 
 __all__ = ["Recounted", "recount"]
 
@@ -79,10 +80,7 @@ def recount(
         dealing=(targets,),
         gathering=(request.k, len(columns), request.entry.whole_records, promise),
     )
-    held = [part for part in parts if part.rows]  # nothing looks like anything in a part without records
-    named = {
-        name: reason for name, reason in held[0].identifiers.items() if all(name in part.identifiers for part in held)
-    }
+    named = _named([part for part in parts if part.rows], names)
     found_in = released.regroup(how)
     totals: Ints = np.sum([part.totals for part in parts], axis=0, dtype=np.int64)
     reached = told(promise, [worst for _, worst in found_in if worst])
@@ -99,3 +97,14 @@ def _check_kept(plan: Plan, parts: Sequence[Counted], buckets: Sequence[Bucket])
     for rule, *broken in zip(plan.columns.rules, *(part.broken for part in parts), strict=True):
         if sum(broken):
             raise VerificationError(f"Rule {rule.text!r} is broken by {sum(broken)} records. Nothing was released.")
+
+
+def _named(parts: Sequence[Counted], names: Sequence[Name]) -> dict[Name, str]:
+    """Return the columns that look like identifiers: in every part, or as numberings that parts may divide anyhow."""
+    named = {}
+    for name in names:
+        if all(name in part.identifiers for part in parts):
+            named[name] = parts[0].identifiers[name]
+        elif all(name in part.spans for part in parts) and is_numbering([part.spans[name] for part in parts]):
+            named[name] = NUMBERED
+    return named

@@ -7,12 +7,12 @@ that hold no cell of the column, codes for missing excepted.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,10 +21,13 @@ from shoal.core.types import Floats
 from shoal.tables.columns import TIMED, Column, Name, is_whole
 
 __all__ = [
+    "NUMBERED",
     "SMALL",
     "Cells",
+    "Span",
     "is_code",
     "is_confidential",
+    "is_numbering",
     "is_of_body",
     "is_stratum",
     "is_weight",
@@ -32,6 +35,7 @@ __all__ = [
     "looks_like_identifier",
     "missing_codes",
     "names_id",
+    "number_span",
     "repeats_like_unit",
 ]
 
@@ -39,6 +43,7 @@ SAMPLE = 2000  # cells whose spelling is looked at
 MOST = 0.9  # the share of cells that must look alike
 SMALL = 20  # records of a table in which all values may differ by chance
 FEW = 10  # values of a code
+NUMBERED = "whole numbers next to each other, all different: a numbering of the records"
 
 _PEOPLE = (
     "person pers patient pat subject participant respondent resp individual household house hh family fam member firm "
@@ -110,6 +115,14 @@ DIGITS = re.compile(r"(?!\d+[.,]\d+$)\+?\(?\d([ ()/.-]{0,2}\d){7,}")  # telephon
 CODES = (-7, -8, -9, *(sign * (10**d - c) for d in range(2, 7) for sign in (1, -1) for c in (1, 2, 3)))
 CODES += tuple(sign * c for sign in (1, -1) for c in (88, 888, 8888))
 WORDS = re.compile(r"(?i)\?+|-+|\.|n/?a|n\.a\.|#n/a|nan|null|unknown|not known|not stated|missing|no answer|refused")
+
+
+class Span(NamedTuple):
+    """Whole numbers of a column, no two of them alike."""
+
+    present: int
+    least: float
+    greatest: float
 
 
 @dataclass(frozen=True)
@@ -357,13 +370,32 @@ def _long_digits(plain: str, cells: Cells) -> str | None:
 
 def _running_number(plain: str, cells: Cells) -> str | None:
     """Recognise a numbering of the records: whole numbers, no two alike, next to each other."""
-    if not cells.whole or cells.present <= SMALL:
+    span = number_span(cells)
+    return NUMBERED if span is not None and is_numbering([span]) else None
+
+
+def number_span(cells: Cells) -> Span | None:
+    """Return how many whole numbers there are, and the least and the greatest, if no two are alike."""
+    if not cells.whole or not cells.present:
         return None
     values: Any = cells.values
-    reach = values.max() - values.min()
+    least, greatest = values.min(), values.max()
     # Whole numbers that lie closer are not all different: then they need not be counted.
-    numbered = cells.present - 1 <= reach < 1.2 * cells.present and cells.distinct == cells.present
-    return "whole numbers next to each other, all different: a numbering of the records" if numbered else None
+    different = greatest - least >= cells.present - 1 and cells.distinct == cells.present
+    return Span(cells.present, least, greatest) if different else None
+
+
+def is_numbering(spans: Sequence[Span]) -> bool:
+    """Say whether whole numbers of all parts of a table are a numbering of its records.
+
+    Examples
+    --------
+    >>> is_numbering([Span(50, 1, 99), Span(50, 2, 100)]), is_numbering([Span(50, 1, 99)])
+    (True, False)
+    """
+    present = sum(span.present for span in spans)
+    reach = max(span.greatest for span in spans) - min(span.least for span in spans)
+    return present > SMALL and present - 1 <= reach < 1.2 * present
 
 
 def _different_text(plain: str, cells: Cells) -> str | None:
