@@ -168,7 +168,7 @@ def many(table):
     "asked",
     [
         {"columns": ["a", "b"], "missing": "drop", "by": "region", "weights": "weight", "identifiers": "name"},
-        {"columns": ["a", "few", "region"], "zeros": ["a", "few"], "by": "count", "small": "merge"},
+        {"columns": ["a", "few", "region"], "zeros": ["a", "few"], "small": "suppress"},
         {"columns": ["a", "b"], "confidential": "region", "diversity": 2, "unit": "count", "block": 160},
         {"columns": ["count", "few", "both"], "sums": "both = count + few", "integers": "totals", "by": "region"},
     ],
