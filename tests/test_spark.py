@@ -134,13 +134,13 @@ def test_a_key_is_dealt_to_its_target_by_spark_itself(spark):
 # The same as in memory
 
 
-def test_row_by_row_the_same_as_in_memory(spark, table, parts=5):
+def test_row_by_row_the_same_as_in_memory(spark, table):
     expected = shoal.mask(table, **ASKED)
-    release = shoal.mask(in_parts(spark, table, parts), **ASKED)
+    release = shoal.mask(in_parts(spark, table, 5), **ASKED)
     assert_same(release, expected)
-    assert release.facts["engine"] == f"spark, {parts} partitions"
+    assert release.facts["engine"] == "spark, 5 partitions"
     assert release.data.is_cached
-    assert release.data.rdd.getNumPartitions() == parts
+    assert release.data.rdd.getNumPartitions() == 5
 
 
 @pytest.fixture(scope="module")
