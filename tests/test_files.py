@@ -301,6 +301,15 @@ def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch, name, ext
             work(tmp_path / name)
 
 
+def test_units_that_were_times_are_numbers_in_a_file_of_stata(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    given = pl.DataFrame({"unit": [clock(i, 5) for i in range(12)], "x": [float(i) for i in range(12)]})
+    pyreadstat.write_dta(given, tmp_path / "in.dta", variable_format={"unit": "%tcHH:MM:SS"})
+    shoal.mask(tmp_path / "in.dta", 3, columns=["x"], unit="unit", keep="unit", shuffle=0, output=tmp_path / "out.dta")
+    found = pyreadstat.read_dta(tmp_path / "out.dta", output_format="polars")[0]
+    assert sorted(found["unit"].to_list()) == list(range(1, 13))
+
+
 # Excel: the first sheet comes back cell by cell but for what is masked
 
 

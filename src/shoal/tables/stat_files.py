@@ -37,6 +37,8 @@ TIMES = {
     ".xpt": (rb"\d\d[A-Z]{3}\d\d(:\d\d){3}", b"01JAN00:00:00:00", 4),
 }
 HEAD = 2000  # bytes in which it stands
+# Formats that show numbers as dates or times, of Stata and of SPSS.
+OF_TIMES = re.compile(r"%-?[td]|(A|E|S|J)?DATE|D?TIME|MTIME|YMDHMS|QYR|MOYR|WKYR|WKDAY|MONTH")
 WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt": "write_xport"}
 
 
@@ -245,16 +247,20 @@ def _set_time(path: Path) -> None:
 
 
 def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
-    """Say whether a format shows all of the masked values: F3.0 and %8.0f hide decimals, and A2 cuts text off.
+    """Say whether a format shows the masked values: F3.0 and %8.0f hide decimals, A2 cuts text off, %tc shows times.
 
     Examples
     --------
     >>> numbers, changed = pl.Series([58.4]), Changed(category=False, code=None)
     >>> [_shows(written, numbers, changed) for written in ("F3.0", "F5.1", "%8.0f", "%9.0g")]
     [False, True, False, True]
+    >>> [_shows(written, pl.Series([58]), changed) for written in ("TIME8", "%tcHH:MM", "F3.0")]
+    [False, False, True]
     """
     if how.category or cells.dtype.is_temporal():
         return True
+    if OF_TIMES.match(written):
+        return False
     decimals = written.endswith("g") or re.search(r"\.[1-9]", written) is not None
     return cells.dtype.is_numeric() and (decimals or bool((cells.drop_nulls() % 1 == 0).all()))
 
