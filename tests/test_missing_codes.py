@@ -365,3 +365,12 @@ def test_a_column_of_categories_that_holds_codes_for_missing_alone(dtype):
     )
     assert release.data["a"].to_list() == [0] * 6
     assert release.data["a"].dtype == dtype
+
+
+@pytest.mark.parametrize("kind", ["date", "nominal", None])
+def test_bytes_are_refused_beside_codes_too(kind):
+    table = pl.DataFrame({"a": [b"\xff\xfe", b"a", b"b"] * 4})
+    with pytest.raises(InputError, match="Column 'a'"):
+        shoal.mask(
+            table, 2, columns=["a"], missing="group", missing_codes={"a": [1]}, kinds={"a": kind} if kind else None
+        )

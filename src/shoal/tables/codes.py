@@ -85,7 +85,7 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
     >>> is_coded(pl.Series(["-9.0", " ? ", "009", None]), [-9, "?", 9]).to_list()
     [True, True, False, False]
     """
-    if not codes:
+    if not codes or cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):  # such cells are no codes
         return pl.repeat(value=False, n=len(cells), eager=True)
     values = [number for number in map(as_number, codes) if number is not None]
     if cells.dtype.is_numeric():
