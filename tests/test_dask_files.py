@@ -409,3 +409,4 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path, scheduler):
             output=tmp_path / "out.parquet",
         )
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+    assert dd.from_pandas(pd.DataFrame({"a": range(6)}), npartitions=2)["a"].sum().compute() == 15  # not by that client

@@ -96,13 +96,15 @@ def _connected(scheduler: str | None) -> AbstractContextManager[Any]:
     if scheduler is None:
         return nullcontext()
     try:
-        client: AbstractContextManager[Any] = distributed.Client(scheduler)
+        # One that cannot connect must not become Dask's default: whatever is computed later would wait for it.
+        distributed.Client(scheduler, set_as_default=False).close()
     except (OSError, ValueError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             f"Parameter 'scheduler' must be the address of a Dask scheduler that answers, got {scheduler!r} "
             f"({said[0].rstrip('.')}). Check the address, or leave it out to mask on this machine."
         ) from None
+    client: AbstractContextManager[Any] = distributed.Client(scheduler)
     return client
 
 
