@@ -120,6 +120,12 @@ def start(page, **choices):
         page.get_by_label("Group size k", exact=True).press("Tab")
         page.locator(f"[data-test=preview][data-k='{choices['k']}']", has_text="sample of").wait_for()
     page.get_by_role("button", name="Try", exact=True).click()
+    begun = page.locator("[data-test=job]").or_(page.get_by_role("heading", name="Compare", level=1)).first
+    try:
+        begun.wait_for(timeout=10_000)
+    except playwright.TimeoutError:
+        # A click in the moment in which the page is built anew is lost: who sees that nothing runs clicks again.
+        page.get_by_role("button", name="Try", exact=True).click()
 
 
 def drag(page, level, target):
