@@ -79,11 +79,7 @@ class CsvTable:
     @property
     def native(self) -> pl.DataFrame:
         """The table with numbers where all cells of a column are numbers, or would be if they were not missing."""
-        empty = [n for n in self._numbers if n in self.names and not self._parsed(n).dtype.is_numeric()]
-        parsed = self.text.with_columns(self._parsed(name) for name in self.names if name not in empty)
-        return parsed.with_columns(
-            numbers.alias(name) for name in empty if (numbers := self._numbers_of(name)).dtype.is_numeric()
-        )
+        return self.text.with_columns(self._as_stored(name) for name in self.names)
 
     @property
     def names(self) -> list[Name]:
@@ -207,6 +203,13 @@ class CsvTable:
         numbers = parse_numbers(self._named(name), self.dialect, codes=True)
         missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
+
+    def _as_stored(self, name: Name) -> pl.Series:
+        parsed = self._parsed(name)
+        if name not in self._numbers or parsed.dtype.is_numeric():
+            return parsed
+        numbers = self._numbers_of(name)
+        return numbers.alias(name) if numbers.dtype.is_numeric() else parsed
 
     def _parsed(self, name: Name) -> pl.Series:
         parsed = parse_numbers(self._named(name), self.dialect, codes=name in self._numbers)
