@@ -17,6 +17,7 @@ from shoal.app.words import help_of, methods, options_of
 from shoal.app.work import Settings, Source, Work
 from shoal.core.progress import STOP, watch
 from shoal.demo import firms
+from shoal.masking.repeating import read_manifest
 
 
 @pytest.fixture
@@ -164,6 +165,31 @@ def test_the_state_folder_is_private_and_remembers_paths_only(tmp_path, monkeypa
     folder.remove()
     folder.forget()
     assert not list((tmp_path / "shoal").iterdir())
+
+
+def test_a_command_and_a_call_tell_only_what_was_chosen(tmp_path):
+    table = pl.DataFrame({"a": np.arange(12.0), "b": np.arange(12.0)[::-1]})
+    plain = shoal.mask(table, 3)
+    assert plain.command("in.csv", "out.csv") == "shoal mask in.csv -k 3 -c a -c b -o out.csv"
+    assert "seed" not in plain.call("in.csv", "out.csv")
+    chosen = shoal.mask(table, 3, seed=4, effort="fast", method="auto", bound=True)
+    assert chosen.command("i", "o") == "shoal mask i -k 3 -c a -c b --effort fast --seed 4 -O bound=True -o o"
+    given = shoal.mask(
+        table, 3, method="search", steps=24, start=np.arange(12) // 3
+    )  # no command can hold these labels
+    assert given.command("i", "o") == "shoal mask i -k 3 -c a -c b -m search -O steps=24 -o o"
+    assert "start" not in given.call("i", "o")
+    weighed = shoal.mask(table, 3, weights=np.arange(1.0, 13.0))
+    assert "weights" not in weighed.command("i", "o") + weighed.call("i", "o")
+    assert not given.repeatable
+    assert not weighed.repeatable
+    table.write_csv(tmp_path / "in.csv")
+    given = shoal.mask(
+        tmp_path / "in.csv", 3, method="search", steps=24, start=np.arange(12) // 3, output=tmp_path / "o.csv"
+    )
+    given.manifest(tmp_path / "run.json", source=tmp_path / "in.csv", output=tmp_path / "o.csv")
+    with pytest.raises(shoal.InputError, match="'start' was an object that no manifest holds"):
+        read_manifest(tmp_path / "run.json")
 
 
 def test_a_command_names_the_file_of_a_hierarchy():

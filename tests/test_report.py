@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import warnings
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.comparison.around import compare_around
 from shoal.core.errors import FileError, InputError
+from shoal.core.measures import standardise
 from shoal.demo import firms
 from shoal.report.figures import short
 from shoal.report.protection import protected_bins, protected_values
@@ -289,14 +289,12 @@ def test_commands_in_the_page_repeat_the_run(tmp_path):
 
 def test_an_option_that_is_an_object_is_no_obstacle(tmp_path):
     """A spanning tree built before may be an option: it has no place in a command or a manifest."""
-    release = shoal.mask(np.random.default_rng(0).normal(size=(40, 2)), 3)
-    options = {"tree": object(), "gamma": None}
-    release = replace(
-        release, parameters={**release.parameters, "options": options, "k": 3}, timings={"partition": 9.0}
-    )
+    X = standardise(np.random.default_rng(0).normal(size=(40, 2)))
+    release = shoal.mask(X, 3, method="mst", tree=shoal.spanning_tree(X))
     text = release.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "given as an object" in text
+    assert "given as SpanningTree" in text
     assert "tree=" not in text
+    assert not release.repeatable
 
 
 def test_targets_are_checked_before_work(tmp_path):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from numbers import Number
 from typing import Any
 
-from shoal.masking.request import parameters
+from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+from shoal.masking.request import not_recorded, parameters
 
-__all__ = ["as_call", "as_command", "can_be_written"]
+__all__ = ["as_call", "as_command"]
 
 PAIRS = {"importance": "--importance", "missing_codes": "--missing-code"}  # what is given by column
 
@@ -25,24 +25,43 @@ def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: 
     'shoal mask in.csv -k 5 -c sales -m v-mdav -O gamma=0.2 -o out.csv'
     """
     words = ["shoal", "mask", source]
-    for item in parameters():
-        value = asked.get(item.name, item.default)
-        if item.name == "options":
-            for name, part in value.items():
-                words += ["-O", f"{name}={part}"] if part is not None and can_be_written(part) else []
-        elif item.name == "kinds":
-            for name, kind in (value or {}).items():
-                words += _kind(name, kind, (hierarchies or {}).get(name))
-        elif item.metadata["stored"] and value != item.default:
-            if value is True:
-                words.append(item.metadata["flags"][0])
-                continue
-            if isinstance(value, dict):
-                words += _pairs(item.name, value)
-                continue
+    told, options = _chosen(asked)
+    flags = {item.name: item.metadata["flags"] for item in parameters() if item.metadata["stored"]}
+    for name, value in told.items():
+        if name == "kinds":
+            for column, kind in value.items():
+                words += _kind(column, kind, (hierarchies or {}).get(column))
+        elif name not in flags:
+            continue
+        elif value is True:
+            words.append(flags[name][0])
+        elif isinstance(value, dict):
+            words += _pairs(name, value)
+        else:
             for part in value if isinstance(value, list) else [value]:
-                words += [item.metadata["flags"][0], str(part)]
+                words += [flags[name][0], str(part)]
+    for name, value in options.items():
+        words += ["-O", f"{name}={value}"]
     return shlex.join([*words, "-o", output])
+
+
+def _chosen(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters and the options of the method that are not at their defaults, but for objects."""
+    objects = not_recorded(asked)
+    told = {
+        item.name: asked[item.name]
+        for item in parameters()
+        if item.name not in ("options", *objects) and asked.get(item.name, item.default) not in (item.default, None, [])
+    }
+    entry = (METHODS | CONFIDENTIAL_METHODS).get(asked.get("method", ""))
+    defaults = {option.name: option.default for option in entry.options} if entry is not None else {}
+    unsaid = (*told, *objects)
+    options = {
+        name: value
+        for name, value in asked["options"].items()
+        if name not in unsaid and value not in (None, defaults.get(name))
+    }
+    return told, options
 
 
 def _pairs(name: str, value: Mapping[Any, Any]) -> list[str]:
@@ -81,13 +100,7 @@ def as_call(asked: Mapping[str, Any], source: str | None, output: str | None = N
         columns=['sales'],
     )
     """
-    given = {item.name: asked.get(item.name) for item in parameters() if item.name != "options"} | asked["options"]
-    given["output"] = output
-    told = {name: value for name, value in given.items() if value not in (None, []) and can_be_written(value)}
+    told, options = _chosen(asked)
+    told |= options | ({} if output is None else {"output": output})
     arguments = ",\n    ".join(f"{name}={value!r}" for name, value in told.items())
     return f"import shoal\n\nshoal.mask(\n    {'data' if source is None else repr(source)},\n    {arguments},\n)"
-
-
-def can_be_written(value: object) -> bool:
-    """Whether a command can hold it: an option may also be an object, such as a spanning tree built before."""
-    return value is None or isinstance(value, (str, Number, list, tuple, dict))

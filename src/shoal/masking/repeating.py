@@ -14,7 +14,7 @@ from shoal.algorithms.registry import find
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.version import __version__
 from shoal.masking.manifest import digests, files_of
-from shoal.masking.request import MaskRequest, parameters
+from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.tables.files import sha256
 from shoal.tables.outputs import written_path
 
@@ -86,10 +86,6 @@ class Recorded:
     ) -> MaskRequest:
         """Return what was asked; the engine may be another, files and the scheduler are never recorded ones."""
         recorded = dict(self.content["parameters"])
-        if recorded["weights"] == "given as a vector":
-            raise InputError(
-                f"Manifest {self.path} cannot be repeated: the weights were a vector that is not in a file."
-            )
         if recorded.get("shuffle") is True:
             raise InputError(
                 f"Manifest {self.path} cannot be repeated to the byte: the records are in random order. Shuffle by a "
@@ -157,16 +153,7 @@ def _lies_in(path: Path, folder: Path) -> bool:
 
 def read_manifest(path: Path) -> Recorded:
     """Read a manifest of `shoal mask` and refuse whatever is not one, by the key."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileError(f"Manifest {path} is not there. Check the path.") from None
-    except OSError as error:
-        raise FileError(f"Manifest {path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise _not_a_manifest(path, "it is no JSON") from None
-    if type(content) is not dict:
-        raise _not_a_manifest(path, "it holds no keys")
+    content = _read(path)
     _check_keys(path, content, "", CONTENT)
     _check_keys(path, content["input"], "input.", {**FILE, "files": (dict, NoneType)})
     _check_keys(path, content["output"], "output.", FILE)
@@ -185,6 +172,12 @@ def read_manifest(path: Path) -> Recorded:
             f"Manifest {path} cannot be repeated by shoal alone: its method {parameters['method']!r} is a function of "
             "the user. Mask the table in Python again, with that function."
         )
+    objects = not_recorded(parameters)
+    if objects:
+        raise InputError(
+            f"Manifest {path} cannot be repeated: {objects[0]!r} was an object that no manifest holds. Mask the table "
+            "in Python again, with the same object."
+        )
     method = find(parameters["method"])
     for option in method.options:
         if not option.scalar and parameters["options"].get(option.name) is not None:
@@ -192,6 +185,21 @@ def read_manifest(path: Path) -> Recorded:
     return Recorded(
         path, {**content, "parameters": {**parameters, "options": method.read_options(parameters["options"])}}
     )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read what is JSON with keys."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"Manifest {path} is not there. Check the path.") from None
+    except OSError as error:
+        raise FileError(f"Manifest {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise _not_a_manifest(path, "it is no JSON") from None
+    if type(content) is not dict:
+        raise _not_a_manifest(path, "it holds no keys")
+    return content
 
 
 def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mapping[str, tuple[type, ...]]) -> None:

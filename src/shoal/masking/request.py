@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
+from numbers import Number
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -460,11 +461,6 @@ class MaskRequest:
         moved = f"records were moved between groups to lower the loss of what is released (refine={self.refine})"
         return [*([told] if self.own else []), *([moved] if self.refine else [])]
 
-    def _plain(self, value: object) -> object:
-        """Return an option as a release tells it; that of a user's function may be anything, the data included."""
-        plain = not self.own or isinstance(value, (str, int, float, NoneType))
-        return value if plain else f"given as {type(value).__name__}"
-
     def plain_kinds(self) -> dict[Name, Any] | None:
         """Return the kinds as plain values."""
         from shoal.tables.kinds import as_plain
@@ -518,7 +514,7 @@ class MaskRequest:
             "k": int(self.k),
             "columns": list(columns),
             "method": self.entry.name,
-            "options": {name: self._plain(value) for name, value in self.options.items()},
+            "options": {name: _recorded(value) for name, value in self.options.items()},
             "kinds": self.plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
             "confidential": None if self.confidential is None else as_names(self.confidential),
@@ -526,11 +522,24 @@ class MaskRequest:
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
-            "weights": self.weights if isinstance(self.weights, (str, int, NoneType)) else "given as a vector",
+            "weights": _recorded(self.weights, "a vector"),
             "block": None if self.block is None else int(self.block),
             "block_by": None if self.block_by is None else as_names(self.block_by),
             **engine,
         }
+
+
+GIVEN = "given as "  # an object that no command and no manifest holds: labels, a spanning tree, what a function takes
+
+
+def _recorded(value: object, name: str | None = None) -> object:
+    return value if isinstance(value, (str, Number, NoneType)) else f"{GIVEN}{name or type(value).__name__}"
+
+
+def not_recorded(asked: Mapping[str, Any]) -> list[str]:
+    """Return the parameters and options whose values were objects that `MaskRequest.recorded` only names."""
+    told = {**asked["options"], "weights": asked.get("weights")}
+    return [name for name, value in told.items() if isinstance(value, str) and value.startswith(GIVEN)]
 
 
 def parameters() -> tuple[Field[Any], ...]:

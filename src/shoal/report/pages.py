@@ -22,10 +22,11 @@ from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.version import __version__
-from shoal.masking.commands import as_call, as_command, can_be_written
+from shoal.masking.commands import as_call, as_command
 from shoal.masking.manifest import as_json, described, versions
 from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
+from shoal.masking.request import not_recorded
 from shoal.report import analyses, sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
@@ -331,9 +332,9 @@ def _details(release: Release, told: Release, source: Any, output: Any) -> Secti
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
-    # What no command can hold: weights without a column, a function, an order that is random.
+    # What no command can hold: weights without a column, labels, a function, an order that is random.
     written = (
-        release.parameters["weights"] != "given as a vector"
+        not not_recorded(release.parameters)
         and release.parameters["method"] in METHODS | CONFIDENTIAL_METHODS
         and release.parameters["shuffle"] in (None, False)
     )
@@ -350,7 +351,7 @@ def _rounded(value: Any) -> Any:
         return float(f"{value:.3g}")
     if isinstance(value, Mapping):
         return {name: _rounded(part) for name, part in value.items()}
-    return value if can_be_written(value) else "given as an object"
+    return value
 
 
 def _compact(text: str) -> str:
