@@ -1,4 +1,4 @@
-"""Seed 000 reproduced: the SSE ratio of fixed-size to optimal univariate microaggregation, Tables 1 and 2.
+"""Hansen and Mukherjee reproduced: the SSE ratio of fixed-size to optimal univariate microaggregation, Tables 1 and 2.
 
 Run: python benchmarks/hansen_mukherjee.py [runs]
 """

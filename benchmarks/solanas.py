@@ -1,4 +1,4 @@
-"""Seed 004, Solanas et al. 2006: Tables 3, 4 and 5 beside the paper's, and its Figures 4 to 8 as numbers and drawn.
+"""Solanas et al. 2006: Tables 3, 4 and 5 beside the paper's, and its Figures 4 to 8 as numbers and drawn.
 
 Groups are MDAV's, as in the paper. The figures take the paper's records divided by --divide.
 
