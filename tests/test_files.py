@@ -4,6 +4,7 @@ import csv
 import time
 from datetime import date, datetime
 from datetime import time as clock
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -299,6 +300,25 @@ def test_without_the_extra_the_way_out_is_named(tmp_path, monkeypatch, name, ext
     for work in (read_table, lambda path: write_file(firms(9), path)):
         with pytest.raises(FileError, match=rf"pip install 'shoal\[{extra}\]'"):
             work(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".zsav", ".dta", ".xpt", ".xlsx"])
+def test_decimals_are_numbers_in_files_that_hold_doubles(tmp_path, suffix):
+    """As text, closeness of a confidential column would be that of words, and missing cells would be blanks."""
+    paid = pl.Series([Decimal(cents) / 100 for cents in (150, 225, 1000, 710, 90, 905)] * 2, dtype=pl.Decimal(12, 2))
+    table = pl.DataFrame({"age": [float(n // 2) for n in range(12)], "paid": paid}).with_columns(
+        unpaid=pl.when(pl.col("age") > 2).then("paid")
+    )
+    asked = {"columns": ["age"], "confidential": ["paid"], "closeness": 0.5, "seed": 0}
+    release = shoal.mask(table, 3, **asked, output=tmp_path / f"out{suffix}")
+    assert release.reached == shoal.mask(table, 3, **asked, output=tmp_path / "out.parquet").reached
+    written = pl.from_arrow(pa.table(read_table(tmp_path / f"out{suffix}").native))
+    for name in ("paid", "unpaid"):
+        assert written[name].cast(pl.Float64).to_list() == table[name].cast(pl.Float64).to_list()
+    long = table.with_columns(paid=pl.Series([Decimal("1234567890123456789.01")] * 12, dtype=pl.Decimal(30, 2)))
+    with pytest.raises(FileError, match=r"about 15 digits, but column 'paid', of type Decimal.*has longer ones"):
+        shoal.mask(long, 3, columns=["age"], output=tmp_path / f"long{suffix}")
+    assert not (tmp_path / f"long{suffix}").exists()
 
 
 def test_units_that_were_times_are_numbers_in_a_file_of_stata(tmp_path):

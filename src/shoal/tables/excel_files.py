@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.tables.native import check_integers
+from shoal.tables.native import as_doubles
 from shoal.tables.table import check_unique
 
 __all__ = ["EXCEL", "read_excel", "write_excel"]
@@ -66,7 +66,7 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
         if dtype in (pl.Binary, pl.Object) or getattr(dtype, "time_zone", None) or not name:
             what = f"column {name!r}, of type {dtype}" if name else "a column without a name"
             raise FileError(f"Excel cannot hold {what}. Drop or rename it, or take CSV or Parquet.")
-    check_integers(frame, "An Excel file")
+    frame = as_doubles(frame, "An Excel file")
     for text in frame.select(pl.selectors.string()):
         if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]
             raise FileError(f"Excel holds at most {LENGTH:,} characters in a cell; column {text.name!r} has more.")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = [
     "arrow_numbers",
     "arrow_series",
+    "as_doubles",
     "as_polars",
-    "check_integers",
     "from_arrow",
     "is_null",
     "is_opaque",
@@ -49,8 +49,8 @@ def from_arrow(table: Any) -> pl.DataFrame:
     return _named(pl.DataFrame(table), table.schema.names)
 
 
-def check_integers(frame: pl.DataFrame, what: str) -> None:
-    """Refuse integers that a format would round, since it stores all numbers as doubles."""
+def as_doubles(frame: pl.DataFrame, what: str) -> pl.DataFrame:
+    """Return a table for a format that stores all numbers as doubles, or refuse numbers that it would change."""
     for cells in frame.select(pl.selectors.integer()):
         least, most = cells.min(), cells.max()
         if most is not None and (most > EXACT or least < -EXACT):  # type: ignore[operator]
@@ -58,6 +58,15 @@ def check_integers(frame: pl.DataFrame, what: str) -> None:
                 f"{what} holds whole numbers up to 2^53, but column {cells.name!r} has larger ones, which change. "
                 "Drop it, make it text, or take CSV or Parquet."
             )
+    decimals = frame.select(pl.selectors.decimal())
+    doubles = decimals.cast(pl.Float64)
+    for cells, written in zip(decimals, doubles, strict=True):
+        if not written.cast(cells.dtype, strict=False).equals(cells):
+            raise FileError(
+                f"{what} holds numbers of about 15 digits, but column {cells.name!r}, of type {cells.dtype}, has "
+                "longer ones, which change. Drop it, make it text, or take CSV or Parquet."
+            )
+    return frame.with_columns(doubles)
 
 
 def _named(frame: pl.DataFrame, names: Sequence[object]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from shoal.core.types import Ints
 from shoal.tables.codes import Codes, as_number
 from shoal.tables.columns import Name, NewColumn, Spelling
 from shoal.tables.frames import FrameTable
-from shoal.tables.native import as_polars, check_integers
+from shoal.tables.native import as_doubles, as_polars
 from shoal.tables.table import Table
 
 __all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
@@ -190,8 +190,7 @@ def write_stat(table: Table, path: Path) -> None:
     """
     library = _pyreadstat()
     suffix = path.suffix.lower()
-    frame = as_polars(table.native)
-    check_integers(frame, f"A {suffix} file")
+    frame = as_doubles(as_polars(table.native), f"A {suffix} file")
     keywords: dict[str, Any] = {}
     if isinstance(table, StatTable):
         known = table.file.metadata
