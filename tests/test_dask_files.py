@@ -344,7 +344,7 @@ def count_tasks(parts, monkeypatch):
     records.regroup(how)
     monkeypatch.setattr(engine, "release_parts", lambda _, released, *__: (counting.persist(*released), None))
     monkeypatch.setattr(engine, "FrameParts", lambda *_: records._given)
-    records.release(len, layout=engine.Layout(["x"], [], ["x"]), output=None)
+    records.release(len, layout=engine.Layout(["x"], [], ["x"], {}), output=None)
     return counting.tasks
 
 

@@ -321,6 +321,37 @@ def test_decimals_are_numbers_in_files_that_hold_doubles(tmp_path, suffix):
     assert not (tmp_path / f"long{suffix}").exists()
 
 
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_columns_of_a_csv_file_have_one_type_in_a_parquet_file_by_any_engine(tmp_path, engine, monkeypatch):
+    """Text here and numbers there would be other values; closeness of numbers would be counted as that of words."""
+    monkeypatch.setattr("shoal.engines.local.RECORDS", 40)
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {
+            "x": rng.integers(0, 99, 120),
+            "paid": [None if n % 7 == 0 else str(n) if n < 90 else f"{n}.5" for n in range(120)],  # whole at first
+            "note": [f"{n}" if n < 100 else "late" for n in range(120)],  # numbers at first
+            "code": [f"{n:03}" for n in range(120)],
+            "empty": [None if n < 50 else "NA" for n in range(120)],
+            "year": ["1", "2", "1.0"] * 40,
+            "level": rng.choice(["1", "2", "3"], 120),
+        }
+    )
+    table.write_csv(tmp_path / "in.csv")
+    asked = {
+        "columns": ["x", "level"], "kinds": {"level": shoal.Nominal()}, "by": "year", "confidential": ["paid"],
+        "closeness": 0.3, "method": "mdav", "keep": ["code", "note"],
+    }  # fmt: skip
+    expected = shoal.mask(tmp_path / "in.csv", 3, **asked, output=tmp_path / "memory.parquet")
+    release = shoal.mask(tmp_path / "in.csv", 3, **asked, engine=engine, output=tmp_path / "out.parquet")
+    wanted = pl.read_parquet(tmp_path / "memory.parquet")
+    assert wanted.select("paid", "note", "code", "empty", "year").dtypes == [pl.Float64, *[pl.String] * 3, pl.Int64]
+    found = pl.read_parquet(tmp_path / "out.parquet" if engine == "local" else tmp_path / "out.parquet" / "*.parquet")
+    assert found.schema == wanted.schema
+    assert found.equals(wanted)
+    assert release.reached == expected.reached
+
+
 def test_units_that_were_times_are_numbers_in_a_file_of_stata(tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
     given = pl.DataFrame({"unit": [clock(i, 5) for i in range(12)], "x": [float(i) for i in range(12)]})

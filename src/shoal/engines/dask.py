@@ -383,4 +383,4 @@ def _release(part: Any, number: int, check: tuple[int, bytes], answers: Arrays, 
     if native is part:
         return function(open_table(part), answers, *arguments).native
     table = function(open_part(native, layout.read, dialect), answers, *arguments).only(layout.names)
-    return table.with_numbers(layout.numbers).to_arrow() if isinstance(table, CsvTable) else table.native
+    return table.with_numbers(layout.numbers, layout.types).to_arrow() if isinstance(table, CsvTable) else table.native

@@ -357,7 +357,9 @@ def _release_part(
         return path
     import pyarrow as pa
 
-    native = table.with_numbers(layout.numbers).to_arrow() if isinstance(table, CsvTable) else table.native
+    native = (
+        table.with_numbers(layout.numbers, layout.types).to_arrow() if isinstance(table, CsvTable) else table.native
+    )
     with pa.ipc.new_file(str(path), native.schema) as file:
         file.write_table(native)
     return path

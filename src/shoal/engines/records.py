@@ -43,6 +43,7 @@ class Layout(NamedTuple):
     names: list[Name]  # all of them, in order
     read: list[Name]  # those that are taken from the given table
     numbers: list[Name]  # those that are replaced by numbers
+    types: Mapping[Name, Any]  # of others, where text is written as something else: what polars calls it
 
 
 @dataclass(frozen=True)

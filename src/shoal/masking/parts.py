@@ -48,19 +48,21 @@ class Columns(NamedTuple):
     totals: bool = False  # whether columns of whole numbers keep their totals
     confidential: tuple[Chosen, ...] = ()
     block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
+    typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
         counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
         return [name for name in names if counts[name] > 0]
 
-    def layout(self) -> Layout:
-        """Return the columns of the released table."""
+    def layout(self, types: Mapping[Name, Any]) -> Layout:
+        """Return the columns of the released table, some with the types that they have in all parts."""
         return Layout(
             list(self.released),
             # Categories are released in the type of their column, so that it is read once more.
             [name for name in self.released if name not in self.masked or name in self.categories],
             [name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is None],
+            types,
         )
 
     @property
@@ -92,7 +94,9 @@ class Columns(NamedTuple):
     def read(self) -> list[Name]:
         """Return all of them."""
         apart = [name for name in (self.weights, self.unit) if name is not None]
-        return list(dict.fromkeys([*self.masked, *self.by, *apart, *(column.name for column in self.confidential)]))
+        return list(
+            dict.fromkeys([*self.masked, *self.by, *apart, *(column.name for column in self.confidential), *self.typed])
+        )
 
 
 class Part(NamedTuple):
@@ -114,6 +118,7 @@ class Part(NamedTuple):
     totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
     values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
     confidential: tuple[Values, ...]
+    types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
 
 
 class Own(NamedTuple):

@@ -54,6 +54,9 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     """Mask the records of an engine."""
     seconds = _Seconds()
     columns = choose_masked(request, records.schema)
+    if records.dialect is not None and not (records.whole or request.writes_csv):
+        numbers = columns.layout({}).numbers
+        columns = columns._replace(typed=tuple(name for name in columns.released if name not in numbers))
     request = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
     check_engine(request, records)
     with seconds("prepare"):
@@ -75,7 +78,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         released = records.release(
             release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
             bool(request.escape_formulas),
-            layout=columns.layout(), output=output,
+            layout=columns.layout(plan.types), output=output,
         )  # fmt: skip
         with seconds("verify"):
             units = _units(records, request, plan, shuffled)

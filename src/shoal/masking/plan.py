@@ -21,13 +21,13 @@ from shoal.engines.records import Records
 from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.confidential import Promise, number_values
-from shoal.masking.parts import STAY, Columns, Moves, Own, Part, Spellings
+from shoal.masking.parts import STAY, Cell, Columns, Moves, Own, Part, Spellings
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.totals import LARGEST
 from shoal.tables.codes import Code, as_number
 from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.csv_cells import MISSING, Dialect, coded_text
+from shoal.tables.csv_cells import MISSING, Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
 from shoal.tables.kinds import Date
 
@@ -53,6 +53,7 @@ class Plan:
     zeros: Ints  # how many there are in each column whose zeros are kept
     notes: tuple[str, ...]
     blanked: bool  # whether numbers are made missing
+    types: Mapping[Name, Any]  # of columns of text that are released as something else
 
     @property
     def extent(self) -> Extent:
@@ -138,7 +139,22 @@ def make_plan(
             *_code_notes(request, coded),
         ),
         moves.blanked > 0,
+        _types(columns, parts, numbered, dialect),
     )
+
+
+def _types(
+    columns: Columns, parts: Sequence[Part], cells: Sequence[Cell], dialect: Dialect | None
+) -> dict[Name, pl.DataType]:
+    """Return the types that columns of text are released in; those of strata as all of them are spelled."""
+    if dialect is None:
+        return {}
+    types = {name: common_type(part.types[name] for part in parts) for name in columns.typed}
+    for place, name in enumerate(columns.by):
+        if name in types:
+            spelled = pl.Series([cell.stratum[place] for cell in cells], dtype=pl.String)
+            types[name] = common_type([number_type(spelled, dialect, codes=False)])
+    return types
 
 
 def _firsts(parts: Sequence[Part]) -> list[int]:

@@ -22,6 +22,7 @@ from shoal.models.units import least_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, Spelling
 from shoal.tables.csv_cells import MISSING
+from shoal.tables.csv_files import CsvTable
 from shoal.tables.kinds import Date
 from shoal.tables.table import Table
 from shoal.tables.times import Span
@@ -91,6 +92,7 @@ def read_part(
         totals=tuple(map(whole_total, X.T)) if columns.totals else (),
         values=tuple(count_values(X[:, j], found) for j, found in enumerate(values)),
         confidential=confidential,
+        types={name: table.number_type(name) for name in columns.typed} if isinstance(table, CsvTable) else {},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,13 @@ __all__ = [
     "MISSING",
     "SIGNS",
     "Dialect",
+    "as_type",
     "coded_text",
+    "common_type",
     "find_thousands",
     "is_numeric",
     "not_numbers",
+    "number_type",
     "one_spelling",
     "parse_numbers",
     "plain_numbers",
@@ -96,7 +99,7 @@ def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
 
 def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
     """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
-    cells = series.str.strip_chars().replace(dict.fromkeys(MISSING))
+    cells = _present(series)
     present = cells.len() - cells.null_count()
     if present == 0 or (not codes and cells.str.contains(CODE).any()):
         return series
@@ -106,6 +109,37 @@ def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Ser
         if parsed.len() - parsed.null_count() == present:
             return parsed
     return series
+
+
+def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | None:
+    """Return what a column of text holds: Int64, Float64 or String; None if every cell is missing."""
+    if _present(series).null_count() == len(series):
+        return None
+    return str(parse_numbers(series, dialect, codes=codes).dtype)
+
+
+def common_type(found: Iterable[str | None]) -> pl.DataType:
+    """Return the type of a column whose parts hold these.
+
+    Examples
+    --------
+    >>> common_type(["Int64", None, "Float64"]), common_type(["Int64", "String"]), common_type([None])
+    (Float64, String, String)
+    """
+    types = set(found) - {None}
+    if not types or "String" in types:
+        return pl.String()
+    return pl.Int64() if types == {"Int64"} else pl.Float64()
+
+
+def as_type(series: pl.Series, dialect: Dialect, dtype: pl.DataType) -> pl.Series:
+    """Return a column of text as numbers, if that is the type that it has in all parts of the table."""
+    return series if dtype == pl.String else plain_numbers(_present(series), dialect).cast(dtype)
+
+
+def _present(series: pl.Series) -> pl.Series:
+    """Return the cells without spaces around them, null where they are missing."""
+    return series.str.strip_chars().replace(dict.fromkeys(MISSING))
 
 
 def plain_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:

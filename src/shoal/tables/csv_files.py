@@ -28,9 +28,11 @@ from shoal.tables.csv_cells import (
     MISSING,
     SIGNS,
     Dialect,
+    as_type,
     coded_text,
     is_numeric,
     not_numbers,
+    number_type,
     parse_numbers,
     plain_numbers,
     spelled_numbers,
@@ -195,9 +197,16 @@ class CsvTable:
         new = [pl.Series(name, cells, dtype=pl.String) for name, cells in texts.items()]
         return CsvTable(self.text.with_columns(new), self.dialect, self._numbers, self._codes)
 
-    def with_numbers(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return the cells, those of some columns as numbers."""
-        return self.text.with_columns(self._numbers_of(name).alias(name) for name in names)
+    def number_type(self, name: Name) -> str | None:
+        """Return what a column is stored as: Int64, Float64 or String; None if all its cells are missing."""
+        return number_type(self._named(name), self.dialect, codes=name in self._numbers)
+
+    def with_numbers(self, names: Sequence[Name], types: Mapping[Name, pl.DataType]) -> pl.DataFrame:
+        """Return the cells, those of some columns as numbers, of others in the types that all parts have."""
+        return self.text.with_columns(
+            *(self._numbers_of(name).alias(name) for name in names),
+            *(as_type(self._named(name), self.dialect, dtype) for name, dtype in types.items()),
+        )
 
     def _numbers_of(self, name: Name) -> pl.Series:
         numbers = parse_numbers(self._named(name), self.dialect, codes=True)
