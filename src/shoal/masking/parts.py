@@ -16,7 +16,7 @@ from shoal.masking.additivity import Rule
 from shoal.masking.confidential import Chosen, Values
 from shoal.tables.codes import Code, Codes
 from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.kinds import Category, Date, Hierarchy, Nominal
+from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
 from shoal.tables.times import Scale
 
 __all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings", "new_zeros"]
@@ -69,6 +69,13 @@ class Columns(NamedTuple):
     def nominal(self) -> list[Name]:
         """The masked columns whose values have no order."""
         return [n for n, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, (Nominal, Hierarchy))]
+
+    @property
+    def with_own_cells(self) -> tuple[Name, ...]:
+        """The columns that are released with cells of the table: those that are not masked, and categories."""
+        kinds = dict(zip(self.masked, self.kinds, strict=True))
+        own = (Nominal, Ordinal)
+        return tuple(name for name in self.released if name not in kinds or isinstance(kinds[name], own))
 
     @property
     def timed(self) -> dict[Name, Date]:

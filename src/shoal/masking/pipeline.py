@@ -55,8 +55,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     seconds = _Seconds()
     columns = choose_masked(request, records.schema)
     if records.dialect is not None and not (records.whole or request.writes_csv):
-        numbers = columns.layout({}).numbers
-        columns = columns._replace(typed=tuple(name for name in columns.released if name not in numbers))
+        columns = columns._replace(typed=columns.with_own_cells)
     request = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
     check_engine(request, records)
     with seconds("prepare"):

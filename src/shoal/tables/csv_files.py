@@ -15,7 +15,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -71,12 +71,29 @@ class CsvTable:
         Columns to read as numbers even if they look like codes (007).
     codes
         Cells that stand for missing, by column.
+    texts
+        Columns that stay text whatever they look like: masked dates (20240131).
     """
 
     def __init__(
-        self, text: pl.DataFrame, dialect: Dialect, numbers: Collection[Name] = (), codes: Codes | None = None
+        self,
+        text: pl.DataFrame,
+        dialect: Dialect,
+        numbers: Collection[Name] = (),
+        codes: Codes | None = None,
+        texts: Collection[Name] = (),
     ) -> None:
-        self.text, self.dialect, self._numbers, self._codes = text, dialect, numbers, codes or {}
+        self.text, self.dialect, self._numbers, self._codes, self._texts = text, dialect, numbers, codes or {}, texts
+
+    def _but(self, text: pl.DataFrame, **other: Any) -> CsvTable:
+        """Return a table of the same kind with other cells."""
+        same: dict[str, Any] = {
+            "dialect": self.dialect,
+            "numbers": self._numbers,
+            "codes": self._codes,
+            "texts": self._texts,
+        }
+        return CsvTable(text, **(same | other))
 
     @property
     def native(self) -> pl.DataFrame:
@@ -154,24 +171,24 @@ class CsvTable:
 
     def take(self, rows: Ints) -> CsvTable:
         """Return some of the records."""
-        return CsvTable(self.text[rows], self.dialect, self._numbers, self._codes)
+        return self._but(self.text[rows])
 
     def without(self, names: Sequence[Name]) -> CsvTable:
         """Return the table without some of the columns."""
-        return CsvTable(self.text.drop(list(names)), self.dialect, self._numbers, self._codes)
+        return self._but(self.text.drop(list(names)))
 
     def only(self, names: Sequence[Name]) -> CsvTable:
         """Return some of the columns."""
-        return CsvTable(self.text.select(list(names)), self.dialect, self._numbers, self._codes)
+        return self._but(self.text.select(list(names)))
 
     def in_own_dialect(self, delimiter: str = ",") -> CsvTable:
         """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
         numbers = [plain_numbers(self.text[name], self.dialect).alias(name) for name in self.numeric_names()]
-        return CsvTable(self.text.with_columns(numbers), Dialect(delimiter), self._numbers, self._codes)
+        return self._but(self.text.with_columns(numbers), dialect=Dialect(delimiter))
 
     def coded(self, codes: Codes) -> CsvTable:
         """Return the table with codes for missing."""
-        return CsvTable(self.text, self.dialect, self._numbers, codes)
+        return self._but(self.text, codes=codes)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -190,12 +207,13 @@ class CsvTable:
         columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
         others = [name for name, column in new.items() if column.categories is not None or column.scale is not None]
         numbers = [name for name in {*self._numbers, *new} if name not in others]
-        return CsvTable(self.text.with_columns(columns), self.dialect, numbers, self._codes)
+        dates = [name for name, column in new.items() if column.scale is not None]
+        return self._but(self.text.with_columns(columns), numbers=numbers, texts=[*self._texts, *dates])
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> CsvTable:
         """Return the table with other text in some columns."""
         new = [pl.Series(name, cells, dtype=pl.String) for name, cells in texts.items()]
-        return CsvTable(self.text.with_columns(new), self.dialect, self._numbers, self._codes)
+        return self._but(self.text.with_columns(new))
 
     def number_type(self, name: Name) -> str | None:
         """Return what a column is stored as: Int64, Float64 or String; None if all its cells are missing."""
@@ -214,7 +232,7 @@ class CsvTable:
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def _as_stored(self, name: Name) -> pl.Series:
-        parsed = self._parsed(name)
+        parsed = self.text[name] if name in self._texts else self._parsed(name)
         if name not in self._numbers or parsed.dtype.is_numeric():
             return parsed
         numbers = self._numbers_of(name)
