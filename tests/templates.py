@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from shoal.engines import workers
+from shoal.engines import local, workers
 from shoal.engines.workers import Template
 from shoal.masking import mask
 
@@ -34,5 +34,6 @@ def sharing(template):
         with patch.object(template, "close"), patch.object(template, "kill"):
             yield template
 
-    with patch.object(mask, "start_template", start):
+    # One worker a run, unless a test asks for more: other tests have the other cores.
+    with patch.object(mask, "start_template", start), patch.object(local.os, "cpu_count", return_value=1):
         yield

@@ -19,7 +19,8 @@ dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not 
 distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")
 
 COLUMNS = ["a", "b", "c"]
-pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
+# Dask and its libraries warn about themselves. All tests share a cluster.
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.xdist_group("dask")]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import csv
 import time
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from datetime import time as clock
 from decimal import Decimal
 from itertools import pairwise
@@ -319,6 +319,26 @@ def test_decimals_are_numbers_in_files_that_hold_doubles(tmp_path, suffix):
     with pytest.raises(FileError, match=r"about 15 digits, but column 'paid', of type Decimal.*has longer ones"):
         shoal.mask(long, 3, columns=["age"], output=tmp_path / f"long{suffix}")
     assert not (tmp_path / f"long{suffix}").exists()
+
+
+@pytest.mark.filterwarnings("ignore::shoal.FormulaWarning")
+def test_confidential_durations_are_as_close_in_a_file_of_text(tmp_path):
+    """As text, -P1D would come after -PT2H, and P10D before P2D."""
+    rng = np.random.default_rng(1)
+    waits = [timedelta(hours=int(h), seconds=int(s)) for h, s in rng.integers(-300, 300, (60, 2))]
+    table = pl.DataFrame(
+        {
+            "age": [float(n) for n in range(60)],
+            "wait": [None, *waits[1:]],
+            "seen": pl.Series(waits) + pl.Series([date(2024, 1, 1)]).cast(pl.Datetime),
+        }
+    ).with_columns(clock=pl.col("seen").dt.time())
+    asked = {"columns": ["age"], "confidential": ["wait", "seen", "clock"]}
+    wanted = shoal.mask(table, 5, **asked, output=tmp_path / "out.parquet").reached
+    for escape in (False, True):
+        release = shoal.mask(table, 5, **asked, output=tmp_path / "out.csv", escape_formulas=escape)
+        assert release.reached == wanted
+    assert wanted["wait"]["closeness"] > 0.1
 
 
 @pytest.mark.parametrize("engine", ["local", "dask"])

@@ -27,6 +27,7 @@ from shoal.models.registry import make_rules, reached_by
 from shoal.tables.columns import Name
 from shoal.tables.csv_cells import MISSING
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
+from shoal.tables.times import in_order
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
@@ -90,6 +91,8 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
     codes, values = np.empty((table.rows, len(columns)), dtype=np.int64), []
     for place, (name, kind, known) in enumerate(columns):
         cells, ordered = _cells(table, name, kind, first)
+        if known and cells.dtype == pl.String and kind is None:
+            cells = in_order(cells)  # read again from a file of text, where durations stand in another order
         frame = pl.DataFrame({"cell": cells})
         found = frame.group_by("cell").len().sort("cell", nulls_last=False)
         codes[:, place] = _places(frame, found)

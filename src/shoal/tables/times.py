@@ -25,6 +25,7 @@ __all__ = [
     "check_no_dates",
     "find_format",
     "fits",
+    "in_order",
     "make_scale",
     "read_dates",
     "span_of",
@@ -36,6 +37,10 @@ EXACT = 2**53  # every integer up to here is a float
 STEPS = {"days": 86_400, "minutes": 60, "seconds": 1}  # in seconds
 PARTS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}  # of a second
 ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?:(:\d\d)(\.\d{1,6})?)?(Z?))?")
+ISO_DURATION = (  # an apostrophe keeps spreadsheets from running it
+    r"^'?(?<sign>-?)P(?:(?<days>\d+)D)?"
+    r"(?:T(?:(?<hours>\d+)H)?(?:(?<minutes>\d+)M)?(?:(?<seconds>\d+)(?:\.(?<fraction>\d{1,9}))?S)?)?$"
+)
 CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p")
 DAYS = (
     *(day.replace("-", sign) for sign in "./-" for day in ("%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d-%m-%y", "%m-%d-%y")),
@@ -322,3 +327,24 @@ def _written(cells: pl.Series, format_: str) -> pl.Series:
 
     values = cells.drop_nulls().unique()
     return cells.replace_strict(values, pl.Series([spelled(cell) for cell in values], dtype=pl.String), default=None)
+
+
+def in_order(text: pl.Series) -> pl.Series:
+    """Return durations that are written in ISO 8601 as nanoseconds; other text, of dates say, has their order already.
+
+    Examples
+    --------
+    >>> in_order(pl.Series(["PT20H", "-P1DT4H0.5S", None])).to_list()
+    [72000000000000, -100800500000000, None]
+    >>> in_order(pl.Series(["2020-01-30", "2020-02-01"])).to_list()
+    ['2020-01-30', '2020-02-01']
+    """
+    parts = text.str.extract_groups(ISO_DURATION).struct.unnest()
+    if parts["sign"].null_count() > text.null_count() or not len(text):
+        return text
+    fraction = pl.col("fraction").str.pad_end(9, "0")
+    units = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+    seconds = pl.sum_horizontal(pl.col(name).cast(pl.Int64).fill_null(0) * unit for name, unit in units.items())
+    total = seconds * 10**9 + fraction.cast(pl.Int64).fill_null(0)
+    sign = pl.when(pl.col("sign") == "-").then(-1).when(pl.col("sign").is_not_null()).then(1)
+    return parts.select((sign * total).alias(text.name))[text.name]
