@@ -20,7 +20,6 @@ from shoal.core.errors import InputError
 
 __all__ = ["check_delta", "delta_of", "gaussian_scale", "guess_of", "rho_of"]
 
-STEPS = 200  # halvings of an interval: more than float64 can tell apart
 ROUNDING = 1e-9  # what float64 may lose of δ, kept as a reserve
 
 
@@ -56,10 +55,8 @@ def delta_of(rho: float, epsilon: float) -> float:
     True
     """
     low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
-    for _ in range(STEPS):  # the logarithm of the bound is convex in α: its slope changes sign once
-        alpha = (low + high) / 2
-        if alpha in (low, high):
-            break
+    # The logarithm of the bound is convex in α: its slope changes sign once. Halved until float64 tells no more apart.
+    while low < (alpha := (low + high) / 2) < high:
         slope = (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha)
         low, high = (alpha, high) if slope < 0 else (low, alpha)
     alpha = high
@@ -77,10 +74,7 @@ def rho_of(epsilon: float, delta: float) -> float:
     True
     """
     low, high = 0.0, epsilon + 1
-    for _ in range(STEPS):
-        rho = (low + high) / 2
-        if rho in (low, high):
-            break
+    while low < (rho := (low + high) / 2) < high:
         low, high = (rho, high) if delta_of(rho, epsilon) * (1 + ROUNDING) <= delta else (low, rho)
     return low
 
