@@ -33,7 +33,7 @@ def count_units(labels: Ints, units: Words) -> Ints:
     group, unit = labels[order], units[order]
     first = np.ones(len(group), dtype=np.bool_)
     first[1:] = (group[1:] != group[:-1]) | (unit[1:] != unit[:-1])
-    return np.bincount(group[first], minlength=int(labels.max(initial=-1)) + 1)
+    return np.bincount(group[first])
 
 
 def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
@@ -48,8 +48,8 @@ def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
     """
     order = np.lexsort((units, labels))
     group, unit = labels[order], units[order]
-    starts = np.flatnonzero(np.r_[True, np.diff(group) != 0]) if len(group) else np.empty(0, dtype=np.int64)
-    return [np.unique(members)[:k] for members in np.split(unit, starts[1:])] if len(starts) else []
+    borders = np.flatnonzero(np.diff(group)) + 1
+    return [np.unique(members)[:k] for members in np.split(unit, borders)] if len(group) else []
 
 
 def units_in_cells(found: Sequence[Sequence[Words]], roots: Sequence[Ints], cells: int, k: int) -> list[Words]:
