@@ -24,12 +24,12 @@ from shoal.core import caching
 from shoal.core.compiling import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
-from shoal.core.progress import fresh_state
+from shoal.core.progress import STOP, fresh_state
 from shoal.models import keeping
 from shoal.models.annealing import anneal_with_rules
 from shoal.models.closeness_first import closeness_first
 from shoal.models.k_first import k_first
-from shoal.models.keeping import Search, keep_rules, repair
+from shoal.models.keeping import Search, keep_rules, rehearse_rules, repair
 from shoal.models.model import Confidential
 from shoal.models.promises.closeness import Closeness, least_size, with_masses
 from shoal.models.promises.diversity import Diversity
@@ -395,6 +395,44 @@ def test_a_large_table_is_searched_from_a_path():
     assert not broken(rules, np.arange(3000), labels).any()
     assert np.bincount(labels).min() >= 3
     assert sse(Z, labels) < sse(Z, repair(Z, base, rules))
+
+
+def test_a_large_table_that_keeps_the_rules_only_as_one_group_stays_one(monkeypatch):
+    monkeypatch.setattr(keeping, "SMALL", 10)
+    monkeypatch.setattr(keeping, "LITTLE", inf)  # the merged groups are where the search starts
+    Z, values = random_table(60, 3, 0)
+    values[:2] = 7, 8
+    rules = make_rules([column(values)], [(0, Closeness(0.0))], 60)
+    labels = keep_rules(Z, shoal.partition(Z, 3), whole(Z), 3, rules, Search(0, 1.0, fresh_state()))
+    assert labels.tolist() == [0] * 60
+
+
+def test_a_search_that_is_stopped_ends_after_its_short_runs_and_keeps_the_rules(monkeypatch):
+    taken = []
+
+    def stopped(Z, k, labels, near, rules, steps, heat, state, word):
+        found = anneal_with_rules(Z, k, labels, near, rules, 100, heat, state, word)
+        taken.append(steps)
+        state[STOP] = 1
+        return found
+
+    monkeypatch.setattr(keeping, "anneal_with_rules", stopped)
+    Z, values = random_table(200, 5, 1)
+    rules = make_rules([column(values)], [(0, Closeness(0.1))], 200)
+    labels = keep_rules(Z, shoal.partition(Z, 3), whole(Z), 3, rules, Search(0, 1.0, fresh_state()))
+    assert set(taken) == {int(keeping.SHORT * 400_000)}
+    assert not broken(rules, np.arange(200), labels).any()
+
+
+def test_a_rehearsal_goes_all_the_way_to_the_search(monkeypatch):
+    """Or a kernel is compiled in the middle of a run whose time is measured."""
+    searched = []
+    monkeypatch.setattr(
+        keeping, "anneal_with_rules", lambda *given: (searched.append(given[5]), anneal_with_rules(*given))[1]
+    )
+    rehearse_rules()
+    assert searched
+    assert all(steps > 0 for steps in searched)
 
 
 def test_records_without_any_column_are_merged_until_they_keep_the_rules():

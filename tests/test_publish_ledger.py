@@ -10,7 +10,7 @@ import pytest
 
 import shoal
 from shoal.core.errors import FileError, InputError, ShoalError
-from shoal.privacy.ledger import BudgetExceededError, spend, spent
+from shoal.privacy.ledger import BudgetExceededError, _check_one_name, spend, spent
 
 TABLE = pl.DataFrame({"x": [1.0, 2.0, 3.0]})
 BOUNDS = {"x": (0.0, 5.0)}
@@ -185,6 +185,25 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path):
     (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
     with pytest.raises(FileError, match=r"Ledger .*a\.json cannot be read"):
         spend(tmp_path / "a.json", 1.0, 3.0, {})
+
+
+def test_a_ledger_that_cannot_be_looked_at_is_refused(tmp_path):
+    """What cannot be read is not taken for what is not there: that would be a new ledger."""
+    (tmp_path / "L.json").mkdir()
+    with pytest.raises(FileError, match=r"^Ledger .*L\.json cannot be read: Is a directory\.$"):
+        spent(tmp_path / "L.json")
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match=r"^Ledger .*L\.json cannot be read: Not a directory\.$"):
+        _check_one_name(tmp_path / "file" / "L.json")
+
+
+def test_a_ledger_that_cannot_be_locked_is_refused_and_not_written(tmp_path):
+    path = tmp_path / f"{'L' * 248}.json"  # a name that is just not too long, but that of its lock is
+    with pytest.raises(
+        FileError, match=r"^Ledger .*L\.json cannot be locked: File name too long \(.*\.json\.lock\)\.$"
+    ):
+        spend(path, 1.0, 3.0, {}, new=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 # Whatever can be refused is refused before anything is spent
