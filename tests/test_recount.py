@@ -1,0 +1,377 @@
+"""The recount, given released tables that it has never seen: what it counts in them, and what it refuses."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from shoal.core.errors import FileError, VerificationError
+from shoal.masking.additivity import read_rule
+from shoal.masking.confidential import Chosen, Promise
+from shoal.masking.parts import Columns
+from shoal.masking.recounting import recount
+from shoal.masking.request import MaskRequest
+from shoal.masking.verification import check_sizes, count_unique, identical_records, row_hashes, verify
+from shoal.models.promises.closeness import Closeness
+from shoal.models.promises.diversity import Diversity
+from shoal.tables.frames import open_table
+from shoal.tables.kinds import Nominal
+from shoal.tables.looks import NUMBERED
+
+
+class Parts:
+    """The least engine that can be counted: a released table in parts, and targets of so many records."""
+
+    def __init__(self, frames, rows, forgotten):
+        self.tables, self.rows, self.forgotten = [open_table(frame) for frame in frames], rows, forgotten
+
+    def rows_of_a_target(self, numbers, *, counted):
+        assert counted
+        return self.rows
+
+    def keep(self, function, *arguments, columns):
+        self.read = columns
+        firsts = np.cumsum([0, *(table.rows for table in self.tables)]).tolist()
+        found = [
+            function(table.only(columns), first, *arguments)
+            for table, first in zip(self.tables, firsts[:-1], strict=True)
+        ]
+        self.arrays = [arrays for arrays, _ in found]
+        return [known._replace(**self.forgotten) for _, known in found]
+
+    def regroup(self, how):
+        """Bring records together as engines do that send arrays of the shapes that they are told."""
+        dealt = [how.deal(part, arrays, how.own[part], *how.dealing) for part, arrays in enumerate(self.arrays)]
+        self.targets = np.concatenate([targets for targets, _ in dealt])
+        assert not len(self.targets) or 0 <= self.targets.min() <= self.targets.max() < how.targets
+        for _, sent in dealt:
+            rows = len(sent["words"])
+            assert not rows or {n: (str(array.dtype), array.size // rows) for n, array in sent.items()} == how.sent
+        assert how.answered == {}
+        known = []
+        for target in range(how.targets):
+            sent = {
+                name: np.concatenate([one[name][to == target] for to, one in dealt]).reshape(-1, width)
+                for name, (_, width) in how.sent.items()
+            }
+            answers, found = how.gather(sent, None, *how.gathering)
+            assert answers == {}
+            known.append(found)
+        return known
+
+
+def counted(frames, k=2, masked=("x",), *, by=(), rows=100, **more):
+    """Recount a release; what is not named is as of a table that promises no more than k."""
+    frames = frames if isinstance(frames, list) else [frames]
+    kinds, names, zeros = more.get("kinds", {}), frames[0].columns, more.get("zeros", {})
+    columns = Columns(
+        masked=tuple(masked), by=tuple(by), weights=None, unit=None, kinds=tuple(kinds.get(name) for name in masked),
+        given=frozenset(), released=tuple(names), importance=None, codes={}, scales={}, zeros=tuple(zeros),
+        rules=tuple(map(read_rule, more.get("sums", ()))), totals=more.get("totals", False),
+        confidential=tuple(Chosen(name, None) for name in more.get("confidential", ())),
+    )  # fmt: skip
+    plan = SimpleNamespace(
+        columns=columns, rows=more.get("released", sum(map(len, frames))), zeros=np.array(list(zeros.values()), int),
+        promise=Promise(models=more.get("models", ())), spellings=SimpleNamespace(codes=more.get("codes", {})),
+    )  # fmt: skip
+    request = MaskRequest(
+        k=k, columns=list(masked), method=more.get("method", "mdav"), unit=more.get("unit"),
+        output=more.get("output"),
+    )  # fmt: skip
+    buckets = [SimpleNamespace(new_zeros=np.array(new)) for new in more.get("new_zeros", [[0] * len(plan.zeros)])]
+    engine = Parts(frames, rows, more.get("forgotten", {}))
+    return recount(engine, names, request, plan, buckets, more.get("units")), engine
+
+
+def table(**columns):
+    return pl.DataFrame({name: list(cells) for name, cells in columns.items()})
+
+
+# --- counting --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_groups_are_counted_across_parts_and_targets(rows):
+    frames = [
+        table(x=[1.0, 2.0, 1.0], y=[5, 5, 5]),
+        table(x=[2.0, 1.0, 3.0], y=[5, 5, 5]),
+        table(x=[3.0] * 2, y=[5] * 2),
+    ]
+    found, engine = counted(frames, 2, ["x", "y"], rows=rows)
+    assert found == (0, {}, pytest.approx([0, 0]), {}, [])
+    assert len(engine.targets) == 8
+    with pytest.raises(
+        VerificationError, match=r"^\d of \d groups of identical records ha(s|ve) fewer than k=3 records; "
+    ):
+        counted(frames, 3, ["x", "y"], rows=rows)
+
+
+def test_records_that_are_alike_meet_and_others_are_spread():
+    frame = table(x=np.repeat(np.arange(40.0), 3))
+    _, engine = counted(frame, 3, rows=10)
+    assert all(len(set(group)) == 1 for group in engine.targets.reshape(40, 3).tolist())
+    assert set(engine.targets.tolist()) == set(range(12))
+    assert set(counted(frame, 3, rows=7)[1].targets.tolist()) <= set(range(18))  # 120 / 7, rounded up
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((2, 3, 3), "1 of 3 groups of identical records has fewer than k=3 records; the smallest has 2. Nothing was"),
+        ((2, 1, 3), "2 of 3 groups of identical records have fewer than k=3 records; the smallest has 1. Nothing was"),
+    ],
+)
+def test_a_refusal_says_how_many_groups_are_too_small(sizes, said):
+    frame = table(x=np.repeat(np.arange(3.0), sizes))
+    with pytest.raises(VerificationError, match=f"^{said} released.$"):
+        counted(frame, 3)
+
+
+def test_strata_are_counted_apart_and_by_their_values_not_their_codes():
+    """Parts number their strata by themselves; those of equal values are one, others are not."""
+    frames = [table(x=[1.0, 1.0], s=["b", "a"]), table(x=[1.0, 1.0], s=["a", "b"])]
+    assert counted(frames, 2, by=["s"])[0].uniques == 0
+    with pytest.raises(VerificationError, match="1 of 3 groups"):
+        counted([*frames, table(x=[1.0], s=["c"])], 2, by=["s"])
+    two = [frame.with_columns(t=pl.Series([1, 1])) for frame in frames]
+    assert counted(two, 2, by=["s", "t"])[0].uniques == 0
+    with pytest.raises(VerificationError, match="4 of 4 groups of identical records have fewer than k=2"):
+        counted([two[0], two[1].with_columns(t=pl.Series([2, 2]))], 2, by=["s", "t"])
+
+
+def test_columns_that_were_masked_on_their_own_are_counted_on_their_own():
+    frame = table(x=[1.0, 1.0, 2.0, 2.0], y=[5.0, 6.0, 5.0, 6.0], s=[0, 0, 0, 0])
+    with pytest.raises(VerificationError, match="4 of 4 groups"):
+        counted(frame, 2, ["x", "y"])
+    found, engine = counted(frame, 2, ["x", "y"], by=["s"], method="individual-ranking")
+    assert found.uniques == 4  # told all the same
+    assert engine.read == ["x", "y", "s"]
+    for column in ("x", "y"):
+        with pytest.raises(VerificationError, match="2 of 3 groups"):
+            counted(
+                frame.with_columns(pl.Series(column, [1.0, 1.0, 2.0, 3.0])), 2, ["x", "y"], method="individual-ranking"
+            )
+    with pytest.raises(VerificationError, match="2 of 3 groups"):
+        counted(frame.with_columns(s=pl.Series([0, 0, 0, 1])), 2, ["x", "y"], by=["s"], method="individual-ranking")
+
+
+def test_units_are_counted_not_their_records():
+    frames = [table(x=[1.0, 1.0], id=["a", "b"]), table(x=[1.0, 2.0, 2.0, 2.0], id=["a", "c", "d", "e"])]
+    assert counted(frames, 2, unit="id")[0].uniques == 4
+    with pytest.raises(
+        VerificationError, match="1 of 2 groups of identical records has fewer than k=3 units; the small"
+    ):
+        counted(frames, 3, unit="id")
+    with pytest.raises(VerificationError, match="fewer than k=3 units"):
+        counted(frames, 3, unit="id", rows=2)
+
+
+def test_units_that_are_not_released_are_taken_from_where_they_are():
+    frame, units = table(x=[1.0, 1.0, 1.0, 2.0, 2.0, 2.0]), np.array([7, 8, 8, 7, 8, 9], dtype=np.uint64)
+    assert counted(frame, 2, unit="id", units=units)[0].uniques == 0
+    with pytest.raises(VerificationError, match="1 of 2 groups of identical records has fewer than k=3 units"):
+        counted(frame, 3, unit="id", units=units)
+    # A column of the release is believed before what is known from elsewhere.
+    with pytest.raises(VerificationError, match="2 of 2 groups of identical records have fewer than k=3 units"):
+        counted(frame.with_columns(id=pl.Series([1, 2, 2, 1, 2, 2])), 3, unit="id", units=units)
+
+
+def test_whole_records_are_unique_or_not_over_all_columns():
+    frames = [table(x=[1.0, 1.0, 1.0], z=["a", "b", "c"]), table(x=[1.0, 2.0, 2.0], z=["b", "b", "b"])]
+    found, engine = counted(frames, 2)
+    assert found.uniques == 2
+    assert engine.read == ["x", "z"]
+    whole = table(x=[1.0, 1.0], s=["a", "a"])
+    found, engine = counted(whole, 2, by=["s"])
+    assert engine.read == ["x", "s"]
+    assert set(engine.arrays[0]) == {"words", "codes"}  # nothing but what groups are made of
+
+
+# --- what is promised beside k ---------------------------------------------------------------------------------------
+
+
+def test_a_record_that_was_lost_is_missed():
+    with pytest.raises(FileError, match=r"^Output out.csv has 3 records instead of 4. Nothing was released.$"):
+        counted([table(x=[1.0, 1.0]), table(x=[1.0])], 2, released=4, output="out.csv")
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_missing_cells_are_spelled_in_one_way_in_all_parts(parts):
+    nan, null = table(x=[np.nan] * 2, y=[1.0] * 2), table(x=[None] * 2, y=[1.0] * 2).cast(pl.Float64)
+    assert counted([nan, nan], 2, ["x", "y"])[0].uniques == 0
+    assert counted([null, null], 2, ["y", "x"])[0].uniques == 0
+    frames = [nan, null] if parts == 2 else [pl.concat([nan, null])]
+    with pytest.raises(
+        VerificationError, match=r"^Column 'x' has missing cells that are spelled in several ways. Noth"
+    ):
+        counted(frames, 2, ["y", "x"])
+    # Each column has a spelling of its own.
+    assert counted(nan.with_columns(y=null["x"]), 2, ["x", "y"])[0].uniques == 0
+
+
+@pytest.mark.parametrize(("value", "code"), [("a", "?"), (1, 9), (1.0, 9)])
+def test_missing_categories_are_spelled_in_one_way_too(value, code):
+    """Numbers are categories where the user says so."""
+    frame = table(x=[value, value, None, None, code, code])
+    kinds = {"x": Nominal()}
+    assert counted(frame, 2, kinds=kinds)[0].uniques == 0
+    with pytest.raises(VerificationError, match="Column 'x' has missing cells that are spelled in several ways"):
+        counted(frame, 2, kinds=kinds, codes={"x": code})
+
+
+def test_a_code_for_missing_is_missing():
+    frame = table(x=[-9.0, -9.0, None, None, 1.0, 1.0])
+    assert counted(frame, 2)[0].uniques == 0
+    with pytest.raises(VerificationError, match="Column 'x' has missing cells that are spelled in several ways"):
+        counted(frame, 2, codes={"x": -9})
+    assert counted(frame.filter(pl.col("x").is_not_null()), 2, codes={"x": -9})[0].uniques == 0
+
+
+def test_integers_may_look_like_missing_cells():
+    assert counted(table(x=[-1, -1, 5, 5]), 2)[0].uniques == 0
+
+
+def test_zeros_are_kept_in_number():
+    frames = [table(x=[0.0, 0.0], y=[0.0, 0.0]), table(x=[0.0, 2.0, 2.0], y=[0.0, 1.0, 1.0])]
+    asked = {"masked": ["x", "y"], "k": 2}
+    counted(frames, **asked, zeros={"y": 3, "x": 3})
+    counted(frames, **asked, zeros={"y": 2, "x": 0}, new_zeros=[[1, 1], [0, 2]])
+    for zeros, said in (
+        ({"x": 3, "y": 4}, "'y' has 3 zeros instead of 4"),
+        ({"x": 2, "y": 3}, "'x' has 3 zeros instead of 2"),
+    ):
+        with pytest.raises(VerificationError, match=f"^Column {said}. Nothing was released.$"):
+            counted(frames, **asked, zeros=zeros)
+    with pytest.raises(VerificationError, match="'y' has 3 zeros instead of 5"):
+        counted(frames, **asked, zeros={"x": 2, "y": 3}, new_zeros=[[1, 1], [0, 1]])
+
+
+def test_sums_are_kept_by_every_record():
+    right, wrong = table(a=[1.0] * 2, b=[2.0] * 2, t=[3.0] * 2), table(a=[1.0] * 2, b=[2.0] * 2, t=[3.5] * 2)
+    names = ["a", "b", "t"]
+    counted([right, right], 2, names, sums=["t = a + b", "b = t - a"])
+    with pytest.raises(VerificationError, match=r"^Rule 't = a \+ b' is broken by 4 records. Nothing was released.$"):
+        counted([wrong, right, wrong], 2, names, sums=["t = a + b"])
+    with pytest.raises(VerificationError, match=r"^Rule 'b = t - a' is broken by 2 records"):
+        counted([right, wrong], 2, names, sums=["b = t - a", "t = a + b"])
+
+
+@pytest.mark.parametrize("forgotten", ["spellings", "zeros", "broken"])
+def test_a_part_that_does_not_answer_is_not_taken_for_one_that_holds(forgotten):
+    frame = table(x=[0.0, 0.0], y=[0.0, 0.0])
+    asked = {"masked": ["x", "y"], "zeros": {"x": 4, "y": 4}, "sums": ["x = y"]}
+    counted([frame, frame], **asked)
+    with pytest.raises(ValueError, match="zip"):
+        counted([frame, frame], **asked, forgotten={forgotten: ()})
+
+
+def test_totals_are_those_of_the_release():
+    frames = [table(x=[1, 1], c=["a", "a"], y=[5, 5]), table(x=[4, 4], c=["b", "b"], y=[7, 7])]
+    kinds = {"c": Nominal()}
+    assert counted(frames, 2, ["x", "c", "y"], kinds=kinds, totals=True)[0].totals.tolist() == [10, 0, 24]
+    assert counted(frames, 2, ["x", "c", "y"], kinds=kinds)[0].totals.tolist() == [0, 0, 0]
+
+
+def test_confidential_values_keep_what_is_promised():
+    frames = [table(x=[1.0, 1.0, 2.0], ill=["flu", "gout", "flu"]), table(x=[2.0, 2.0], ill=["cold", "flu"])]
+    found, _ = counted(frames, 2, confidential=["ill"], models=((0, Diversity(2)),))
+    shares = np.array([2, 1]) / 3
+    entropy = float(np.exp(-(shares * np.log(shares)).sum()))
+    assert found.reached == {
+        "ill": {"diversity": 2.0, "entropy": pytest.approx(entropy), "closeness": pytest.approx((0.3 + 0.2 + 0.1) / 2)}
+    }
+    with pytest.raises(VerificationError, match="2 of 2 groups of identical records lack at least 3 different values"):
+        counted(frames, 2, confidential=["ill"], models=((0, Diversity(3)),))
+    with pytest.raises(VerificationError, match=r"1 of . groups of identical records lack a distribution at most 0.25"):
+        counted(frames, 2, confidential=["ill"], models=((0, Closeness(0.25)),), rows=1)
+
+
+def test_confidential_values_are_compared_with_those_of_all_parts():
+    """Every target has the groups that came to it, but the distribution is that of the table."""
+    frame = table(x=np.repeat(np.arange(6.0), 4), ill=["a", "b", "c", "d"] * 6, pay=[1, 2, 3, 4] * 6)
+    found = [
+        counted(frames, 4, confidential=["ill", "pay"], models=((1, Closeness(0.1)),), rows=rows)[0].reached
+        for frames in (frame, [frame[:9], frame[9:]]) for rows in (100, 5)
+    ]  # fmt: skip
+    assert all(one == found[0] for one in found)
+    assert found[0]["ill"] == {"diversity": 4.0, "entropy": pytest.approx(4.0), "closeness": 0.0}
+
+
+# --- what is told ----------------------------------------------------------------------------------------------------
+
+
+def numbered(first, last, step=1):
+    values = range(first, last, step)
+    return table(x=[1.0] * len(values), no=values)
+
+
+def test_a_numbering_is_seen_however_parts_divide_it():
+    halves = [numbered(1, 60, 2), numbered(2, 61, 2)]
+    assert counted(halves)[0].identifiers == {"no": NUMBERED}
+    assert counted([*halves, numbered(1, 1)])[0].identifiers == {"no": NUMBERED}  # a part without records
+    assert counted([*halves, numbered(200, 400, 3)])[0].identifiers == {}
+    twice = [halves[0], halves[0]]
+    assert counted(twice)[0].identifiers == {}
+    assert counted([halves[0], halves[1].with_columns(no=pl.lit(0.5))])[0].identifiers == {}
+
+
+def test_an_identifier_looks_like_one_in_every_part_and_is_not_masked():
+    names = [f"{chr(97 + i % 26)}{i}@example.org" for i in range(30)]
+    mail, other = table(x=[1.0] * 30, z=names, y=names), table(x=[1.0] * 30, z=["-"] * 30, y=names)
+    found = counted([mail, mail], masked=["x"])[0].identifiers
+    assert set(found) == {"z", "y"}
+    assert "e-mail" in found["z"]
+    assert set(counted([mail, other])[0].identifiers) == {"y"}
+    words = [a + b + c for a in "bdfg" for b in "aeiou" for c in "klm"][:30]
+    assert counted(table(x=[1.0] * 60, surname=words * 2, town=words * 2))[0].identifiers == {
+        "surname": "the name says that it is a name"
+    }
+    alike = table(x=[1.0] * 30, z=["a@b.org"] * 30)
+    assert "e-mail" in counted(alike)[0].identifiers["z"]
+    assert counted(alike, masked=["x", "z"], kinds={"z": Nominal()})[0].identifiers == {}
+    assert counted(alike, by=["z"])[0].identifiers == {}
+
+
+def test_formulas_are_told_of_text_that_a_csv_file_holds():
+    frames = [
+        table(x=[1.0] * 2, a=["=1+1", "b"], c=["@x", "@x"], d=["a", "a"]),
+        table(x=[1.0] * 2, a=["c", "=2"], c=["@x"] * 2, d=["-a"] * 2),
+    ]
+    kinds = {"c": Nominal()}
+    assert counted(frames, masked=["x", "c"], kinds=kinds, output="out.csv")[0].formulas == ["a", "c", "d"]
+    assert counted(frames, masked=["x", "c"], kinds=kinds, output="out.parquet")[0].formulas == []
+
+
+# --- counting by values alone ----------------------------------------------------------------------------------------
+
+
+def test_hashes_of_records_are_those_of_their_cells():
+    one = pl.DataFrame({"a": ["x", "y", "x"], "b": [1, 1, 1]}, schema={"a": pl.Categorical, "b": pl.Int64})
+    two = pl.DataFrame({"a": ["y", "x", "z"], "b": [1, 1, 1]}, schema={"a": pl.Categorical, "b": pl.Int64})
+    first, second = row_hashes(one), row_hashes(two)
+    assert first[0] == first[2] == second[1] != first[1] == second[0]
+    assert second[2] not in first
+    assert row_hashes(one.cast(pl.String)[:, :1])[0] != first[0]
+    assert count_unique(np.concatenate([first, second])) == 1
+
+
+def test_sizes_are_refused_below_k_and_not_at_k():
+    check_sizes(np.array([3, 4]), 3)
+    check_sizes(np.array([], dtype=np.int64), 3)
+    with pytest.raises(
+        VerificationError, match=r"1 of 2 groups of identical records has fewer than k=4 units; .* has 3"
+    ):
+        check_sizes(np.array([3, 4]), 4, "units")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float32, np.uint64, np.bool_, object, "U1"])
+def test_records_are_alike_in_arrays_of_any_type(dtype):
+    values = np.array([[1, 0], [1, 1], [1, 0], [0, 1]]).astype(dtype)
+    assert identical_records(values).tolist() == [0, 1, 0, 2]
+    assert identical_records(np.asfortranarray(values)).tolist() == [0, 1, 0, 2]
+    assert identical_records(list(values.T)).tolist() == [0, 1, 0, 2]
+    assert identical_records(values, np.array(["a", "a", "b", "a"])).tolist() == [0, 1, 2, 3]
+    verify(values[[0, 2]], 2)
+    with pytest.raises(VerificationError, match="2 of 2 groups"):
+        verify(values[[0, 2]], 2, ["a", "b"])
