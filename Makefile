@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test test-oldest lint docs examples fuzz bench clean
+.PHONY: help demo app test test-oldest coverage lint docs examples fuzz bench clean
 
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
@@ -13,6 +13,7 @@ help:
 	@echo "make docs   set up and build the site into site/, without a network; a warning or a broken link is an error"
 	@echo "make examples     set up and run the examples; their pages and pictures go to demo/examples"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in an environment of its own"
+	@echo "make coverage     run the tests with branch coverage; privacy-critical modules below 100 % are an error"
 	@echo "make fuzz   set up and mask N random tables (make fuzz N=100000), each recounted by other means"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
@@ -58,6 +59,17 @@ test-oldest:
 	build/oldest/bin/python -m pip install --quiet -e '.[dev]' -c build/oldest/floors.txt
 	build/oldest/bin/python -m pytest -n auto --dist loadgroup -W ignore::DeprecationWarning  # old ones use what newer ones give up
 
+# Modules that decide whether a release is safe, and what is said of it.
+CRITICAL := src/shoal/core/dominance.py,$\
+	src/shoal/masking/counting.py,src/shoal/masking/recounting.py,src/shoal/masking/verification.py,$\
+	src/shoal/models/keeping.py,src/shoal/models/merging.py,src/shoal/models/model.py,src/shoal/models/promises/*,$\
+	src/shoal/models/registry.py,src/shoal/models/rules.py,src/shoal/models/units.py,$\
+	src/shoal/privacy/accounting.py,src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
+	src/shoal/privacy/ledger.py,src/shoal/report/withholding.py
+coverage: .venv/dev
+	$(BIN)/python -m pytest -n auto --dist loadgroup --cov
+	$(BIN)/python -m coverage report --include='$(CRITICAL)' --fail-under=100
+
 N ?= 5000
 FIRST ?= 0
 fuzz: .venv/dev
@@ -74,5 +86,5 @@ bench: .venv/dev .venv/bench
 	$(BIN)/python benchmarks/large.py
 
 clean:
-	rm -rf .venv demo build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
