@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test test-oldest coverage lint docs examples fuzz bench clean
+.PHONY: help demo app test test-oldest coverage mutants lint docs examples fuzz bench clean
 
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
@@ -14,6 +14,7 @@ help:
 	@echo "make examples     set up and run the examples; their pages and pictures go to demo/examples"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in an environment of its own"
 	@echo "make coverage     run the tests with branch coverage; privacy-critical modules below 100 % are an error"
+	@echo "make mutants      change the recount and the models in a thousand ways, and list what no test notices"
 	@echo "make fuzz   set up and mask N random tables (make fuzz N=100000), each recounted by other means"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
@@ -25,7 +26,7 @@ help:
 	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
-# What more the other targets need: .venv/app, .venv/dev, .venv/docs, .venv/publish, .venv/bench.
+# What more the other targets need: .venv/app, .venv/dev, .venv/docs, .venv/publish, .venv/mutants, .venv/bench.
 .venv/%: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[$*]'
 	@touch $@
@@ -70,6 +71,10 @@ coverage: .venv/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup --cov
 	$(BIN)/python -m coverage report --include='$(CRITICAL)' --fail-under=100
 
+mutants: .venv/dev .venv/mutants
+	$(BIN)/python tests/mutate.py run
+	$(BIN)/python tests/mutate.py results
+
 N ?= 5000
 FIRST ?= 0
 fuzz: .venv/dev
@@ -86,5 +91,5 @@ bench: .venv/dev .venv/bench
 	$(BIN)/python benchmarks/large.py
 
 clean:
-	rm -rf .venv demo build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo build dist site mutants .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
-TOOLS = {"bench", "docs"}  # extras that no test needs
+TOOLS = {"bench", "docs", "mutants"}  # extras that no test needs
 
 
 def floors(text: str) -> list[str]:
