@@ -11,9 +11,9 @@ import pytest
 
 import shoal
 from shoal.comparison.around import compare_around
-from shoal.core.dominance import may_be_told, published_loss
+from shoal.core.dominance import Limit, may_be_told, published_loss
 from shoal.report.pages import release_page
-from shoal.report.withholding import lost_share
+from shoal.report.withholding import as_published, lost_share
 
 MEAN = 1000.0
 
@@ -103,3 +103,25 @@ def test_the_rule():
     assert [lost_share(published_loss(x, told=False)) for x in (0.0, 4.9, 5.0, 99.0, 101.0)] == [
         "under 5 %", "under 5 %", "5 to 50 %", "50 to 100 %", "more than 100 %"
     ]  # fmt: skip
+
+
+def test_of_a_category_that_one_group_dominates_nothing_is_told():
+    """Which share of its cells changed would tell the cells of that group."""
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60), "c": rng.choice(["a", "b"], 60)})
+    release = shoal.mask(table, 3, columns=["x", "y", "c"], kinds={"c": shoal.Nominal()}, method="mdav")
+    found = shoal.assess(table, release.data, columns=["x", "y", "c"], kinds={"c": shoal.Nominal()})
+    open_, hidden = ({**release.column_loss, "c": loss} for loss in (13.5, Limit(50.0)))
+    told, withheld = (as_published(found, losses).utility for losses in (open_, hidden))
+    places = {column.name: place for place, column in enumerate(found.utility.columns)}
+    c, x = places["c"], places["x"]
+    assert (told.columns[c].changed, told.columns[c].loss) == (found.utility.columns[c].changed, 13.5)
+    assert np.isnan([withheld.columns[c].changed, withheld.columns[c].variation]).all()
+    assert withheld.columns[c].loss == 50.0
+    assert withheld.columns[x].mean == found.utility.columns[x].mean
+    assert not np.isnan(told.association[0][x, c])
+    assert np.isnan(withheld.association[0]).all()
+    np.testing.assert_array_equal(withheld.association[1], found.utility.association[1])  # the masked table has it
+    np.testing.assert_array_equal(withheld.correlation[0], found.utility.correlation[0])  # of x and y
+    assert told.propensity is not None
+    assert withheld.propensity is None
