@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test test-oldest coverage mutants lint docs examples fuzz bench clean
+.PHONY: help demo app test quick test-oldest coverage mutants lint docs examples fuzz bench clean
 
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
 	@echo "make app    set up, and open the page in the browser on the demo table"
 	@echo "make test   set up and run the whole test suite"
+	@echo "make quick  what of it takes a minute, once kernels are compiled"
 	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
 	@echo "make docs   set up and build the site into site/, without a network; a warning or a broken link is an error"
 	@echo "make examples     set up and run the examples; their pages and pictures go to demo/examples"
@@ -40,6 +41,12 @@ app: .venv/app
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+# Without what starts servers, clusters and processes, searches long or reads large tables.
+LONG := app app_parts auto blocks bounds cli comparison confidential contract dask dask_files dates engines faults fuzz guide \
+	kernels kinds package persons pool site spark sparse_bounds
+quick: .venv/dev
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(LONG:%=--ignore=tests/test_%.py)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -31,6 +31,7 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
 # One session for all: pytest-xdist sends them to one process where it is run with --dist loadgroup.
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.xdist_group("spark")]
 MASTER = "local-cluster[2,1,1024]"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = ["a", "b", "c"]
 ASKED = {"k": 3, "columns": COLUMNS, "block": 200}
 
@@ -51,6 +52,9 @@ def spark():
             "spark.driver.maxResultSize": "4m",
             "spark.sql.session.timeZone": "Europe/Madrid",
             "spark.executorEnv.PYTHONPATH": str(Path(shoal.__file__).parents[1]),
+            # Nothing here runs long enough for Java's second compiler to pay.
+            "spark.driver.extraJavaOptions": QUICK,
+            "spark.executor.extraJavaOptions": QUICK,
         }
         builder = sql.SparkSession.builder.master(MASTER)
         for name, value in settings.items():
@@ -332,7 +336,8 @@ def test_the_command_line_starts_and_ends_a_cluster(table, tmp_path):
     pl.from_arrow(table).write_parquet(tmp_path / "in.parquet")
     command = [sys.executable, "-m", "shoal", "mask", "in.parquet", "-k", "3", "-c", "a", "-c", "b", "-c", "c"]
     more = ["--block", "200", "--engine", "spark", "--master", "local-cluster[1,1,1024]", "-o", "out.parquet"]
-    done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "JAVA_TOOL_OPTIONS": QUICK}
+    done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     found = pl.read_parquet(sorted((tmp_path / "out.parquet").glob("*.parquet")))
     assert found.to_dict(as_series=False) == pl.from_arrow(shoal.mask(table, **ASKED).data).to_dict(as_series=False)
