@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import command, reference_path
+from conftest import command
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -764,13 +764,6 @@ def test_what_inspect_says_of_dates(tmp_path):
     source = tmp_path / "in.csv"
     table.select("digits").write_csv(source)
     assert "--date digits=%Y%m%d" in shoal.inspect(source, 3).command
-
-
-def test_inspect_of_reference_data_prints_a_command_that_works(tmp_path):
-    source = tmp_path / "covid.csv"
-    source.write_bytes(reference_path("covid_testing").read_bytes())
-    done = command(*shlex.split(shoal.inspect(source, 5).command)[1:], cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("kind", [shoal.Date(), shoal.Date("%d.%m.%Y"), shoal.Date("%H:%M")])
