@@ -38,7 +38,7 @@ def figures_of(release: shoal.Release, seconds: float) -> dict[str, Any]:
         "method": asked["method"],
         "k": release.k,
         "records": release.records,
-        "groups": len(release.sizes),
+        "groups": release.groups,
         "loss": release.loss,
         "column_loss": {str(name): loss for name, loss in release.column_loss.items()},
         "uniques": release.uniques,

@@ -81,7 +81,7 @@ def described(release: Release) -> dict[str, Any]:
         "parameters": dict(release.parameters),
         "result": {
             "records": release.records,
-            "groups": len(release.sizes),
+            "groups": release.groups,
             "loss": release.loss,
             "partition_loss": release.partition_loss,
             "bound": release.bound,

@@ -34,8 +34,8 @@ class Release:
     labels
         The group of each record of `data`; ``(n, d)`` if every column was grouped on its own; empty if the table
         stayed on disk.
-    sizes
-        The number of records of each group.
+    size_histogram
+        How many groups there are of each size.
     loss
         Information loss 100·SSE/SST on the standardised columns, from the released values. A cell that was made missing
         has lost all its squared deviation from the mean.
@@ -82,7 +82,7 @@ class Release:
 
     data: Any = field(repr=False)
     labels: Ints = field(repr=False)
-    sizes: Ints = field(repr=False)
+    size_histogram: Mapping[int, int]
     loss: float
     bound: float | None
     status: Literal["optimal", "bounded", "heuristic"]
@@ -164,28 +164,32 @@ class Release:
     @property
     def records(self) -> int:
         """The number of released records."""
-        return len(self.kept) or int(self.sizes.sum())
+        return len(self.kept) or sum(size * count for size, count in self.size_histogram.items())
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return sum(self.size_histogram.values())
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of records of each group, in ascending order."""
+        return np.repeat(list(self.size_histogram), list(self.size_histogram.values()))
 
     @property
     def columns(self) -> list[Name]:
         """The masked columns."""
         return list(self.column_loss)
 
-    @property
-    def size_histogram(self) -> dict[int, int]:
-        """How many groups there are of each size."""
-        values, counts = np.unique(self.sizes, return_counts=True)
-        return {int(size): int(count) for size, count in zip(values, counts, strict=True)}
-
     def rows(self) -> list[tuple[str, str]]:
         """Return the summary, a name and a value a line."""
-        smallest, largest = int(self.sizes.min()), int(self.sizes.max())
+        smallest, largest = min(self.size_histogram), max(self.size_histogram)
         spread = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
         names = ", ".join(f"{name} ({self.kinds[name]})" if name in self.kinds else str(name) for name in self.columns)
         chosen = ", ".join(f"{name}={value}" for name, value in self.facts.items())
         each = " in each column" if self.labels.ndim == 2 else ""
         lines = [
-            ("records", f"{self.records:,} in {len(self.sizes):,} groups of {spread}{each} (k = {self.k})"),
+            ("records", f"{self.records:,} in {self.groups:,} groups of {spread}{each} (k = {self.k})"),
             ("method", self.parameters["method"] + (f" ({chosen})" if chosen else "")),
             ("columns", f"{len(self.columns)}: {names}"),
         ]

@@ -41,8 +41,7 @@ def summarise(
     return Release(
         data=None,
         labels=np.empty(0, dtype=np.int64) if labels is None else labels,
-        # There may be very many groups; 2 bytes each are enough but for a group beyond all measure.
-        sizes=np.repeat(np.arange(len(counts), dtype=np.int16 if len(counts) < 1 << 15 else np.int64), counts),
+        size_histogram={int(size): int(counts[size]) for size in np.flatnonzero(counts)},
         loss=percent * float(errors.sum()),
         bound=None if outcome.bound is None else percent * outcome.bound,
         # What is optimal is the partition, not the values that stand for its groups where they are no means.

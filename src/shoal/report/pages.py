@@ -196,7 +196,7 @@ def _unmeasured(release: Release) -> _Figures:
         _alike(release, release.k),
         (f"{release.uniques:,}", UNIQUE),
         (kept_share(release.loss), "of the information kept"),
-        (f"{len(release.sizes):,}", "groups"),
+        (f"{release.groups:,}", "groups"),
         _masked_tile(release),
     ]
     shown = [sections.groups(release.sizes, release.k), sections.losses_table(release.column_loss)]

@@ -83,7 +83,7 @@ def what_was_done(release: Release) -> str:
             f"{release.k} similar ones and replaced by {aggregate} of their group."
         )
     return (
-        f"{release.records:,} records were put{within} in {len(release.sizes):,} groups of at least {release.k} "
+        f"{release.records:,} records were put{within} in {release.groups:,} groups of at least {release.k} "
         f"similar ones. In {together(release.columns)}, every value was replaced by {aggregate} of its group. "
         + what_else(release)
     )
