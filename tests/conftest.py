@@ -19,6 +19,7 @@ from shoal.core.measures import standardise
 from shoal.core.progress import SIGNALS
 
 ROOT = Path(__file__).resolve().parent.parent
+collect_ignore = ["mutate.py"]  # it is run by `make mutants`, with libraries of its own
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}
 
 
