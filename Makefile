@@ -40,13 +40,13 @@ app: .venv/app
 	$(BIN)/shoal app demo/firms.csv
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 # Without what starts servers, clusters and processes, searches long or reads large tables.
 LONG := app app_parts auto blocks bounds cli comparison confidential contract dask dask_files dates engines faults fuzz guide \
 	kernels kinds package persons pool site spark sparse_bounds
 quick: .venv/dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(LONG:%=--ignore=tests/test_%.py)
+	$(BIN)/python -m pytest -n auto $(LONG:%=--ignore=tests/test_%.py)
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -65,7 +65,7 @@ test-oldest:
 	$(PYTHON) -m venv build/oldest
 	$(PYTHON) tests/floors.py > build/oldest/floors.txt
 	build/oldest/bin/python -m pip install --quiet -e '.[dev]' -c build/oldest/floors.txt
-	build/oldest/bin/python -m pytest -n auto --dist loadgroup -W ignore::DeprecationWarning  # old ones use what newer ones give up
+	build/oldest/bin/python -m pytest -n auto -W ignore::DeprecationWarning  # old ones use what newer ones give up
 
 # Modules that decide whether a release is safe, and what is said of it.
 CRITICAL := src/shoal/core/dominance.py,$\
@@ -75,7 +75,7 @@ CRITICAL := src/shoal/core/dominance.py,$\
 	src/shoal/privacy/accounting.py,src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
 	src/shoal/privacy/ledger.py,src/shoal/report/withholding.py
 coverage: .venv/dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup --cov
+	$(BIN)/python -m pytest -n auto --cov
 	$(BIN)/python -m coverage report --include='$(CRITICAL)' --fail-under=100
 
 mutants: .venv/dev .venv/mutants

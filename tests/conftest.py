@@ -20,7 +20,22 @@ from shoal.core.progress import SIGNALS
 
 ROOT = Path(__file__).resolve().parent.parent
 collect_ignore = ["mutate.py"]  # it is run by `make mutants`, with libraries of its own
+# Tests that share a server and a browser, a cluster, or a comparison of all methods run in one process.
+TOGETHER = ("test_app.py", "test_comparison.py", "test_dask.py", "test_spark.py")
 NOT_NUMBERS = {"eia": ["UTILNAME", "STATE", "YEAR", "MONTH"]}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Deal tests out one by one, but files of `TOGETHER` as a whole; those first, because they take long."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.split("::")[0]
+            return path if path.endswith(TOGETHER) else nodeid
+
+    return Scheduling(config, log)
 
 
 def reference_path(name):

@@ -29,7 +29,6 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dis
 FLAGS += ["--disable-component-update", "--disable-sync"]
 LONG = 60_000
 playwright.expect.set_options(timeout=LONG)
-pytestmark = pytest.mark.xdist_group("page")  # one server and one browser for all
 
 
 class Server:

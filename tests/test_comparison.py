@@ -21,8 +21,6 @@ from shoal.core.measures import standardise
 from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.demo import firms
 
-pytestmark = pytest.mark.xdist_group("comparison")  # what most tests look at is compared once
-
 
 @pytest.fixture(scope="module")
 def compared():

@@ -19,8 +19,7 @@ dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not 
 distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")
 
 COLUMNS = ["a", "b", "c"]
-# Dask and its libraries warn about themselves. All tests share a cluster.
-pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.xdist_group("dask")]
+pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,7 @@ sql = pytest.importorskip("pyspark.sql", reason="the extra shoal[spark] is not i
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("there is no Java, on which Spark runs", allow_module_level=True)
 
-# One session for all: pytest-xdist sends them to one process where it is run with --dist loadgroup.
-pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.filterwarnings("default")
 MASTER = "local-cluster[2,1,1024]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = ["a", "b", "c"]
