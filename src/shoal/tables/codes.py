@@ -100,5 +100,4 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
 
 def without_codes(cells: pl.Series, codes: Sequence[Code]) -> pl.Series:
     """Return cells with null in the place of codes."""
-    # Not by `Series.set`: the polars of 1.30 has none for ordered categories and bytes.
-    return cells.to_frame().select(pl.when(~is_coded(cells, codes)).then(pl.first()))[cells.name] if codes else cells
+    return cells.set(is_coded(cells, codes), None) if codes else cells
