@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test quick test-oldest coverage mutants lint docs examples fuzz bench clean
+.PHONY: help demo app test quick contract-on-spark test-oldest coverage mutants lint docs examples fuzz bench clean
 
 help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
@@ -41,6 +41,9 @@ app: .venv/app
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n auto
+
+contract-on-spark: .venv/dev
+	SHOAL_ENGINES=spark $(BIN)/python -m pytest -W default tests/test_contract.py  # PySpark warns about pandas
 
 # Without what starts servers, clusters and processes, searches long or reads large tables.
 LONG := app app_parts auto blocks bounds cli comparison confidential contract dask dask_files dates engines faults fuzz guide \

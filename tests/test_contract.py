@@ -1,5 +1,6 @@
 """One pipeline: whatever the engine, the same values, groups, notes, losses and refusals."""
 
+import os
 import re
 
 import numpy as np
@@ -11,10 +12,13 @@ import shoal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError
 
-ENGINES = ("local", "dask")
+# Spark takes seconds for a case, whatever its size: `make contract-on-spark` runs all of them, test_spark.py some.
+ENGINES = tuple(os.environ.get("SHOAL_ENGINES", "local dask").split())
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
-pytestmark = pytest.mark.usefixtures("one_template")
+pytestmark = pytest.mark.usefixtures("one_template", *({"spark"} & {*ENGINES}))
+if "spark" in ENGINES:
+    from test_spark import spark  # noqa: F401  (a fixture: the session)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,7 @@ def run(engine, table, folder, **asked):
     table.to_parquet(folder / "in.parquet", row_group_size=50, index=False)
     out = folder / f"{engine}.parquet"
     release = shoal.mask(folder / "in.parquet", engine=engine, output=out, **asked)
-    return release, pl.read_parquet(out)
+    return release, pl.read_parquet(sorted(out.glob("*.parquet")) if out.is_dir() else out)
 
 
 def assert_same(engine, table, folder, **asked):
