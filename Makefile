@@ -9,7 +9,7 @@ help:
 	@echo "make demo   set up, mask the demo table, print where the masked file and its report are"
 	@echo "make app    set up, and open the page in the browser on the demo table"
 	@echo "make test   set up and run the whole test suite"
-	@echo "make quick  what of it takes a minute, once kernels are compiled"
+	@echo "make quick  the part of it that starts no servers and clusters and searches for no long"
 	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
 	@echo "make docs   set up and build the site into site/, without a network; a warning or a broken link is an error"
 	@echo "make examples     set up and run the examples; their pages and pictures go to demo/examples"
