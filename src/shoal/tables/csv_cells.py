@@ -113,9 +113,10 @@ def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Ser
 
 def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | None:
     """Return what a column of text holds: Int64, Float64 or String; None if every cell is missing."""
-    if _present(series).null_count() == len(series):
+    parsed = parse_numbers(series, dialect, codes=codes)
+    if parsed.dtype == pl.String and _present(series).null_count() == len(series):
         return None
-    return str(parse_numbers(series, dialect, codes=codes).dtype)
+    return str(parsed.dtype)
 
 
 def common_type(found: Iterable[str | None]) -> pl.DataType:
