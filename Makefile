@@ -43,7 +43,7 @@ test: .venv/dev
 	$(BIN)/python -m pytest -n auto
 
 contract-on-spark: .venv/dev
-	SHOAL_ENGINES=spark $(BIN)/python -m pytest -W default tests/test_contract.py  # PySpark warns about pandas
+	SHOAL_ENGINES=spark $(BIN)/python -m pytest -W default tests/test_contract.py tests/test_spark.py  # PySpark warns about pandas
 
 # Without what starts servers, clusters and processes, searches long or reads large tables.
 LONG := app app_parts auto blocks bounds cli comparison confidential contract dask dask_files dates engines faults fuzz guide \

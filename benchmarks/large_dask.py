@@ -1,7 +1,7 @@
 """Tables on a Dask cluster of this machine: two workers with a thread and 1 GB each, from Parquet files to a data set.
 
-Uniform records, 4 columns, k = 3, MDAV in blocks of 10,000. The scheduler is a part of the client's process. What was
-released is counted again by polars, in a stream, which shares nothing with the recount.
+Uniform records, 4 columns, k = 3, MDAV in blocks of 10,000. Client, scheduler and workers are processes of their own.
+What was released is counted again by polars, in a stream, which shares nothing with the recount.
 
 Run: python benchmarks/large.py --engine dask [--records 1e6,1e7] [--memory 1GB] [--folder .]
 """
@@ -36,6 +36,14 @@ def generate(n: int, folder: Path) -> None:
         parquet.write_table(table, folder / f"{number:05d}.parquet", row_group_size=GROUP, use_dictionary=False)
 
 
+def peak() -> float:
+    """Return the most MB that this process has taken; getrusage tells those of its parent too."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return float(line.split()[1]) / 1e3
+    raise SystemExit("this system does not tell the peak memory of a process")
+
+
 def peak_of(dask_worker: Any) -> tuple[int, float, float, dict[str, float]]:
     """Return process, peak memory, CPU seconds and bytes that its shuffles moved of a worker."""
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -44,35 +52,41 @@ def peak_of(dask_worker: Any) -> tuple[int, float, float, dict[str, float]]:
         if isinstance(key, tuple) and key[-1] == "bytes" and any("p2p" in str(part) for part in key):
             name = " ".join(str(part) for part in key[:-1] if "shuffle" not in str(part) or "p2p" in str(part))
             moved[name] = moved.get(name, 0.0) + value
-    return os.getpid(), used.ru_maxrss / 1e3, used.ru_utime + used.ru_stime, moved
+    return os.getpid(), peak(), used.ru_utime + used.ru_stime, moved
+
+
+def tasks_of(dask_scheduler: Any) -> tuple[float, float, int]:
+    """Return peak memory, CPU seconds and the tasks that a scheduler has taken in."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    plugin: Any = dask_scheduler.plugins["tasks"]
+    return peak(), used.ru_utime + used.ru_stime, plugin.total
 
 
 def mask(folder: Path, memory: str) -> None:
     """Mask `in` to `out.parquet`; print what that took as JSON. Runs in a process of its own."""
-    from distributed import Client, LocalCluster
+    from distributed import Client
+    from distributed.deploy.subprocess import SubprocessCluster
     from distributed.diagnostics.plugin import SchedulerPlugin
 
     import shoal
 
     class Tasks(SchedulerPlugin):  # type: ignore[misc]
-        total, lost = 0, 0
+        name, total = "tasks", 0
 
         def update_graph(self, scheduler: Any, *, tasks: Any, **_: Any) -> None:
             self.total += len(tasks)
 
-        def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
-            self.lost += 1
-
     keywords: dict[str, Any] = {"method": "mdav", "block": 10_000, "engine": "dask"}
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=None,
-            local_directory=str(folder), silence_logs=logging.ERROR,
+        SubprocessCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR,
+            worker_kwargs={"memory_limit": memory, "local_directory": str(folder)},
         ) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
-        plugin = Tasks()
-        cluster.scheduler.add_plugin(plugin)
+        client.wait_for_workers(2)
+        workers = set(client.nthreads())
+        client.register_plugin(Tasks())
         start, used = time.perf_counter(), time.process_time()
         release = shoal.mask(folder / "in", 3, output=folder / "out.parquet", **keywords)
         found = {
@@ -80,10 +94,10 @@ def mask(folder: Path, memory: str) -> None:
             "client cpu": time.process_time() - used,
             "loss": release.loss,
             "steps": dict(release.timings),
-            "tasks": plugin.total,
-            "lost": plugin.lost,
+            "scheduler": client.run_on_scheduler(tasks_of),
+            "lost": len(workers - set(client.nthreads())),
             "workers": list(client.run(peak_of).values()),
-            "client": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+            "client": peak(),
             "facts": {name: str(value) for name, value in release.facts.items()},
         }
     print(json.dumps(found))
@@ -115,18 +129,18 @@ def run(n: int, memory: str, where: Path) -> dict[str, Any]:
 def report(sizes: list[int], memory: str, where: Path) -> None:
     """Print a row for each number of records."""
     print(f"load {os.getloadavg()[0]:.1f}; two workers, one thread and {memory} each\n")
-    print("| records | seconds | CPU s | client | worker | moved | tasks | passes | workers lost | loss |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| records | seconds | CPU s | client | scheduler | worker | moved | tasks | passes | workers lost | loss |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     run(20_000, memory, where)  # kernels that are compiled here do not count
     steps = {}
     for n in sizes:
         found = run(n, memory, where)
-        workers = found["workers"]
-        cpu = found["client cpu"] + sum(seconds for _, _, seconds, _ in workers)
+        workers, (most, seconds, tasks) = found["workers"], found["scheduler"]
+        cpu = found["client cpu"] + seconds + sum(seconds for _, _, seconds, _ in workers)
         moved = sum(value for *_, by in workers for name, value in by.items() if "comms" in name)
         print(
             f"| {n:,} | {found['seconds']:.1f} | {cpu:.1f} | {found['client']:.0f} MB | "
-            f"{max(peak for _, peak, _, _ in workers):.0f} MB | {moved / 1e9:.2f} GB | {found['tasks']:,} | "
+            f"{most:.0f} MB | {max(size for _, size, _, _ in workers):.0f} MB | {moved / 1e9:.2f} GB | {tasks:,} | "
             f"{found['facts'].get('rounds', '')} rounds | {found['lost']} | {found['loss']:.5f} % |",
             flush=True,
         )

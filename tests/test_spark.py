@@ -6,12 +6,14 @@ A run takes seconds here, whatever its size: the contract of the engines is test
 import datetime as dt
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 MASTER = "local-cluster[2,1,1024]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = ["a", "b", "c"]
+PARTS = (10, 100, 1000) if "SHOAL_ENGINES" in os.environ else (4, 24)  # a thousand take minutes
 ASKED = {"k": 3, "columns": COLUMNS, "block": 200}
 
 
@@ -368,15 +371,18 @@ def test_what_does_not_go_with_spark_is_refused(spark, table, tmp_path):
 # What it costs
 
 
-def test_tasks_grow_as_the_partitions(spark):
+def test_tasks_grow_as_the_partitions_and_the_driver_does_not(spark):
     rng = np.random.default_rng(0)
-    table = pa.table({name: rng.normal(size=9_000) for name in COLUMNS})
-    counted = []
-    for parts in (2, 12):
+    table = pa.table({name: rng.normal(size=4_000) for name in COLUMNS})
+    tasks, peaks = [], []
+    for parts in PARTS:
         spark.sparkContext.setJobGroup(f"{parts} partitions", "counted")
-        shoal.mask(in_parts(spark, table, parts), k=3, columns=COLUMNS, method="mdav", block=200)
-        counted.append(tasks_of(spark.sparkContext.statusTracker(), f"{parts} partitions"))
-    assert counted[1] < 7 * counted[0], counted
+        shoal.mask(in_parts(spark, table, parts), k=3, columns=COLUMNS, method="mdav", block=2000)
+        tasks.append(tasks_of(spark.sparkContext.statusTracker(), f"{parts} partitions"))
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+    for (few, before), (many, after) in pairwise(zip(PARTS, tasks, strict=True)):
+        assert after < 1.15 * many / few * before, tasks
+    assert peaks[-1] < peaks[0] + 30, peaks  # MB; Spark gives it 4 MB of results at most
 
 
 def tasks_of(tracker, group):

@@ -6,8 +6,10 @@ the JVM, which stores and moves them as bytes (`shoal.engines.packing`).
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -101,14 +103,31 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return error
 
 
+class Task:
+    """A function of all batches of a partition."""
+
+    modules = 0  # that a worker had imported when it last said that they stay
+
+    def __call__(self, batches: Iterable[Any]) -> Rows:
+        """Work on a partition; spare the collection of garbage after every task the libraries, which takes longer."""
+        yield from self.rows(batches)
+        if len(sys.modules) > Task.modules:
+            Task.modules = len(sys.modules)
+            gc.freeze()
+
+    def rows(self, batches: Iterable[Any]) -> Rows:
+        """Give the rows of a partition."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Keep:
+class Keep(Task):
     """Make arrays of a part: a row of what is known, of its type and of the part, then the records."""
 
     shared: Any  # function, first records, arguments
     columns: Columns
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         function, firsts, arguments = self.shared.value
         part, table = part_number(), self.columns.table(batches)
@@ -133,12 +152,12 @@ def _kept(batches: Iterable[Any], expected: Sequence[Part]) -> tuple[int, dict[s
 
 
 @dataclass(frozen=True)
-class Look:
+class Look(Task):
     """Run a function on the arrays of a part."""
 
     shared: Any  # function, own, arguments, parts
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         function, own, arguments, parts = self.shared.value
         part, arrays = _kept(batches, parts)
@@ -147,12 +166,12 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(Task):
     """Combine results, in the order of the parts that they are of."""
 
     combine: Any
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         found, _, _ = cells_of(batches)
         if found:
@@ -171,12 +190,12 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class Deal:
+class Deal(Task):
     """Send the records of a part to their targets."""
 
     shared: Any  # a regrouping, parts
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         how, parts = self.shared.value
         part, arrays = _kept(batches, parts)
@@ -188,12 +207,12 @@ class Deal:
 
 
 @dataclass(frozen=True)
-class Gather:
+class Gather(Task):
     """Work on the records of a target: a row of what is known, then the answers."""
 
     shared: Any  # a regrouping, parts
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         how, parts = self.shared.value
         target = part_number()
@@ -217,7 +236,7 @@ def shapes_of_answers(how: Regrouping) -> Shapes:
 
 
 @dataclass(frozen=True)
-class Label:
+class Label(Task):
     """Send the untouched columns of a part to where its answers come, if it still is the same."""
 
     shared: Any  # parts
@@ -225,7 +244,7 @@ class Label:
     digested: int
     sent: Sequence[int]  # the places of those that are sent
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         import pyarrow as pa
 
@@ -249,7 +268,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(Task):
     """Make the released table of a part, of its untouched columns and of its answers."""
 
     shared: Any  # function, arguments, parts, the shapes of answers
@@ -257,7 +276,7 @@ class Release:
     layout: Layout
     schema: Any  # of the released table, in Arrow; None to find it out
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         import pyarrow as pa
 
@@ -296,12 +315,12 @@ def answers_of(content: bytes, answered: Shapes) -> tuple[Ints, dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Groups:
+class Groups(Task):
     """Tell the group of each released record of a part; groups count from target to target."""
 
     shared: Any  # first records, groups before each target, the shapes of answers
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def rows(self, batches: Iterable[Any]) -> Rows:
         """Work on a partition."""
         import pyarrow as pa
 
