@@ -45,9 +45,10 @@ test: .venv/dev
 contract-on-spark: .venv/dev
 	SHOAL_ENGINES=spark $(BIN)/python -m pytest -W default tests/test_contract.py tests/test_spark.py  # PySpark warns about pandas
 
-# Without what starts servers, clusters and processes, searches long or reads large tables.
-LONG := app app_parts auto blocks bounds cli comparison confidential contract dask dask_files dates engines faults fuzz guide \
-	kernels kinds package persons pool site spark sparse_bounds
+# Without what starts servers, clusters and processes, searches long, reads large tables or compiles for long.
+LONG := app app_parts auto blocks bounds cli closeness_bound comparison confidential contract dask dask_files dates engines \
+	faults fuzz guide kernels kinds methods models orderings outputs package persons pool promise publish_ledger \
+	publish_unit report site small spark sparse_bounds two_swap units univariate
 quick: .venv/dev
 	$(BIN)/python -m pytest -n auto $(LONG:%=--ignore=tests/test_%.py)
 

@@ -87,6 +87,7 @@ def command(*arguments, cwd="."):
         warnings.catch_warnings(),
     ):  # fmt: skip
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", DeprecationWarning)  # as Python does, but for what a script itself calls
         try:
             main()
         except SystemExit as end:

@@ -68,6 +68,12 @@ def test_strata_and_missing_values(client, table):
         )
 
 
+def test_a_new_worker_has_pandas_before_it_runs_a_task():
+    """A task that imported it beside a thread that unpickled a table saw half of it."""
+    code = "import sys, shoal.engines.dask; assert 'pandas.core.frame' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_killed_worker_changes_nothing(client, table):
     expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
     pids = list(client.run(os.getpid).values())

@@ -334,10 +334,10 @@ def test_executors_write_a_data_set_in_the_order_of_the_input(spark, table, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.parquet", "out.parquet"]
 
 
-def test_the_command_line_starts_and_ends_a_cluster(table, tmp_path):
+def test_the_command_line_starts_and_ends_a_session(table, tmp_path):
     pl.from_arrow(table).write_parquet(tmp_path / "in.parquet")
     command = [sys.executable, "-m", "shoal", "mask", "in.parquet", "-k", "3", "-c", "a", "-c", "b", "-c", "c"]
-    more = ["--block", "200", "--engine", "spark", "--master", "local-cluster[1,1,1024]", "-o", "out.parquet"]
+    more = ["--block", "200", "--engine", "spark", "--master", "local[1]", "-o", "out.parquet"]
     environment = {**os.environ, "JAVA_TOOL_OPTIONS": QUICK}
     done = subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr

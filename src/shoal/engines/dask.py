@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
@@ -38,6 +38,11 @@ from shoal.tables.files import CSV, PARQUET, check_data_set, folder_beside
 from shoal.tables.frames import open_table
 from shoal.tables.sources import find_paths, open_source, read_schema
 from shoal.tables.table import Table
+
+with suppress(ImportError):  # without Dask, `_connected` tells what to install
+    # When a worker is sent its first task, not within one: Python gives a thread half of a library that another thread
+    # is importing by one of its parts, as unpickling does.
+    import pandas as pd
 
 __all__ = ["DaskRecords", "open_dask"]
 
@@ -328,8 +333,6 @@ def _item(pair: Sequence[Any], place: int) -> Any:
 
 def _deal(part: int, arrays: Arrays, own: Any, common: Shared) -> Any:
     """Return the records of a part as a table, each with the key of its target."""
-    import pandas as pd
-
     how, _, keys, _ = common.arguments
     columns = deal_part(part, arrays, own, how)
     columns[TARGET] = keys[columns[TARGET]]
@@ -338,8 +341,6 @@ def _deal(part: int, arrays: Arrays, own: Any, common: Shared) -> Any:
 
 def _gather(target: int, table: Any, common: Shared) -> tuple[Any, Any]:
     """Work on the records of a target; return answers with the keys of the parts they go to, and what is known."""
-    import pandas as pd
-
     how, back, keys, keys_of_parts = common.arguments
     columns = {str(name): table[name].to_numpy() for name in table.columns}
     _check_place(columns[TARGET], keys[target])

@@ -157,14 +157,14 @@ def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
 
     holds = csr_array((np.ones(len(columns.member)), columns.member, columns.start), shape=(len(columns), n))
     link = (holds.T @ holds.multiply(x[:, None])).tocsr()
-    link.setdiag(0.0)
     by_record = holds.tocsc()
     links = np.full((n, _LINKS), -1, dtype=np.int64)
     for i in range(n):
         row = slice(link.indptr[i], link.indptr[i + 1])
-        order = np.lexsort((link.indices[row], -np.round(link.data[row], 9)))[:_LINKS]
-        order = order[link.data[row][order] > 0]
-        links[i, : len(order)] = link.indices[row][order]
+        record, weight = link.indices[row], link.data[row]
+        other = (record != i) & (weight > 0)
+        order = np.lexsort((record[other], -np.round(weight[other], 9)))[:_LINKS]
+        links[i, : len(order)] = record[other][order]
     return by_record.indptr.astype(np.int64), by_record.indices.astype(np.int64), links
 
 
