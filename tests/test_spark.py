@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 MASTER = "local-cluster[2,1,1024]"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = ["a", "b", "c"]
-PARTS = (10, 100, 1000) if "SHOAL_ENGINES" in os.environ else (4, 24)  # a thousand take minutes
+PARTS = (10, 100, 1000) if "SHOAL_ENGINES" in os.environ else (3, 12)  # a thousand take minutes
 ASKED = {"k": 3, "columns": COLUMNS, "block": 200}
 
 
