@@ -10,6 +10,7 @@ import gc
 import hashlib
 import pickle
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -103,7 +104,7 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return error
 
 
-class Task:
+class Task(ABC):
     """A function of all batches of a partition."""
 
     modules = 0  # that a worker had imported when it last said that they stay
@@ -115,9 +116,9 @@ class Task:
             Task.modules = len(sys.modules)
             gc.freeze()
 
+    @abstractmethod
     def rows(self, batches: Iterable[Any]) -> Rows:
         """Give the rows of a partition."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
