@@ -15,6 +15,7 @@ import pytest
 import shoal
 from shoal.core.errors import InputError, VerificationError
 
+dask = pytest.importorskip("dask", reason="the extra shoal[dask] is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
 distributed = pytest.importorskip("distributed", reason="the extra shoal[dask] is not installed")
 
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.filterwarnings("default")  # Dask and its libraries war
 def client():
     with (
         warnings.catch_warnings(),
+        # A cluster gives up a worker that is away this long after it was first away: in between it came back.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, memory_limit="1GB", dashboard_address=None
         ) as cluster,
@@ -110,7 +113,7 @@ def test_a_worker_killed_in_the_middle_of_a_shuffle_changes_nothing(client, tabl
 
     monkeypatch.setattr(engine, "RECORDS", 900)  # several targets
     expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=120)
     killer = Killer(prefix, tasks, client.run(os.getpid))
     client.cluster.scheduler.add_plugin(killer, name="killer")
     try:
