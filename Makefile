@@ -46,9 +46,10 @@ contract-on-spark: .venv/dev
 	SHOAL_ENGINES=spark $(BIN)/python -m pytest -W default tests/test_contract.py tests/test_spark.py  # PySpark warns about pandas
 
 # Without what starts servers, clusters and processes, searches long, reads large tables or compiles for long.
-LONG := app app_parts auto blocks bounds cli closeness_bound comparison confidential contract dask dask_files dates engines \
-	faults fuzz guide kernels kinds methods models orderings outputs package persons pool promise publish_ledger \
-	publish_unit report site small spark sparse_bounds two_swap units univariate
+LONG := app app_parts assessment auto blocks bounds cli closeness_bound comparison confidential contract dask \
+	dask_files dates engines faults files fuzz guide joint kernels kinds methods missing_codes models orderings outputs \
+	package persons pool promise publish_definition publish_ledger publish_noise publish_reference publish_unit report \
+	search site small spark sparse_bounds sums two_swap units univariate zeros
 quick: .venv/dev
 	$(BIN)/python -m pytest -n auto $(LONG:%=--ignore=tests/test_%.py)
 
