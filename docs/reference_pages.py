@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+from shoal.algorithms.registry import ALL_METHODS
 from shoal.cli import app
 from shoal.masking.request import parameters
 
@@ -85,7 +85,7 @@ def method_page() -> str:
 [What each method does](../explanations/methods.md) shows their groups.
 """,
     ]
-    for method in [*METHODS.values(), *CONFIDENTIAL_METHODS.values()]:
+    for method in ALL_METHODS.values():
         columns = "one column" if method.univariate else "any columns"
         parts += [
             f"## {method.name}\n",

@@ -12,7 +12,7 @@ from conftest import command
 
 import shoal
 from shoal.algorithms import cost
-from shoal.algorithms.registry import METHODS, Method, Option, SharedWork, find
+from shoal.algorithms.registry import ALL_METHODS, METHODS, Method, Option, SharedWork, find
 from shoal.comparison import compare as comparing
 from shoal.comparison.around import compare_around
 from shoal.comparison.trials import Comparison, Trial, pareto
@@ -152,7 +152,7 @@ def test_shared_work_is_done_once(monkeypatch):
         "branch", "", "", "O(n²)", "shoal.tree_method:partition", "variable", options=options, time_option="patience",
         shared=SharedWork("branches", "shoal.tree_method:spanning_tree"),
     )  # fmt: skip
-    monkeypatch.setitem(METHODS, "branch", entry)
+    monkeypatch.setitem(ALL_METHODS, "branch", entry)
     shoal.compare(np.random.default_rng(0).normal(size=(60, 2)), [3, 5], methods=["branch"], time_limit=7)
     assert built == [60]
     assert given == [(3, "tree", 7.0), (5, "tree", 7.0)]
@@ -164,7 +164,7 @@ def register(monkeypatch, name, partition, *options, **fields):
     module.partition = partition
     monkeypatch.setitem(sys.modules, f"shoal.{name}", module)
     entry = Method(name, "", "", "O(n)", f"shoal.{name}:partition", "variable", options=options, **fields)
-    monkeypatch.setitem(METHODS, name, entry)
+    monkeypatch.setitem(ALL_METHODS, name, entry)
 
 
 def in_order(X, k):

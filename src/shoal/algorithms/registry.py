@@ -14,6 +14,7 @@ from shoal.algorithms.method import EFFORTS, SEARCH_SECONDS, Growth, Method, Opt
 from shoal.core.errors import InputError, closest
 
 __all__ = [
+    "ALL_METHODS",
     "AUTO",
     "CONFIDENTIAL_METHODS",
     "EFFORTS",
@@ -275,6 +276,7 @@ CONFIDENTIAL_METHODS: dict[str, Method] = {
         ),
     )
 }
+ALL_METHODS = METHODS | CONFIDENTIAL_METHODS
 
 
 def find(method: str | Callable[..., Any] | Method) -> Method:
@@ -291,13 +293,12 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
         from shoal.algorithms.own import own_method
 
         return own_method(method)
-    known = METHODS | CONFIDENTIAL_METHODS
-    if not isinstance(method, str) or method not in known:
+    if not isinstance(method, str) or method not in ALL_METHODS:
         raise InputError(
-            f"Parameter 'method' must be a function or one of {', '.join(known)}, got {method!r}."
-            f"{closest(method, known)}"
+            f"Parameter 'method' must be a function or one of {', '.join(ALL_METHODS)}, got {method!r}."
+            f"{closest(method, ALL_METHODS)}"
         )
-    return known[method]
+    return ALL_METHODS[method]
 
 
 def choose(method: str | Callable[..., Any] | Method, columns: int) -> Method:
@@ -339,7 +340,7 @@ def methods() -> Listing:
     >>> methods().names[:3]
     ['auto', 'univariate', 'fixed']
     """
-    return Listing((*METHODS.values(), *CONFIDENTIAL_METHODS.values()))
+    return Listing(ALL_METHODS.values())
 
 
 class Listing(tuple[Method, ...]):

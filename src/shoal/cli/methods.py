@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+from shoal.algorithms.registry import ALL_METHODS
 
 __all__ = ["methods"]
 
@@ -16,7 +16,7 @@ def methods() -> None:
     from rich.table import Table
 
     table = Table("method", "what it does", box=None, pad_edge=False)
-    for method in [*METHODS.values(), *CONFIDENTIAL_METHODS.values()]:
+    for method in ALL_METHODS.values():
         options = "".join(
             f"\n-O {option.name}=…  {option.help}{'' if option.default is None else f' (default {option.default})'}"
             for option in method.options

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+from shoal.algorithms.registry import ALL_METHODS
 from shoal.comparison.subject import Subject, read_subject
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.errors import InputError
@@ -65,13 +65,13 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     >>> sorted(trial.k for trial in found.trials)
     [2, 3, 4, 5, 8, 10, 15]
     """
-    asked, known = release.parameters, METHODS | CONFIDENTIAL_METHODS
+    asked = release.parameters
     # What was compiled on the way is no part of the next runs.
     seconds = release.timings["partition"] - release.timings.get("compile", 0.0)
     slow = release.records > MOST_RECORDS or seconds > MOST_SECONDS
-    if asked["method"] not in known or slow or not release.labels.size:
+    if asked["method"] not in ALL_METHODS or slow or not release.labels.size:
         return None
-    request = MaskRequest(**{name: asked[name] for name in ASKED}, method=known[asked["method"]])
+    request = MaskRequest(**{name: asked[name] for name in ASKED}, method=ALL_METHODS[asked["method"]])
     subject = _subject(release, original, request)
     requests = [one for one in _around(request) if one.k <= subject.fewest]
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+from shoal.algorithms.registry import ALL_METHODS
 from shoal.masking.request import not_recorded, parameters
 
 __all__ = ["as_call", "as_command"]
@@ -53,7 +53,7 @@ def _chosen(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         for item in parameters()
         if item.name not in ("options", *objects) and asked.get(item.name, item.default) not in (item.default, None, [])
     }
-    entry = (METHODS | CONFIDENTIAL_METHODS).get(asked.get("method", ""))
+    entry = ALL_METHODS.get(asked.get("method", ""))
     defaults = {option.name: option.default for option in entry.options} if entry is not None else {}
     unsaid = (*told, *objects)
     options = {

@@ -284,12 +284,12 @@ class Release:
     @property
     def repeatable(self) -> bool:
         """Whether the command and the call give the same bytes: not if timed, stopped, shuffled or given objects."""
-        from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+        from shoal.algorithms.registry import ALL_METHODS
         from shoal.masking.request import not_recorded
 
         if not_recorded(self.parameters):
             return False
-        entry = (METHODS | CONFIDENTIAL_METHODS).get(self.parameters["method"])
+        entry = ALL_METHODS.get(self.parameters["method"])
         timed = entry is None or not entry.repeatable(self.parameters["options"])
         return not timed and "stopped" not in self.facts and self.parameters["shuffle"] is not True
 

@@ -14,16 +14,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from shoal.algorithms.registry import (
-    AUTO,
-    CONFIDENTIAL_METHODS,
-    EFFORTS,
-    METHODS,
-    Method,
-    choose,
-    find,
-    options_for,
-)
+from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
 from shoal.core.checks import as_names, check_choice, check_size
 from shoal.core.errors import InputError, closest
 from shoal.masking.request_rules import check_together
@@ -99,7 +90,7 @@ class MaskRequest:
     method: str | Callable[..., Any] | Method = _ask(
         AUTO,
         f"""``{AUTO}`` takes the optimum for one column, and for several MDAV, which it improves as long as `effort`
-        says. All of them, told by `shoal.methods`: {", ".join([*METHODS, *CONFIDENTIAL_METHODS])}.
+        says. All of them, told by `shoal.methods`: {", ".join(ALL_METHODS)}.
         In Python also a function ``f(X, k)`` that returns the group of each record.""",
         "-m",
         "--method",

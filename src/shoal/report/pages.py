@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
+from shoal.algorithms.registry import ALL_METHODS
 from shoal.assessment.assess import assess_arrays, secret_codes
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
@@ -335,7 +335,7 @@ def _details(release: Release, told: Release, source: Any, output: Any) -> Secti
     # What no command can hold: weights without a column, labels, a function, an order that is random.
     written = (
         not not_recorded(release.parameters)
-        and release.parameters["method"] in METHODS | CONFIDENTIAL_METHODS
+        and release.parameters["method"] in ALL_METHODS
         and release.parameters["shuffle"] in (None, False)
     )
     if written and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
