@@ -134,6 +134,7 @@ def drag(page, level, target):
     ready = "[...document.querySelectorAll('.s-list')].some(e => Object.keys(e).some(k => k.startsWith('Sortable')))"
     page.wait_for_function(ready)  # what makes the list one to be dragged is loaded when it is first needed
     rows.filter(has_text=level).locator("span").hover()  # once the dialog stands still
+    before = rows.first.get_attribute("id")
     page.mouse.down()
     end = rows.filter(has_text=target).bounding_box()
     for turn in range(50):  # others make room one after the other, as the mouse moves
@@ -142,6 +143,8 @@ def drag(page, level, target):
             break
         page.wait_for_timeout(50)
     page.mouse.up()
+    # The list is built anew: a click on a button of the old one would be lost.
+    page.wait_for_function("id => document.querySelector('[role=dialog] .s-list > *').id !== id", arg=before)
 
 
 def tick_all(page):
