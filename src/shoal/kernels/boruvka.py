@@ -7,7 +7,8 @@ used up is searched for again only while the distance reached so far is not beyo
 component. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d) memory.
 
 Edges are compared by length, then by their lower and higher record number: the tree is unique, on any number of
-threads.
+threads. Places and components are numbers of four bytes as long as these suffice: most of the time goes into moving
+them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
@@ -38,13 +40,15 @@ __all__ = ["boruvka", "find_root"]
 # Neighbours that a record keeps: more cost the first round, fewer the later ones (measured, d = 2 and d = 10).
 KEPT = 8
 
+Places = NDArray[np.integer[Any]]
+
 
 class _Lists(NamedTuple):
     """The nearest neighbours that each record keeps, by places of the tree."""
 
     near: Floats  # (n, KEPT): squared distances, ascending
-    near_places: Ints
-    used: Ints  # how many of them belong to the record's own component
+    near_places: Places
+    used: Places  # how many of them belong to the record's own component
     fresh: Bools  # whether the next one has not been looked at yet
 
 
@@ -52,8 +56,8 @@ class _Edges(NamedTuple):
     """The shortest edge that leaves each component."""
 
     square: Floats
-    start: Ints
-    end: Ints
+    start: Places
+    end: Places
 
 
 def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
@@ -61,12 +65,14 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
     n = len(X)
     tree = build(X)
     kept = (n, min(KEPT, n - 1))
-    used, fresh = np.zeros(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
-    lists = _Lists(np.empty(kept), np.empty(kept, dtype=np.int64), used, fresh)
-    best = _Edges(np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64))
-    edges = _Edges(np.empty(n - 1), np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int64))
-    parent, component = np.arange(n), np.arange(n)
-    node_component = np.empty(len(tree.right), dtype=np.int64)
+    short: np.dtype[np.integer[Any]] = np.dtype(np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+    used, fresh = np.zeros(n, dtype=short), np.empty(n, dtype=np.bool_)
+    lists = _Lists(np.empty(kept), np.empty(kept, dtype=short), used, fresh)
+    best = _Edges(np.empty(n), np.empty(n, dtype=short), np.empty(n, dtype=short))
+    start, end, square = np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int64), np.empty(n - 1)
+    edges = _Edges(square, start, end)
+    parent, component = np.arange(n, dtype=short), np.arange(n, dtype=short)
+    node_component = np.empty(len(tree.right), dtype=short)
     with ThreadPoolExecutor(threads) as executor:
         on_all_leaves = _on_all_leaves(executor, tree, threads)
         on_all_leaves(neighbours, lists.near, lists.near_places, state)
@@ -78,7 +84,7 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
             on_all_leaves(_search, component, node_component, best.square, lists, state)
             _shortest_known(tree, component, lists, best)
             found = _join(tree, parent, component, best, edges, found)
-    return edges.start, edges.end, edges.square
+    return start, end, square
 
 
 def _on_all_leaves(executor: ThreadPoolExecutor, tree: KdTree, threads: int) -> Callable[..., None]:
@@ -104,7 +110,7 @@ def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
 
 
 @kernel
-def _shortest_known(tree: KdTree, component: Ints, lists: _Lists, best: _Edges) -> None:
+def _shortest_known(tree: KdTree, component: Places, lists: _Lists, best: _Edges) -> None:
     """Take, for each component, the shortest edge that leaves it to a next neighbour of a fresh record."""
     n, wanted = lists.near.shape
     for place in range(n):
@@ -126,7 +132,7 @@ def _shortest_known(tree: KdTree, component: Ints, lists: _Lists, best: _Edges) 
 
 
 @kernel
-def _node_components(tree: KdTree, component: Ints, node_component: Ints) -> None:
+def _node_components(tree: KdTree, component: Places, node_component: Places) -> None:
     """Write the component that all records of a node belong to, or −1."""
     n, size = len(tree.rows), tree.leaves.shape[2]
     for node in range(len(tree.right) - 1, -1, -1):
@@ -145,8 +151,8 @@ def _node_components(tree: KdTree, component: Ints, node_component: Ints) -> Non
 class _Query(NamedTuple):
     """What a search among the leaves works with."""
 
-    component: Ints
-    node_component: Ints
+    component: Places
+    node_component: Places
     known: Floats  # the shortest edge known of each component
     asked: Ints  # the places of a leaf that are searched for
     limit: Floats  # how long an edge of theirs may be
@@ -159,8 +165,8 @@ def _search(
     tree: KdTree,
     first: int,
     last: int,
-    component: Ints,
-    node_component: Ints,
+    component: Places,
+    node_component: Places,
     shortest: Floats,
     lists: _Lists,
     state: State,
@@ -250,7 +256,7 @@ def _answer(count: int, query: _Query, lists: _Lists) -> None:
 
 @kernel
 def _keep_foreign(
-    tree: KdTree, place: int, leaf: int, component: Ints, distances: Floats, limit: float, lists: _Lists
+    tree: KdTree, place: int, leaf: int, component: Places, distances: Floats, limit: float, lists: _Lists
 ) -> float:
     """Keep the nearest record of another component among those of a leaf; return the longest edge allowed now."""
     near, near_places = lists.near, lists.near_places
@@ -268,7 +274,7 @@ def _keep_foreign(
 
 
 @kernel
-def find_root(parent: Ints, place: int) -> int:
+def find_root(parent: Places, place: int) -> int:
     """Return the root of a component, halving the way to it."""
     while parent[place] != place:
         parent[place] = parent[parent[place]]
@@ -277,7 +283,7 @@ def find_root(parent: Ints, place: int) -> int:
 
 
 @kernel
-def _join(tree: KdTree, parent: Ints, component: Ints, best: _Edges, edges: _Edges, found: int) -> int:
+def _join(tree: KdTree, parent: Places, component: Places, best: _Edges, edges: _Edges, found: int) -> int:
     """Join the components along their shortest edges; return how many edges there are now."""
     n = len(parent)
     for part in range(n):
