@@ -7,8 +7,7 @@ used up is searched for again only while the distance reached so far is not beyo
 component. About O(d n log n) in low dimensions, O(d n²) at worst; O(n d) memory.
 
 Edges are compared by length, then by their lower and higher record number: the tree is unique, on any number of
-threads. Places and components are numbers of four bytes as long as these suffice: most of the time goes into moving
-them.
+threads. Places and components are numbers of four bytes as long as these suffice: half the memory to ask for.
 """
 
 from __future__ import annotations
