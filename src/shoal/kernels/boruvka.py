@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
@@ -26,6 +25,7 @@ from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import (
     DEPTH,
     KdTree,
+    Places,
     build,
     leaf_distances,
     leaf_gaps,
@@ -38,8 +38,6 @@ __all__ = ["boruvka", "find_root"]
 
 # Neighbours that a record keeps: more cost the first round, fewer the later ones (measured, d = 2 and d = 10).
 KEPT = 8
-
-Places = NDArray[np.integer[Any]]
 
 
 class _Lists(NamedTuple):

@@ -10,9 +10,10 @@ a box is never computed to be farther than a record in it, so pruning loses noth
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.core.compiling import kernel
 from shoal.core.progress import DONE, STOP
@@ -24,6 +25,7 @@ __all__ = [
     "DEPTH",
     "LEAF",
     "KdTree",
+    "Places",
     "box_gap",
     "build",
     "leaf_distances",
@@ -37,6 +39,8 @@ __all__ = [
 FEW_COLUMNS, SMALL_LEAF, LEAF = 3, 16, 32
 # A level has at most three quarters of the leaves of the one above, and a search keeps one sibling on each level.
 DEPTH = 128
+
+Places = NDArray[np.integer[Any]]  # of four bytes or eight
 
 
 class KdTree(NamedTuple):
@@ -189,7 +193,7 @@ def push_children(tree: KdTree, own: int, node: int, stack: Ints, gaps: Floats, 
 
 
 @kernel
-def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: Ints, state: State) -> None:
+def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: Places, state: State) -> None:
     """Find the nearest other records of those in the leaves first … last−1, as many as `near` has columns.
 
     They come ascending by squared distance, then record number. The tree is
@@ -237,7 +241,7 @@ def _reach(near: Floats, start: int, stop: int) -> float:
 
 
 @kernel
-def _keep_nearest(tree: KdTree, place: int, leaf: int, distances: Floats, near: Floats, near_places: Ints) -> None:
+def _keep_nearest(tree: KdTree, place: int, leaf: int, distances: Floats, near: Floats, near_places: Places) -> None:
     last = near.shape[1] - 1
     for i in range(len(distances)):
         distance = distances[i]
