@@ -15,7 +15,7 @@ import pytest
 from conftest import command
 
 from shoal.algorithms.registry import METHODS
-from shoal.core.progress import SIGNALS, STOP, fresh_state
+from shoal.core.progress import SIGNALS, STOP, fresh_state, watch
 from shoal.kernels import gather
 from shoal.masking import pipeline
 from shoal.tables import outputs
@@ -156,6 +156,37 @@ def test_ctrl_c_ends_a_search_with_what_it_has_and_sigterm_with_nothing(folder, 
     assert are_new(folder) == {sign == signal.SIGINT}
     assert ("shoal: ended by SIGTERM; nothing was released" in done.stderr) == (sign == signal.SIGTERM)
     assert hidden(folder) == []
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("keep", [True, False])
+def test_an_interrupt_while_the_work_is_started_leaves_none_behind(monkeypatch, keep, before):
+    """A run that was interrupted within `Thread.start` once went on, and left its files."""
+    started, ended, start = threading.Event(), threading.Event(), threading.Thread.start
+
+    def interrupted(thread):
+        if thread.name == "shoal":
+            if not before:
+                start(thread)
+                assert started.wait(5)
+            raise KeyboardInterrupt
+        start(thread)
+
+    def work(state):
+        started.set()
+        while not state[STOP]:
+            time.sleep(0.001)
+        time.sleep(0.1)
+        ended.set()
+        return "so far"
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    if keep and not before:
+        assert watch(work, None, keep=keep) == "so far"
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            watch(work, None, keep=keep)
+    assert ended.is_set() != before
 
 
 @pytest.mark.parametrize("method", list(METHODS))

@@ -211,8 +211,11 @@ def watch(
     failure: list[BaseException] = []
     # Not Thread.join: interrupted once, it takes the thread for ended (in CPython up to 3.12).
     ended = threading.Event()
+    begun = threading.Lock()  # taken by the thread that does the work, or by an interrupt that comes before it
 
     def run() -> None:
+        if not begun.acquire(blocking=False):
+            return
         try:
             result.append(work(state))
         except BaseException as error:  # noqa: BLE001  (handed to the caller's thread below)
@@ -222,9 +225,9 @@ def watch(
 
     # In the caller's context, so that outputs wait for each other there.
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), name="shoal", daemon=True).start()
     watcher = _watcher.get()
     try:
+        threading.Thread(target=context.run, args=(run,), name="shoal", daemon=True).start()
         if watcher is not None:
             _tell(watcher, ended, state, total, title)
         elif not ended.wait(0.5):
@@ -232,6 +235,8 @@ def watch(
     except KeyboardInterrupt as error:
         forget_interrupts()
         state[STOP] = 1
+        if begun.acquire(blocking=False):
+            raise
         _wait(ended)
         if not keep or isinstance(error, Terminated):
             raise
