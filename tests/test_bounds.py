@@ -15,7 +15,7 @@ from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, pair_pric
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
-from shoal.algorithms.optimize.separation import KINDS, violated_cuts
+from shoal.algorithms.optimize.separation import KINDS, _linked, _pick, violated_cuts
 from shoal.algorithms.optimize.set_partitioning import choose
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
@@ -126,6 +126,26 @@ def test_every_partition_fulfils_every_cut(seed):
         labels = random.integers(0, random.integers(1, 7), 14)
         groups = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
         assert (np.array(left_sides(cuts, groups)) <= cuts.most).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_links_and_picked_cuts_as_counted_one_by_one(seed):
+    random = np.random.default_rng(seed)
+    n = 25
+    columns = Columns.of(np.zeros((n, 1)), [np.sort(random.choice(n, 3, replace=False)) for _ in range(60)])
+    x = random.choice([0.25, 0.5, 1.0], 60)
+    first, column, links = _linked(columns, x, n)
+    for i in range(n):
+        assert sorted(column[first[i] : first[i + 1]]) == [j for j in range(60) if i in columns[j]]
+        together = {o: sum(x[j] for j in range(60) if {i, o} <= {*columns[j]}) for o in range(n) if o != i}
+        order = sorted((o for o in together if together[o]), key=lambda o, of=together: (-of[o], o))[:16]
+        assert links[i].tolist() == order + [-1] * (16 - len(order))
+    rows, times, taken = random.integers(0, n, (80, 4)), np.zeros(n, dtype=int), []
+    for number, row in enumerate(rows):
+        if len(taken) < 9 and all(times[i] < 2 for i in row):
+            taken.append(number)
+            np.add.at(times, row, 1)
+    assert _pick(rows, n, 2, 9).tolist() == taken
 
 
 def test_cut_entries_and_pair_prices_agree_with_the_definition():

@@ -78,6 +78,21 @@ class Cuts:
         )
 
     @classmethod
+    def of_rows(cls, member: Ints, part: Ints, whole: int) -> Cuts:
+        """Collect cuts of one number of records, one in each row, with one denominator, at no price yet.
+
+        Examples
+        --------
+        >>> Cuts.of_rows(np.array([[0, 1, 2]]), np.array([[1, 1, 1]]), 2).each()
+        [((0, 1, 2), (1, 1, 1), 2)]
+        """
+        count, size = member.shape
+        start = np.arange(count + 1) * size
+        return cls(
+            start, member.reshape(-1), part.reshape(-1), np.full(count, whole), np.zeros(count), np.full(count, -1)
+        )
+
+    @classmethod
     def deciding(cls, decisions: Iterable[Decision]) -> Cuts:
         """Return the equations of decisions about pairs of records, at no price yet."""
         made = list(decisions)
@@ -135,8 +150,10 @@ class Cuts:
 
     def take(self, which: Ints) -> Cuts:
         """Return some of the cuts with their prices."""
-        every = self.each()
-        return replace(Cuts.of([every[c] for c in which]), price=self.price[which], decided=self.decided[which])
+        start = np.zeros(len(which) + 1, dtype=np.int64)
+        np.cumsum(np.diff(self.start)[which], out=start[1:])
+        at = np.repeat(self.start[which] - start[:-1], np.diff(start)) + np.arange(start[-1])
+        return Cuts(start, self.member[at], self.part[at], self.whole[which], self.price[which], self.decided[which])
 
     def join(self, other: Cuts) -> Cuts:
         """Return these cuts followed by others."""
@@ -250,13 +267,20 @@ def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
     >>> pairs.tolist(), prices.tolist()
     ([[4, 5], [4, 9], [5, 9]], [2.0, 2.0, 2.0])
     """
-    pairs: list[tuple[int, int]] = []
-    prices: list[float] = []
-    for (records, parts, whole), price in zip(cuts.each(), cuts.price.tolist(), strict=True):
-        share = price * _share(tuple(sorted(parts)), whole, size) if price else 0.0
-        if share and np.isfinite(share):
-            for a, b in combinations(range(len(records)), 2):
-                if parts[a] + parts[b] >= whole:
-                    pairs.append((records[a], records[b]))
-                    prices.append(share)
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(prices)
+    found: list[tuple[Ints, Ints, Floats]] = []
+    sizes = np.diff(cuts.start)
+    for count in np.unique(sizes):
+        which = np.flatnonzero((sizes == count) & (cuts.price != 0.0))
+        at = cuts.start[which, None] + np.arange(count)
+        member, part, whole = cuts.member[at], cuts.part[at], cuts.whole[which]
+        kinds, kind = np.unique(np.column_stack([np.sort(part, axis=1), whole]), axis=0, return_inverse=True)
+        shares = np.array([_share(tuple(parts), q, size) for *parts, q in kinds.tolist()])
+        price = cuts.price[which] * np.where(np.isfinite(shares), shares, 0.0)[kind.reshape(-1)]
+        for a, b in combinations(range(count), 2):
+            some = np.flatnonzero((part[:, a] + part[:, b] >= whole) & (price != 0.0))
+            found.append((which[some], member[some][:, [a, b]], price[some]))
+    if not found:
+        return np.empty((0, 2), dtype=np.int64), np.empty(0)
+    cut, pair, price = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.argsort(cut, kind="stable")
+    return pair[order], price[order]

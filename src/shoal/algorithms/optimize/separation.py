@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.optimize.columns import Columns
-from shoal.algorithms.optimize.cuts import Cuts
+from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.core.compiling import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -151,6 +151,22 @@ def _search(cut: _Cut, starts: Ints, least: float, state: State) -> tuple[Ints, 
     return found[:count], excess[:count]
 
 
+@kernel
+def _pick(records: Ints, n: int, each: int, most: int) -> Ints:
+    """Return the rows that are taken, in their order: up to `most`, no record in more than `each` of them."""
+    times, taken, count = np.zeros(n, dtype=np.int64), np.empty(len(records), dtype=np.int64), 0
+    for row in range(len(records)):
+        free = count < most
+        for i in records[row]:
+            free = free and times[i] < each
+        if free:
+            taken[count] = row
+            count += 1
+            for i in records[row]:
+                times[i] += 1
+    return taken[:count]
+
+
 def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
     """Return the columns of each record (first, column), and the records most linked to it, filled up with −1."""
     from scipy.sparse import csr_array
@@ -158,13 +174,12 @@ def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
     holds = csr_array((np.ones(len(columns.member)), columns.member, columns.start), shape=(len(columns), n))
     link = (holds.T @ holds.multiply(x[:, None])).tocsr()
     by_record = holds.tocsc()
+    row, record = np.repeat(np.arange(n), np.diff(link.indptr)), link.indices
+    other = np.flatnonzero((record != row) & (link.data > 0))
+    order = other[np.lexsort((record[other], -np.round(link.data[other], 9), row[other]))]
+    rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
     links = np.full((n, _LINKS), -1, dtype=np.int64)
-    for i in range(n):
-        row = slice(link.indptr[i], link.indptr[i + 1])
-        record, weight = link.indices[row], link.data[row]
-        other = (record != i) & (weight > 0)
-        order = np.lexsort((record[other], -np.round(weight[other], 9)))[:_LINKS]
-        links[i, : len(order)] = record[other][order]
+    links[row[order][rank < _LINKS], rank[rank < _LINKS]] = record[order][rank < _LINKS]
     return by_record.indptr.astype(np.int64), by_record.indices.astype(np.int64), links
 
 
@@ -185,20 +200,17 @@ def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: in
     if not len(open_ones):
         return Cuts.of([])
     first, column, links = _linked(part, x, n)
-    kept: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
+    kept = no_cuts()
     for parts, whole in KINDS:
-        places = sorted({parts.index(p) for p in parts} | {len(parts) - 1})
-        starts = np.array([(i, place) for i in open_ones for place in places], dtype=np.int64)
+        places = np.array(sorted({parts.index(p) for p in parts} | {len(parts) - 1}))
+        starts = np.column_stack([np.repeat(open_ones, len(places)), np.tile(places, len(open_ones))])
         chosen, weight = np.full(len(parts), -1), np.zeros(len(x), dtype=np.int64)
-        taken, times = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        cut = _Cut(first, column, x, links, np.array(parts), whole, chosen, taken, weight)
+        cut = _Cut(first, column, x, links, np.array(parts), whole, chosen, np.zeros(n, dtype=np.int64), weight)
         found, excess = _search(cut, starts, least, state)
-        seen: set[tuple[tuple[int, int], ...]] = set()
-        for at in np.argsort(-np.round(excess, 9), kind="stable"):
-            records = sorted(zip(found[at].tolist(), parts, strict=True))
-            key = tuple(records)
-            if key not in seen and (times[found[at]] < each).all() and len(seen) < most:
-                seen.add(key)
-                times[found[at]] += 1
-                kept.append((tuple(i for i, _ in records), tuple(p for _, p in records), whole))
-    return Cuts.of(kept)
+        # The same cut is found from several records: known by its records in order, each with its numerator.
+        coded = np.sort(found * (whole + 1) + cut.parts, axis=1)
+        coded = coded[np.argsort(-np.round(excess, 9), kind="stable")]
+        coded = coded[np.sort(np.unique(coded, axis=0, return_index=True)[1])]
+        coded = coded[_pick(coded // (whole + 1), n, each, most)]
+        kept = kept.join(Cuts.of_rows(coded // (whole + 1), coded % (whole + 1), whole))
+    return kept

@@ -195,8 +195,16 @@ class Generation:
         n = len(self.table)
         self.cuts = self.cuts.take(np.flatnonzero(self.cuts.price > 0.0))
         found = violated_cuts(self.columns, self.x, n, least=least, most=n // 3, each=3, state=self.effort.state)
-        known = set(self.cuts.each())
-        fixed = self.table.fixed
-        fresh = [cut for cut in found.each() if cut not in known and not fixed[list(cut[0])].any()]
-        self.cuts = self.cuts.join(Cuts.of(fresh))
+        if not len(found):
+            return 0
+        free = np.add.reduceat(self.table.fixed[found.member], found.start[:-1]) == 0
+        fresh = np.flatnonzero(free & ~np.isin(self._cut_keys(found), self._cut_keys(self.cuts)))
+        self.cuts = self.cuts.join(found.take(fresh))
         return len(fresh)
+
+    def _cut_keys(self, cuts: Cuts) -> NDArray[np.uint64]:
+        """Return a number for each cut, that of its weighted records."""
+        if not len(cuts):
+            return np.empty(0, dtype=np.uint64)
+        words = self._word[cuts.member] * cuts.part.astype(np.uint64)
+        return np.add.reduceat(words, cuts.start[:-1]) + cuts.whole.astype(np.uint64)
