@@ -49,7 +49,7 @@ contract-on-spark: .venv/dev
 LONG := app app_parts assessment auto blocks bounds cli closeness_bound comparison confidential contract dask \
 	dask_files dates engines faults files fuzz guide joint kernels kinds methods missing_codes models orderings outputs \
 	package persons pool promise publish_definition publish_ledger publish_noise publish_reference publish_unit report \
-	search site small spark sparse_bounds sums two_swap units univariate zeros
+	rounding search site small spark sparse_bounds sums two_swap units univariate zeros
 quick: .venv/dev
 	$(BIN)/python -m pytest -n auto $(LONG:%=--ignore=tests/test_%.py)
 

@@ -59,13 +59,14 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class Proven:
-    """The result of `prove`; see `shoal.algorithms.registry.Outcome`."""
+    """The result of `prove`; see `shoal.algorithms.registry.Outcome`. `rounded` is a partition to go on from."""
 
     labels: Ints
     bound: float | None
     status: Literal["optimal", "bounded", "heuristic"]
     certificate: Certificate | None
     facts: dict[str, object] = field(default_factory=dict)
+    rounded: Ints | None = None
 
 
 def _generation(incumbent: Incumbent, seen: list[Ints], limits: Limits) -> ColumnGeneration:

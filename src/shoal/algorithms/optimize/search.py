@@ -5,8 +5,9 @@ groups it has seen (`optimize.recombining`), and on request column generation, c
 (`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for
 the proof of up to `PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
 
-Tables beyond `REGION` records are searched in regions, on all cores. The result depends on the seed and the steps
-only; with a time limit the speed of the machine decides how many steps there are.
+Tables beyond `REGION` records are searched in regions, on all cores, from the solution of the linear relaxation,
+rounded (`optimize.rounding`). The result depends on the seed and the steps only; with a time limit the speed of the
+machine decides how many steps there are.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.recombining import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
+from shoal.algorithms.optimize.rounding import round_relaxation
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.optimize.sparse.table import Table, make_near
 from shoal.algorithms.optimize.starting import given_start, mdav_start
@@ -49,6 +51,12 @@ STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
 PAIRED = 2000
 # Without a clock, linear programmes over all pairs end in seconds up to so many; beyond, rounds of near records do.
 PAIRED_BY_STEPS = 400
+# A solution of the linear relaxation that is rounded is a better start than any annealing. It is annealed warm, not
+# hot, for most of the time or steps: so much is used before it, and, if a bound is proven, so much until it is there
+# (small tables, large ones). Without a proof it is worth its time for groups of few records, given so many seconds a
+# record, of which it takes half at most.
+BEFORE, PROVEN, WARM = 0.1, (0.85, 0.75), 0.3
+ROUNDED, SECONDS_TO_ROUND = 5, 4e-4
 
 
 @dataclass
@@ -96,7 +104,8 @@ def search(
     if time_limit is None and steps is None:
         time_limit = SEARCH_SECONDS
     chosen_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    _compile(bound=bound, large=n > (PAIRED_BY_STEPS if time_limit is None else PAIRED))
+    large = n > (PAIRED_BY_STEPS if time_limit is None else PAIRED) if bound else n > REGION and k <= ROUNDED
+    _compile(bound=bound, large=large)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
         given = None if start is None else given_start(X, k, start, "search")
@@ -109,11 +118,13 @@ def search(
 @cache
 def _compile(*, bound: bool, large: bool) -> None:
     """Search a tiny table, so that compiling the kernels is not taken from the time given."""
-    # For the prover of large tables one whose relaxation is fractional: cuts have kernels of their own.
-    n, k = (60, 3) if bound and large else (12, 2)
+    # For large tables one whose relaxation is fractional: cuts have kernels of their own.
+    n, k = (60, 3) if large else (12, 2)
     tiny = _Search(np.random.default_rng(0).normal(size=(n, 2)), k, fresh_state(), 0, 1)
     if bound and large:
         bound_from(tiny.X, k, tiny.best, state=fresh_state(), rounds=Rounds(2, 1, 2, 1, 60, 60, 60))
+    elif large:
+        round_relaxation(tiny.X, k, tiny.best, state=fresh_state(), seconds=None, threads=1)
     if bound and not large:
         tiny.with_bound(None, 8)
     else:
@@ -155,6 +166,8 @@ class _Search:
             proof = few_records(self.X, self.k)
             return Outcome(self.best, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof)
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
+        if self._roundable(left, steps):
+            return self._by_rounding(left, steps)
         recombining = self.alone and self._recombinable(left, steps)
         share = 0.5 if recombining else 1.0
         self.anneal(self._part(left, steps, share), 1.5, 0.0, share)
@@ -174,6 +187,28 @@ class _Search:
         if seconds is None:
             return (steps or 0) >= STEPS_TO_RECOMBINE * self.n
         return self.k <= QUICK or (self.n <= 2000 and seconds >= 30)
+
+    def _roundable(self, seconds: float | None, steps: int | None) -> bool:
+        """Whether there is time to solve the linear relaxation of a large table."""
+        if self.alone or self.k > ROUNDED:
+            return False
+        return (steps or 0) >= STEPS_TO_RECOMBINE * self.n if seconds is None else seconds >= SECONDS_TO_ROUND * self.n
+
+    def _by_rounding(self, seconds: float | None, steps: int | None) -> Outcome:
+        """Anneal for a moment, solve the linear relaxation, and anneal from what it is rounded to."""
+        until = None if seconds is None else time.monotonic() + seconds
+        self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
+        rounded = round_relaxation(
+            self.X, self.k, self.best, state=self.state, seconds=seconds and seconds / 2, threads=self.threads
+        )
+        self._go_on(rounded, until, steps)
+        return Outcome(self.best, facts=self._facts())
+
+    def _go_on(self, rounded: Ints | None, until: float | None, steps: int | None) -> None:
+        """Anneal for what is left: from a solution that was rounded, or else from the best partition, hot."""
+        left = None if until is None else max(0.0, until - time.monotonic())
+        budget = Budget(left, None if steps is None else max(0, steps - self.steps))
+        self.anneal(budget, 1.5 if rounded is None else WARM, 0.8, 1.0, rounded)
 
     def _recombine_regions(self) -> None:
         """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
@@ -195,14 +230,8 @@ class _Search:
         if table is not None:
             publish(self.state, bound=float(table.least.sum()) * (1 - 1e-12))
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
-        share = 0.25
-        self.anneal(self._part(left, steps, 1.0 if left is None else share), 1.5, 0.0, share)
         until = None if time_limit is None else self.began + time_limit
-        result = self._prove(table, until, paired=paired)
-        self._take(result.labels)
-        if result.status != "optimal" and until is not None:
-            # A proof that gave up early leaves time to go on from what it found.
-            self.anneal(Budget(max(0.0, until - time.monotonic()), None), 0.1, 1.0, 1.0)
+        result = self._prove_pairs(left, until, steps) if paired else self._prove_near(left, until, steps, table)
         self.state[DONE] = self.n
         return Outcome(
             self.best,
@@ -212,12 +241,29 @@ class _Search:
             certificate=result.certificate,
         )
 
-    def _prove(self, table: Table | None, until: float | None, *, paired: bool) -> Proven:
-        """Prove a bound: on all pairs of records if that is quick and fits in memory, else on near ones."""
-        if paired:
-            return prove(self._incumbent(), columns_in(self.column_pool), until)
-        left = None if until is None else max(0.0, until - time.monotonic())
-        return bound_from(self.X, self.k, self.best, state=self.state, seconds=left, threads=self.threads, table=table)
+    def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> Proven:
+        """Prove a bound on all pairs of records, which is quick, and improve the partition by it."""
+        share = 0.25
+        self.anneal(self._part(seconds, steps, 1.0 if seconds is None else share), 1.5, 0.0, share)
+        result = prove(self._incumbent(), columns_in(self.column_pool), until)
+        self._take(result.labels)
+        if result.status != "optimal" and until is not None:
+            # A proof that gave up early leaves time to go on from what it found.
+            self.anneal(Budget(max(0.0, until - time.monotonic()), None), 0.1, 1.0, 1.0)
+        return result
+
+    def _prove_near(self, seconds: float | None, until: float | None, steps: int | None, table: Table | None) -> Proven:
+        """Prove a bound on near records, and anneal from the solution of the relaxation, rounded."""
+        self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
+        share = PROVEN[0] if self.alone else PROVEN[1]
+        result = bound_from(
+            self.X, self.k, self.best, state=self.state, seconds=seconds and seconds * (share - BEFORE),
+            threads=self.threads, table=table,
+        )  # fmt: skip
+        self._take(result.labels)
+        if result.status != "optimal":
+            self._go_on(result.rounded, until, steps)
+        return result
 
     @staticmethod
     def _part(seconds: float | None, steps: int | None, share: float) -> Budget:
@@ -239,9 +285,9 @@ class _Search:
     def _facts(self) -> dict[str, object]:
         return {"seed": self.seed, "steps": self.steps}
 
-    def anneal(self, budget: Budget, hot: float, done_from: float, done_to: float) -> None:
-        """Anneal from the best partition, cooling by the share of the budget used, cold for its last twentieth."""
-        labels, value = self.best, self.upper
+    def anneal(self, budget: Budget, hot: float, done_from: float, done_to: float, start: Ints | None = None) -> None:
+        """Anneal from a partition, or the best one; cool by the share of the budget used, be cold in its last 5 %."""
+        labels, value = (self.best, self.upper) if start is None else (canonical_labels(start), sse(self.X, start))
         first = self.steps
         size = max(64, (budget.steps or 40_000) // (400 if self.alone else 40))
         runner = self._alone(labels) if self.alone else self._regions

@@ -18,6 +18,7 @@ from shoal.algorithms.optimize.certificate import Certificate
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import Proven
 from shoal.algorithms.optimize.recombining import Regions, recombine_regions
+from shoal.algorithms.optimize.rounding import round_groups
 from shoal.algorithms.optimize.sparse.generation import Generation
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.algorithms.optimize.sparse.table import Table, make_near
@@ -36,8 +37,10 @@ _MIXES = (0.5, 0.8, 0.9, 0.95, 1.0)
 _FEW_RECORDS = 5
 # Rounds end when so many one after the other add less than this, relative to the bound.
 _LITTLE, _IDLE = 5e-5, 2
-# The share of the time after which no more cuts are added; the rest is for the partition, in so many turns at most.
-_PROOF, _TURNS = 0.6, 40
+# If there is a clock, cuts are tried so many times as long, and the partition is improved in so many turns at most.
+_LONGER, _TURNS = 3, 40
+# By how much a fractional solution has to violate a cut.
+_LEAST = 0.02
 _REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 
@@ -115,8 +118,10 @@ def bound_from(
             run.cut(rounds or Rounds())
             run.improve(rounds or Rounds())
     bound = min(run.bound, run.upper)
-    optimal = run.upper - bound <= _EQUAL * run.upper
-    return Proven(run.labels, bound, "optimal" if optimal else "bounded", run.certificate(), run.facts())
+    if run.upper - bound <= _EQUAL * run.upper:
+        return Proven(run.labels, bound, "optimal", run.certificate(), run.facts())
+    rounded = run.rounded(state) if rounds is None or rounds.turns else None
+    return Proven(run.labels, bound, "bounded", run.certificate(), run.facts(), rounded)
 
 
 class _Proof:
@@ -129,10 +134,10 @@ class _Proof:
         # Groups of few records are listed in no time; of many, those that a small share violates come first.
         self.mix = len(_MIXES) - 1 if k <= _FEW_RECORDS else 0
 
-    def over(self, share: float = 1.0) -> bool:
-        """Say whether to stop: asked to, a share of the time is over, or nothing is left to prove."""
+    def over(self, ahead: float = 0.0) -> bool:
+        """Say whether to stop: asked to, less than so many seconds are left, or nothing is left to prove."""
         done = self.upper - self.bound <= _EQUAL * self.upper
-        late = self.seconds is not None and time.monotonic() >= self.began + share * self.seconds
+        late = self.seconds is not None and time.monotonic() + ahead >= self.began + self.seconds
         return bool(self.effort.state[STOP]) or late or done
 
     def begin(self, table: Table | None) -> bool:
@@ -186,21 +191,22 @@ class _Proof:
         generation = self.generation
 
         def tighten() -> None:
-            generation.cut(0.02)
+            generation.cut(_LEAST)
             generation.solve(rounds.cut_steps)
             if self._repair():
                 generation.solve(rounds.cut_steps)
 
-        self._rounds(rounds.cuts, tighten, _PROOF)
+        longer = 1 if self.seconds is None else _LONGER
+        self._rounds(longer * rounds.cuts, tighten, longer * _IDLE)
 
     def improve(self, rounds: Rounds) -> None:
         """Choose a better partition among the groups generated, as long as that gains."""
-        if not hasattr(self, "generation") or len(self.table) < len(self.X):
-            return  # not all copies are in the table: its groups are not those of the partition
+        if not self._whole():
+            return
         generation, ids = self.generation, self.table.ids
         until = None if self.seconds is None else self.began + self.seconds
         for turn in range(rounds.turns if self.seconds is None else _TURNS):
-            if self.over() or not len(generation):
+            if self.over():
                 return
             labels = np.empty(len(self.X), dtype=np.int64)
             labels[ids] = recombine_regions(
@@ -213,20 +219,33 @@ class _Proof:
             self.labels, self.upper = canonical_labels(labels), value
             publish(self.effort.state, sse=value)
 
-    def _rounds(self, count: int, work: Callable[[], None], share: float = 1.0) -> None:
-        """Work and prove by turns, until two rounds one after the other add little."""
-        idle = 0
+    def _whole(self) -> bool:
+        """Say whether groups were generated, of all records: copies that are not in the table are in no group of it."""
+        return hasattr(self, "generation") and len(self.generation) > 0 and len(self.table) == len(self.X)
+
+    def rounded(self, state: State) -> Ints | None:
+        """Return a partition near the fractional solution, if that is near to one."""
+        if not self._whole():
+            return None
+        rows, generation, threads = self.table.rows, self.generation, self.effort.threads
+        found = round_groups(rows, self.k, generation.columns, generation.x, state=state, threads=threads)
+        return None if found is None else found[np.argsort(self.table.ids)]
+
+    def _rounds(self, count: int, work: Callable[[], None], most: int = _IDLE) -> None:
+        """Work and prove by turns, until some rounds one after the other add little, or time is short for one more."""
+        idle, took = 0, 0.0
         for _ in range(count):
-            before = self.bound
-            if self.over(share):
+            before, began = self.bound, time.monotonic()
+            if self.over(took):
                 return
             work()
             if self.over() or not self._repair():
                 return
             self.generation.prune()
             idle = idle + 1 if self.bound - before <= _LITTLE * self.bound else 0
-            if idle == _IDLE:
+            if idle == most:
                 return
+            took = time.monotonic() - began
 
     def certificate(self) -> Certificate:
         """Return the best multipliers, for records as they were given."""

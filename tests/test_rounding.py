@@ -1,0 +1,79 @@
+"""Rounding: which groups of a fractional solution are kept, and what a search gains by it."""
+
+import numpy as np
+import pytest
+
+from shoal.algorithms.optimize import rounding
+from shoal.algorithms.optimize import search as search_module
+from shoal.algorithms.optimize.columns import Columns, groups_in
+from shoal.algorithms.optimize.rounding import KEPT, round_groups, round_relaxation
+from shoal.algorithms.partition import find_groups
+from shoal.core.measures import group_sizes, sse
+from shoal.core.progress import STOP, fresh_state
+
+
+def plainly_kept(groups, x):
+    """The groups near one that share no record with another of them."""
+    near = [set(group.tolist()) for group, value in zip(groups, x, strict=True) if value > KEPT]
+    return [group for group in near if not any(group & other for other in near if other is not group)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_groups_near_one_are_kept_and_the_rest_is_grouped(monkeypatch, seed):
+    monkeypatch.setattr(rounding, "ENOUGH", 0.0)
+    random = np.random.default_rng(seed)
+    n, k = int(random.integers(8, 40)), int(random.integers(2, 4))
+    X = random.normal(size=(n, 2))
+    order = random.permutation(n)
+    # Groups that do not overlap, so that little or nothing is left, and some that do.
+    apart = [np.sort(order[i : i + k]) for i in range(0, n - k + 1, k)]
+    groups = apart + [np.sort(random.choice(n, k, replace=False)) for _ in range(int(random.integers(0, 4)))]
+    x = np.where(random.uniform(size=len(groups)) < 0.8, 1.0, random.uniform(size=len(groups)))
+    labels = round_groups(X, k, Columns.of(X, groups), x, state=fresh_state(), threads=1)
+    found = [set(group.tolist()) for group in groups_in(labels)]
+    expected = plainly_kept(groups, x)
+    gone = [group for group in expected if group not in found]
+    assert group_sizes(labels).min() >= k
+    # One may be given up for fewer than k records that are left over; an empty rest has no group either.
+    left = n - sum(map(len, expected))
+    assert len(gone) <= (left < k)
+
+
+def test_a_solution_that_is_nowhere_near_one_says_too_little():
+    X = np.arange(12.0)[:, None]
+    halves = Columns.of_rows(X, np.arange(12).reshape(4, 3))
+    assert round_groups(X, 3, halves, np.full(4, 0.5), state=fresh_state(), threads=1) is None
+    assert round_groups(X, 3, halves, np.array([0.9, 0.5, 0.5, 0.5]), state=fresh_state(), threads=1) is not None
+
+
+def test_the_relaxation_rounds_to_one_partition_with_any_number_of_threads():
+    X = np.random.default_rng(1).uniform(size=(900, 3))
+    start = find_groups(X, 3, "mdav").labels
+    one, two = (round_relaxation(X, 3, start, state=fresh_state(), seconds=None, threads=t) for t in (1, 2))
+    assert (one == two).all()
+    assert group_sizes(one).min() >= 3
+    assert sse(X, one) < sse(X, start)
+
+
+def test_copies_and_a_stop_give_nothing():
+    X = np.random.default_rng(1).uniform(size=(300, 2))
+    copies = np.vstack([X, *[X[:5]] * 9])
+    state = fresh_state()
+    assert round_relaxation(copies, 3, np.arange(len(copies)) // 3, state=state, seconds=None, threads=1) is None
+    state[STOP] = 1
+    assert round_relaxation(X, 3, np.arange(300) // 3, state=state, seconds=None, threads=1) is None
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_search_gains_by_it(monkeypatch, bound):
+    monkeypatch.setattr(search_module, "REGION", 1000)
+    X = np.random.default_rng(2).uniform(size=(2400, 4))
+    options = {"steps": 60 * len(X), "seed": 0, "bound": bound, "threads": 1}
+    with_it = find_groups(X, 3, "search", **options)
+    again = find_groups(X, 3, "search", **{**options, "threads": 2})
+    monkeypatch.setattr(search_module, "round_relaxation", lambda *_, **__: None)
+    monkeypatch.setattr("shoal.algorithms.optimize.sparse.prover.round_groups", lambda *_, **__: None)
+    without = find_groups(X, 3, "search", **options)
+    assert (with_it.labels == again.labels).all()
+    assert with_it.facts["steps"] == without.facts["steps"] <= options["steps"]
+    assert sse(X, with_it.labels) < 0.99 * sse(X, without.labels)
