@@ -12,7 +12,7 @@ from shoal.core.compiling import kernel
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Columns", "groups_in"]
+__all__ = ["Columns", "groups_in", "places_of"]
 
 
 def groups_in(labels: Ints) -> list[Ints]:
@@ -25,6 +25,20 @@ def groups_in(labels: Ints) -> list[Ints]:
     """
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.cumsum(group_sizes(labels))[:-1])
+
+
+def places_of(start: Ints, which: Ints) -> tuple[Ints, Ints]:
+    """Return where some of the parts ``start[j]:start[j + 1]`` of an array begin once joined, and their places.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in places_of(np.array([0, 2, 5, 6]), np.array([1, 2]))]
+    [[0, 3, 4], [2, 3, 4, 5]]
+    """
+    sizes = np.diff(start)[which]
+    new = np.zeros(len(which) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=new[1:])
+    return new, np.repeat(start[which] - new[:-1], sizes) + np.arange(new[-1])
 
 
 @dataclass(frozen=True)
@@ -77,10 +91,7 @@ class Columns:
 
     def take(self, which: Ints) -> Columns:
         """Return some of the columns."""
-        sizes = self.sizes[which]
-        start = np.zeros(len(which) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=start[1:])
-        at = np.repeat(self.start[which] - start[:-1], sizes) + np.arange(start[-1])
+        start, at = places_of(self.start, which)
         return Columns(start, self.member[at], self.cost[which])
 
     def join(self, other: Columns) -> Columns:

@@ -23,7 +23,7 @@ from itertools import combinations
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.columns import Columns, places_of
 from shoal.core.compiling import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.dealing import sort_by_target
@@ -150,9 +150,7 @@ class Cuts:
 
     def take(self, which: Ints) -> Cuts:
         """Return some of the cuts with their prices."""
-        start = np.zeros(len(which) + 1, dtype=np.int64)
-        np.cumsum(np.diff(self.start)[which], out=start[1:])
-        at = np.repeat(self.start[which] - start[:-1], np.diff(start)) + np.arange(start[-1])
+        start, at = places_of(self.start, which)
         return Cuts(start, self.member[at], self.part[at], self.whole[which], self.price[which], self.decided[which])
 
     def join(self, other: Cuts) -> Cuts:
