@@ -214,7 +214,8 @@ def scaling(X: Floats) -> Scaling:
         # Halves, because the difference of two finite numbers need not be finite.
         deviations = seen / 2 - seen[0] / 2
         found.reach[j] = np.abs(deviations).max() or 1.0
-        deviations /= found.reach[j]
+        with np.errstate(over="ignore"):  # none is above 1, but NumPy 1 also divides the 1 that fills its last register
+            deviations /= found.reach[j]
         found.mean[j] = deviations.mean()
         found.spread[j] = np.sqrt(np.square(deviations - found.mean[j]).mean()) or 1.0
     return found
