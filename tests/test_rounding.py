@@ -72,7 +72,7 @@ def test_a_search_gains_by_it(monkeypatch, bound):
     with_it = find_groups(X, 3, "search", **options)
     again = find_groups(X, 3, "search", **{**options, "threads": 2})
     monkeypatch.setattr(search_module, "round_relaxation", lambda *_, **__: None)
-    monkeypatch.setattr("shoal.algorithms.optimize.sparse.prover.round_groups", lambda *_, **__: None)
+    monkeypatch.setattr("shoal.algorithms.optimize.sparse.prover.round_generation", lambda *_, **__: None)
     without = find_groups(X, 3, "search", **options)
     assert (with_it.labels == again.labels).all()
     assert with_it.facts["steps"] == without.facts["steps"] <= options["steps"]

@@ -19,7 +19,7 @@ from shoal.algorithms.optimize.sparse.table import make_near
 from shoal.core.progress import STOP, within
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["round_groups", "round_relaxation"]
+__all__ = ["round_generation", "round_groups", "round_relaxation"]
 
 # Groups of a greater value are kept; with fewer than this share of the records in them the solution says too little.
 KEPT, ENOUGH = 0.7, 0.2
@@ -54,9 +54,8 @@ def round_groups(X: Floats, k: int, columns: Columns, x: Floats, *, state: State
     shared = np.bincount(kept.member, minlength=len(X)) > 1
     kept = kept.take(np.flatnonzero(np.bincount(_owner(kept), shared[kept.member], len(kept)) == 0))
     if len(X) - len(kept.member) < k:
-        kept = kept.take(
-            np.arange(len(kept) - 1)
-        )  # few or none are left: with the records of one more they are a group
+        # Few or none are left: with the records of one more they are a group.
+        kept = kept.take(np.arange(len(kept) - 1))
     if len(kept.member) < ENOUGH * len(X):
         return None
     labels = np.full(len(X), -1, dtype=np.int64)
@@ -70,6 +69,17 @@ def round_groups(X: Floats, k: int, columns: Columns, x: Floats, *, state: State
 def _owner(columns: Columns) -> Ints:
     """Return the group of each member."""
     return np.repeat(np.arange(len(columns)), columns.sizes)
+
+
+def round_generation(generation: Generation, n: int, state: State) -> Ints | None:
+    """Round the latest solution of a master problem of a table of n records; None if it says too little."""
+    table, columns = generation.table, generation.columns
+    if not len(columns) or len(table) < n:
+        return None  # not all copies are in the table: its groups are not those of a partition
+    found = round_groups(
+        table.rows, generation.k, columns, generation.x, state=state, threads=generation.effort.threads
+    )
+    return None if found is None else found[np.argsort(table.ids)]
 
 
 def round_relaxation(
@@ -93,10 +103,9 @@ def round_relaxation(
     with within(state, seconds, 0) as limited:
         table = make_near(X, k, limited)
         if table is None or len(table) < len(X):
-            return None  # not all copies are in the table: its groups are not those of a partition
+            return None
         generation = Generation(table, k, labels[table.ids], Effort(limited, threads=threads))
         generation.relax(ROUNDS, STEPS, lambda: bool(limited[STOP]))
         if limited[STOP]:
             return None
-    found = round_groups(table.rows, k, generation.columns, generation.x, state=state, threads=threads)
-    return None if found is None else found[np.argsort(table.ids)]
+    return round_generation(generation, len(X), state)

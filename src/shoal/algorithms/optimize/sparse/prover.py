@@ -18,7 +18,7 @@ from shoal.algorithms.optimize.certificate import Certificate
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import Proven
 from shoal.algorithms.optimize.recombining import Regions, recombine_regions
-from shoal.algorithms.optimize.rounding import round_groups
+from shoal.algorithms.optimize.rounding import round_generation
 from shoal.algorithms.optimize.sparse.generation import Generation
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.algorithms.optimize.sparse.table import Table, make_near
@@ -110,17 +110,17 @@ def bound_from(
     >>> round(proven.bound, 6), proven.status
     (4.0, 'optimal')
     """
-    upper = sse(X, labels)
+    rounds, upper = rounds or Rounds(), sse(X, labels)
     with within(state, seconds, 0) as limited:
         run = _Proof(X, k, canonical_labels(labels), upper, Effort(limited, threads=threads), seconds)
         if upper > 0.0 and run.begin(table):
-            run.relax(rounds or Rounds())
-            run.cut(rounds or Rounds())
-            run.improve(rounds or Rounds())
+            run.relax(rounds)
+            run.cut(rounds)
+            run.improve(rounds)
     bound = min(run.bound, run.upper)
     if run.upper - bound <= _EQUAL * run.upper:
         return Proven(run.labels, bound, "optimal", run.certificate(), run.facts())
-    rounded = run.rounded(state) if rounds is None or rounds.turns else None
+    rounded = run.rounded(state) if rounds.turns else None
     return Proven(run.labels, bound, "bounded", run.certificate(), run.facts(), rounded)
 
 
@@ -225,11 +225,7 @@ class _Proof:
 
     def rounded(self, state: State) -> Ints | None:
         """Return a partition near the fractional solution, if that is near to one."""
-        if not self._whole():
-            return None
-        rows, generation, threads = self.table.rows, self.generation, self.effort.threads
-        found = round_groups(rows, self.k, generation.columns, generation.x, state=state, threads=threads)
-        return None if found is None else found[np.argsort(self.table.ids)]
+        return round_generation(self.generation, len(self.X), state) if hasattr(self, "generation") else None
 
     def _rounds(self, count: int, work: Callable[[], None], most: int = _IDLE) -> None:
         """Work and prove by turns, until some rounds one after the other add little, or time is short for one more."""
