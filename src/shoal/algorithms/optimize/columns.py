@@ -89,6 +89,11 @@ class Columns:
         """The number of records of each group."""
         return np.diff(self.start)
 
+    @property
+    def owner(self) -> Ints:
+        """The group of each member."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
     def take(self, which: Ints) -> Columns:
         """Return some of the columns."""
         start, at = places_of(self.start, which)

@@ -52,23 +52,18 @@ def round_groups(X: Floats, k: int, columns: Columns, x: Floats, *, state: State
     kept = columns.take(np.flatnonzero(x > KEPT))
     # Where the solver's errors let two overlap, neither is kept.
     shared = np.bincount(kept.member, minlength=len(X)) > 1
-    kept = kept.take(np.flatnonzero(np.bincount(_owner(kept), shared[kept.member], len(kept)) == 0))
+    kept = kept.take(np.flatnonzero(np.bincount(kept.owner, shared[kept.member], len(kept)) == 0))
     if len(X) - len(kept.member) < k:
         # Few or none are left: with the records of one more they are a group.
         kept = kept.take(np.arange(len(kept) - 1))
     if len(kept.member) < ENOUGH * len(X):
         return None
     labels = np.full(len(X), -1, dtype=np.int64)
-    labels[kept.member] = _owner(kept)
+    labels[kept.member] = kept.owner
     rest = np.flatnonzero(labels < 0)
     with within(state, None, 0) as part:
         labels[rest] = len(kept) + auto(np.ascontiguousarray(X[rest]), k, state=part, threads=threads).labels
     return labels
-
-
-def _owner(columns: Columns) -> Ints:
-    """Return the group of each member."""
-    return np.repeat(np.arange(len(columns)), columns.sizes)
 
 
 def round_generation(generation: Generation, n: int, state: State) -> Ints | None:

@@ -138,7 +138,7 @@ def _lowered(groups: Columns, short: Floats, duals: Floats, fixed: Bools) -> Flo
     """Return the duals, lowered by the largest share of what is missing from a group, and by the rounding of that."""
     fix, sizes = np.zeros(len(duals)), groups.sizes
     free = ~fixed[groups.member]
-    takers = np.bincount(np.repeat(np.arange(len(groups)), sizes), free, len(groups))
+    takers = np.bincount(groups.owner, free, len(groups))
     share = np.repeat(short / np.maximum(takers, 1), sizes)
     np.maximum.at(fix, groups.member[free], share[free])
     lowered: Floats = np.where(fix > 0.0, duals - fix * (1 + 2.0**-50) - np.abs(duals) * 2.0**-52, duals)
@@ -185,7 +185,7 @@ class _Groups(NamedTuple):
 
 def _both_ways(groups: Columns, n: int) -> _Groups:
     order, first = sort_by_target(groups.member, n)
-    return _Groups(groups.start, groups.member, first, np.repeat(np.arange(len(groups)), groups.sizes)[order])
+    return _Groups(groups.start, groups.member, first, groups.owner[order])
 
 
 def repair(table: Table, k: int, duals: Floats, cuts: Cuts, over: Floats, effort: Effort) -> Repaired | None:
