@@ -134,7 +134,6 @@ def drag(page, level, target):
     ready = "[...document.querySelectorAll('.s-list')].some(e => Object.keys(e).some(k => k.startsWith('Sortable')))"
     page.wait_for_function(ready)  # what makes the list one to be dragged is loaded when it is first needed
     rows.filter(has_text=level).locator("span").hover()  # once the dialog stands still
-    before = rows.first.get_attribute("id")
     page.mouse.down()
     end = rows.filter(has_text=target).bounding_box()
     for turn in range(50):  # others make room one after the other, as the mouse moves
@@ -143,8 +142,17 @@ def drag(page, level, target):
             break
         page.wait_for_timeout(50)
     page.mouse.up()
-    # The list is built anew: a click on a button of the old one would be lost.
-    page.wait_for_function("id => document.querySelector('[role=dialog] .s-list > *').id !== id", arg=before)
+
+
+def move_by_arrows(page, level):
+    """Move the last level up by a click, up once more by the keyboard, which stays at it, and down again."""
+    rows = page.get_by_role("dialog").locator(".s-list > *")
+    up = page.get_by_role("button", name=f"Move {level} up the list")
+    up.click()
+    up.press("Enter")
+    playwright.expect(rows.nth(rows.count() - 3)).to_contain_text(level)
+    playwright.expect(up).to_be_focused()
+    page.get_by_role("button", name=f"Move {level} down the list").click()
 
 
 def tick_all(page):
@@ -297,7 +305,7 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
         page.get_by_label(f"Role of {name}").select_option("key")
     page.get_by_label("Kind of region", exact=True).select_option("ordinal")
     drag(page, "Centre", "North")
-    page.get_by_role("button", name="Move West up the list").click()
+    move_by_arrows(page, "West")
     page.get_by_role("button", name="Take this order").click()
     page.get_by_role("button", name="Edit the kind of region").wait_for()
     sectors = {"Food": "eaten", "Textiles": "worn"}

@@ -79,27 +79,30 @@ def _levels(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
     text("h2", f"Order of {name}")
     hint("From the lowest to the highest. Drag a level, or move it with the arrows.")
 
-    @ui.refreshable
-    def listing() -> None:
-        with ui.element("div").style("max-height: 50vh; overflow: auto; width: 100%"):
-            with ui.column().classes("s-list").style("gap: 4px; width: 100%") as column:
-                for place, level in enumerate(levels):
-                    with ui.row().style(
-                        "width: 100%; border: 1px solid var(--line); border-radius: 6px; padding: 3px 8px"
-                    ):
-                        text("span", str(level)).style("flex: 1; cursor: grab")
-                        button("↑", partial(move, place, place - 1), kind="small", label=f"Move {level} up the list")
-                        button("↓", partial(move, place, place + 1), kind="small", label=f"Move {level} down the list")
-            column.make_sortable(on_end=lambda event: move(event.old_index, event.new_index))
+    def move(row: ui.row, by: int) -> None:
+        place = list(column).index(row) + by
+        if 0 <= place < len(levels):
+            row.move(target_index=place)
+            # In the browser a row that is moved loses the focus.
+            ui.run_javascript(f"setTimeout(() => getHtmlElement({arrows[row, by].id}).focus())")
 
-    def move(old: int, new: int) -> None:
-        if 0 <= new < len(levels):
-            levels.insert(new, levels.pop(old))
-            listing.refresh()
-
-    listing()
+    # The rows themselves are moved, by the arrows here and by the mouse in the browser: what is clicked stays there.
+    level_of: dict[ui.element, Any] = {}
+    arrows: dict[tuple[ui.element, int], ui.element] = {}
+    with ui.element("div").style("max-height: 50vh; overflow: auto; width: 100%"):
+        with ui.column().classes("s-list").style("gap: 4px; width: 100%") as column:
+            for level in levels:
+                with ui.row().style(
+                    "width: 100%; border: 1px solid var(--line); border-radius: 6px; padding: 3px 8px"
+                ) as row:
+                    text("span", str(level)).style("flex: 1; cursor: grab")
+                    for arrow, by, way in (("↑", -1, "up"), ("↓", 1, "down")):
+                        told = f"Move {level} {way} the list"
+                        arrows[row, by] = button(arrow, partial(move, row, by), kind="small", label=told)
+                level_of[row] = level
+        column.make_sortable()
     with ui.element("div").classes("s-row"):
-        button("Take this order", lambda: _set(tab, name, list(levels), dialog), kind="main")
+        button("Take this order", lambda: _set(tab, name, [level_of[row] for row in column], dialog), kind="main")
         button("Cancel", dialog.close)
 
 
