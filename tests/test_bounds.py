@@ -285,7 +285,7 @@ def test_the_bound_is_below_the_loss_and_verifiable(X, k):
 @pytest.mark.parametrize("k", [7, 8])
 def test_large_groups_are_bounded_closely(k):
     X = np.random.default_rng(k).normal(size=(60, 2))
-    outcome = find_groups(X, k, "search", time_limit=6, seed=0, bound=True)
+    outcome = find_groups(X, k, "search", steps=3000, seed=0, bound=True)
     value = sse(X, outcome.labels)
     assert 0.97 * value <= outcome.bound <= value
     assert shoal.verify_bound(X, k, outcome.certificate)

@@ -49,8 +49,9 @@ STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
 # Up to so many records are proven with all pairs in memory (64 MB). Beyond, near records prove more in the same time
 # (eia, 4092 records: 0.5 % to go after a minute, not 5 %).
 PAIRED = 2000
-# Without a clock, linear programmes over all pairs end in seconds up to so many; beyond, rounds of near records do.
-PAIRED_BY_STEPS = 400
+# Without a clock, linear programmes over all pairs end in seconds up to so many records and groups of so many; beyond,
+# rounds of near records do (60 records with k = 7: the same bound in 9 s, not in minutes).
+PAIRED_BY_STEPS = (400, 5)
 # A solution of the linear relaxation that is rounded is a better start than any annealing. It is annealed warm, not
 # hot, for most of the time or steps: so much is used before it, and, if a bound is proven, so much until it is there
 # (small tables, large ones). Without a proof it is worth its time for groups of few records, given so many seconds a
@@ -104,7 +105,7 @@ def search(
     if time_limit is None and steps is None:
         time_limit = SEARCH_SECONDS
     chosen_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    large = n > (PAIRED_BY_STEPS if time_limit is None else PAIRED) if bound else n > REGION and k <= ROUNDED
+    large = not _paired(n, k, time_limit) if bound else n > REGION and k <= ROUNDED
     _compile(bound=bound, large=large)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
@@ -113,6 +114,13 @@ def search(
         if steps != 0:
             run.improve_start()
         return run.with_bound(time_limit, steps) if bound else run.without_bound(time_limit, steps)
+
+
+def _paired(n: int, k: int, time_limit: float | None) -> bool:
+    """Whether a bound is proven on all pairs of records, not on near ones."""
+    if time_limit is None:
+        return n <= PAIRED_BY_STEPS[0] and k <= PAIRED_BY_STEPS[1]
+    return n <= PAIRED
 
 
 @cache
@@ -225,7 +233,7 @@ class _Search:
         if self.n < 2 * self.k:
             return self.without_bound(time_limit, steps)
         # What is known of near records at once proves a first bound.
-        paired = self.n <= (PAIRED_BY_STEPS if time_limit is None else PAIRED)
+        paired = _paired(self.n, self.k, time_limit)
         table = None if paired else make_near(self.X, self.k, self.state)
         if table is not None:
             publish(self.state, bound=float(table.least.sum()) * (1 - 1e-12))
