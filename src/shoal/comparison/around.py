@@ -17,8 +17,9 @@ from shoal.core.progress import DONE, STOP, watch
 from shoal.core.types import State
 from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
-from shoal.masking.request import CSV, PROMISES, MaskRequest
+from shoal.masking.request import CSV, MaskRequest
 from shoal.masking.verification import identical_records
+from shoal.models.asked import PROMISES
 from shoal.tables.choosing import open_data
 from shoal.tables.frames import open_table
 from shoal.tables.strata import codes_of, strata_of

@@ -20,7 +20,8 @@ from shoal.core.errors import InputError
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import State
 from shoal.masking.numbers import read_numbers
-from shoal.masking.request import PROMISES, MaskRequest, read_model, tell_promise, write_model
+from shoal.masking.request import MaskRequest
+from shoal.models.asked import PROMISES, read_asked, tell_asked, write_asked
 from shoal.models.keeping import rehearse_rules
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
@@ -133,7 +134,7 @@ def compare(
         "methods": [entry.name for entry in entries],
         **{name: recorded[name] for name in TOLD},
         "confidential": as_names(confidential),
-        **{name: [write_model(promise[name]) for promise in promises if name in promise] for name in PROMISES},
+        **{name: [write_asked(promise[name]) for promise in promises if name in promise] for name in PROMISES},
         "time_limit": time_limit,
     }
     return Comparison(pareto(trials), left_out, records=len(cell), columns=names, parameters=told)
@@ -162,7 +163,7 @@ def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
     promises: list[Promise] = [{}]
     for parameter, models in given.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
-            promise = {parameter: read_model(parameter, model)}
+            promise = {parameter: read_asked(parameter, model)}
             replace(request, **promise).models()  # refused here, before anything runs
             promises += [] if promise in promises else [promise]
     return promises
@@ -190,7 +191,7 @@ def _try_all(
         if state[STOP]:
             break
         entry, given = request.entry, _shared_work(request.entry, subject, shared)
-        promised = tell_promise(request.diversity, request.closeness)
+        promised = tell_asked(request.diversity, request.closeness)
         keeps = entry.time_option is not None and not promised
         start = time.perf_counter()
         try:

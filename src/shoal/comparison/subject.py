@@ -23,11 +23,12 @@ from shoal.masking.gathering import Gathered, cells_of
 from shoal.masking.grouping import finish_groups, start_method
 from shoal.masking.numbers import Numbers
 from shoal.masking.reading import unit_words
-from shoal.masking.request import MaskRequest, write_model
+from shoal.masking.request import MaskRequest
 from shoal.masking.roles import choose_masked
 from shoal.masking.rounding import Rounding
 from shoal.masking.steps import confidential_codes
 from shoal.masking.verification import identical_records, verify
+from shoal.models.asked import write_asked
 from shoal.tables.columns import FLOAT
 from shoal.tables.table import Table
 
@@ -100,8 +101,8 @@ class Subject:
             groups=len(group_sizes(groups)),
             seconds=seconds,
             anonymous=request.entry.whole_records or X.shape[1] == 1,
-            diversity=write_model(request.diversity),
-            closeness=write_model(request.closeness),
+            diversity=write_asked(request.diversity),
+            closeness=write_asked(request.closeness),
             group_loss=100 * largest / (float(np.nansum(np.square(coordinates))) or 1.0),
         )
 

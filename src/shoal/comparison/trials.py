@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.dominance import is_told, may_be_told, published_loss
-from shoal.masking.request import PROMISES, read_model, tell_promise
+from shoal.models.asked import PROMISES, read_asked, tell_asked
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Trial:
     @property
     def promise(self) -> str:
         """What every group promised of confidential columns, in words; empty for nothing."""
-        return tell_promise(self.diversity, self.closeness)
+        return tell_asked(self.diversity, self.closeness)
 
     @property
     def name(self) -> str:
@@ -242,7 +242,7 @@ def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
         if rest.promise == trial.promise:
             without[rest.name, trial.k] = trial.loss
             continue
-        model = read_model(parameter, getattr(trial, parameter))
+        model = read_asked(parameter, getattr(trial, parameter))
         among = set(model.values()) if isinstance(model, Mapping) else {model}
         # One line for promises that differ in l or t alone.
         if len(among) == 1:

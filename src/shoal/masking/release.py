@@ -14,7 +14,7 @@ import numpy as np
 from shoal.core.display import html_table, write_report
 from shoal.core.dominance import may_be_told, published_loss, withheld_columns
 from shoal.core.types import Ints
-from shoal.masking.request import PROMISES, tell_promise
+from shoal.models.asked import PROMISES, tell_asked
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Release:
     @property
     def promise(self) -> str:
         """What was promised of confidential columns, in a few words; empty for nothing."""
-        return tell_promise(*(self.parameters[parameter] for parameter in PROMISES))
+        return tell_asked(*(self.parameters[parameter] for parameter in PROMISES))
 
     @property
     def k(self) -> int:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
 from shoal.core.checks import as_names, check_choice, check_size
 from shoal.core.errors import InputError, closest
-from shoal.masking.request_rules import check_together
+from shoal.masking.request_rules import check_method, check_together
+from shoal.models.asked import PROMISES, plain_asked, read_asked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,13 +34,10 @@ __all__ = [
     "ENGINES",
     "INTEGERS",
     "MISSING",
-    "PROMISES",
     "SPLITS",
     "MaskRequest",
+    "not_recorded",
     "parameters",
-    "read_model",
-    "tell_promise",
-    "write_model",
 ]
 
 MISSING = ("error", "group", "drop")
@@ -48,7 +46,6 @@ INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
-PROMISES = ("diversity", "closeness")  # of confidential columns
 CSV = ("delimiter", "encoding", "decimal", "thousands")
 TEXT = (str, NoneType)
 
@@ -355,7 +352,7 @@ class MaskRequest:
                     f"Parameter {name!r} is a promise about confidential columns, but 'confidential' names none. Name "
                     "them in 'confidential'."
                 )
-            object.__setattr__(self, name, read_model(name, given))
+            object.__setattr__(self, name, read_asked(name, given))
 
     def models(self) -> list[tuple[int, Model]]:
         """Return what is promised of confidential columns, each promise with the place of its column."""
@@ -385,46 +382,7 @@ class MaskRequest:
         `nominal` are those whose values have no order: each value is a column to a method.
         """
         entry = choose(self.method, len(columns) + len(nominal))
-        if not entry.whole_records and (self.distance is not None or self.importance):
-            raise InputError(
-                f"Method {entry.name!r} groups every column on its own: 'distance' and 'importance' do not go with it. "
-                "Leave them out."
-            )
-        if self.refine and not entry.whole_records:
-            raise InputError(
-                f"Parameter 'refine' moves whole records, but method {entry.name!r} groups every column on its own. "
-                "Leave it out."
-            )
-        if not entry.whole_records and self.sums:
-            raise InputError(
-                f"Method {entry.name!r} groups every column on its own, which breaks sums: 'sums' does not go with it. "
-                "Leave it out, or take a method that groups whole records, such as 'mdav'."
-            )
-        if entry.univariate and len(columns) != 1:
-            raise InputError(
-                f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
-                "column, or take 'individual-ranking' (each column on its own) or a multivariate method."
-            )
-        if self.unit is not None and not entry.whole_records:
-            raise InputError(
-                f"Method {entry.name!r} groups every column on its own: 'unit' does not go with it. Take a method that "
-                "groups whole records, such as 'mdav'."
-            )
-        if self.confidential is not None and not entry.whole_records:
-            raise InputError(
-                f"Method {entry.name!r} groups every column on its own: 'confidential' does not go with it. Take a "
-                "method that groups whole records, such as 'mdav'."
-            )
-        if entry.confidential and self.closeness is None:
-            raise InputError(
-                f"Method {entry.name!r} groups by a confidential column: give 'confidential' and 'closeness', or take "
-                "another method."
-            )
-        if nominal and (entry.univariate or not entry.whole_records):
-            raise InputError(
-                f"Method {entry.name!r} sorts the values of a column, but those of {nominal[0]!r} have no order. Take "
-                "a method that groups whole records, such as 'mdav'."
-            )
+        check_method(self, entry, columns, nominal)
         options = options_for(entry, self.method, self.options)
         if entry.takes("effort") and self.effort is not None:
             options = {**options, "effort": self.effort}
@@ -509,7 +467,7 @@ class MaskRequest:
             "kinds": self.plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
             "confidential": None if self.confidential is None else as_names(self.confidential),
-            **{name: plain_model(getattr(self, name)) for name in PROMISES},
+            **{name: plain_asked(getattr(self, name)) for name in PROMISES},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,
@@ -536,52 +494,3 @@ def not_recorded(asked: Mapping[str, Any]) -> list[str]:
 def parameters() -> tuple[Field[Any], ...]:
     """Return the description of every parameter, in order."""
     return fields(MaskRequest)
-
-
-def read_model(parameter: str, given: Any) -> Any:
-    """Return a model, or a model of each column, from one, a number, text or a mapping.
-
-    Examples
-    --------
-    >>> read_model("closeness", "pay=0.2,age=0.3")
-    {'pay': Closeness(t=0.2), 'age': Closeness(t=0.3)}
-    """
-    from shoal.models.registry import read_model as make
-
-    if isinstance(given, str) and "=" in given:
-        given = dict(part.rpartition("=")[::2] for part in given.split(","))
-    if isinstance(given, Mapping):
-        return {name: make(parameter, model) for name, model in given.items()}
-    return make(parameter, given)
-
-
-def plain_model(model: Any) -> Any:
-    """Return a model as text, as `read_model` takes it."""
-    if isinstance(model, Mapping):
-        return {name: of.text for name, of in model.items()}
-    return None if model is None else model.text
-
-
-def write_model(model: Any) -> str:
-    """Return a model, or a model of each column, as it is written on the command line; nothing for None.
-
-    Examples
-    --------
-    >>> write_model(read_model("closeness", "pay=0.2,age=0.3")), write_model({"pay": "0.2"})
-    ('pay=0.2,age=0.3', 'pay=0.2')
-    """
-    if isinstance(model, Mapping):
-        return ",".join(f"{name}={write_model(of)}" for name, of in model.items())
-    return model if isinstance(model, str) else "" if model is None else str(model.text)
-
-
-def tell_promise(diversity: Any, closeness: Any) -> str:
-    """Return what is promised of confidential columns in a few words; nothing if nothing is.
-
-    Examples
-    --------
-    >>> tell_promise("entropy:3", "0.2")
-    'diversity entropy:3 and closeness 0.2'
-    """
-    asked = zip(PROMISES, map(write_model, (diversity, closeness)), strict=True)
-    return " and ".join(f"{name} {text}" for name, text in asked if text)

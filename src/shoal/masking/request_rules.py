@@ -15,9 +15,13 @@ from shoal.core.errors import InputError
 from shoal.core.memory import read_memory
 
 if TYPE_CHECKING:
-    from shoal.masking.request import MaskRequest
+    from collections.abc import Sequence
 
-__all__ = ["check_data", "check_together"]
+    from shoal.algorithms.registry import Method
+    from shoal.masking.request import MaskRequest
+    from shoal.tables.columns import Name
+
+__all__ = ["check_data", "check_method", "check_together"]
 
 # The engine that a parameter belongs to, and with which engines it may be given: local is also chosen by size.
 OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "scheduler": ("dask",), "master": ("spark",)}
@@ -136,6 +140,45 @@ def _check_effort(request: MaskRequest) -> None:
             f"Parameter 'effort' goes with method {AUTO!r}, or with 'diversity', 'closeness' or 'unit', got "
             f"effort={request.effort!r} with method {request.title!r} and none of them. Leave it out."
         )
+
+
+def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], nominal: Sequence[Name]) -> None:
+    """Refuse what does not go with the method, or with the columns that it compares; `nominal` have no order."""
+    if not entry.whole_records:
+        _check_columnwise(request, f"Method {entry.name!r} groups every column on its own")
+    if entry.univariate and len(columns) != 1:
+        raise InputError(
+            f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
+            "column, or take 'individual-ranking' (each column on its own) or a multivariate method."
+        )
+    if entry.confidential and request.closeness is None:
+        raise InputError(
+            f"Method {entry.name!r} groups by a confidential column: give 'confidential' and 'closeness', or take "
+            "another method."
+        )
+    if nominal and (entry.univariate or not entry.whole_records):
+        raise InputError(
+            f"Method {entry.name!r} sorts the values of a column, but those of {nominal[0]!r} have no order. Take "
+            "a method that groups whole records, such as 'mdav'."
+        )
+
+
+def _check_columnwise(request: MaskRequest, told: str) -> None:
+    """Refuse what only groups of whole records can do."""
+    if request.distance is not None or request.importance:
+        raise InputError(f"{told}: 'distance' and 'importance' do not go with it. Leave them out.")
+    if request.refine:
+        raise InputError(f"{told}, but 'refine' moves whole records. Leave it out.")
+    if request.sums:
+        raise InputError(
+            f"{told}, which breaks sums: 'sums' does not go with it. Leave it out, or take a method that groups whole "
+            "records, such as 'mdav'."
+        )
+    for name in ("unit", "confidential"):
+        if getattr(request, name) is not None:
+            raise InputError(
+                f"{told}: {name!r} does not go with it. Take a method that groups whole records, such as 'mdav'."
+            )
 
 
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:

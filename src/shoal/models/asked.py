@@ -1,0 +1,59 @@
+"""Models as they are asked for: one for all confidential columns or one for each, as objects, numbers or text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["PROMISES", "plain_asked", "read_asked", "tell_asked", "write_asked"]
+
+PROMISES = ("diversity", "closeness")  # the parameters that hold them
+
+
+def read_asked(parameter: str, given: Any) -> Any:
+    """Return a model, or a model of each column, from one, a number, text or a mapping.
+
+    Examples
+    --------
+    >>> read_asked("closeness", "pay=0.2,age=0.3")
+    {'pay': Closeness(t=0.2), 'age': Closeness(t=0.3)}
+    """
+    from shoal.models.registry import read_model
+
+    if isinstance(given, str) and "=" in given:
+        given = dict(part.rpartition("=")[::2] for part in given.split(","))
+    if isinstance(given, Mapping):
+        return {name: read_model(parameter, model) for name, model in given.items()}
+    return read_model(parameter, given)
+
+
+def plain_asked(model: Any) -> Any:
+    """Return a model as text, as `read_asked` takes it."""
+    if isinstance(model, Mapping):
+        return {name: of.text for name, of in model.items()}
+    return None if model is None else model.text
+
+
+def write_asked(model: Any) -> str:
+    """Return a model, or a model of each column, as it is written on the command line; nothing for None.
+
+    Examples
+    --------
+    >>> write_asked(read_asked("closeness", "pay=0.2,age=0.3")), write_asked({"pay": "0.2"})
+    ('pay=0.2,age=0.3', 'pay=0.2')
+    """
+    if isinstance(model, Mapping):
+        return ",".join(f"{name}={write_asked(of)}" for name, of in model.items())
+    return model if isinstance(model, str) else "" if model is None else str(model.text)
+
+
+def tell_asked(diversity: Any, closeness: Any) -> str:
+    """Return what is promised of confidential columns in a few words; nothing if nothing is.
+
+    Examples
+    --------
+    >>> tell_asked("entropy:3", "0.2")
+    'diversity entropy:3 and closeness 0.2'
+    """
+    asked = zip(PROMISES, map(write_asked, (diversity, closeness)), strict=True)
+    return " and ".join(f"{name} {text}" for name, text in asked if text)
