@@ -19,6 +19,7 @@ from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups
+from shoal.algorithms.optimize.rounding import round_groups
 from shoal.algorithms.partition import find_groups
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, fresh_state
@@ -101,6 +102,18 @@ def unfinished(proof, labels, eager):
     return labels, False
 
 
+def rounding(generation):
+    """What improves the labels by the solution of a case: its groups, as far as they have no fractions."""
+
+    def improve(x, labels, eager):
+        found = round_groups(
+            generation.X, generation.k, generation.master.columns, x, state=generation.state, threads=1
+        )
+        return generation.better(labels, found)
+
+    return improve
+
+
 def start(X, k, labels):
     """Column generation that knows one partition and has solved its relaxation, without cuts."""
     own = groups_in(labels)
@@ -115,7 +128,8 @@ def test_branching_proves_the_optimum_of_tiny_tables(monkeypatch, n, k, seed, ro
     monkeypatch.setattr(branching, "_ROUNDS", rounds)
     X = np.random.default_rng(seed).normal(size=(n, 2)).round(1)
     generation = start(X, k, shoal.partition(X, k))
-    result = branch(generation, generation.best, shoal.partition(X, k), finish=unfinished, until=np.inf, most=500)
+    labels, improve = shoal.partition(X, k), rounding(generation)
+    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=500)
     optimum = best_partition(X, k)
     assert result.closed
     assert sse(X, result.labels) == pytest.approx(optimum)
@@ -139,7 +153,8 @@ def divided(no_rounds):
     labels = shoal.partition(X, 2)
     generation = start(X, 2, labels)
     root = generation.best
-    result = branch(generation, root, labels, finish=unfinished, until=np.inf, most=500)
+    improve = rounding(generation)
+    result = branch(generation, root, labels, finish=unfinished, improve=improve, until=np.inf, most=500)
     cases = tuple(Case(one.decisions, one.proof.duals, one.proof.cuts) for one in result.every)
     assert len(cases) > 2
     bound = sse(X, result.labels) * (1 - 1e-6)
@@ -181,14 +196,18 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
     bounds = []
     for most in (1, 2, 4, 8):
         generation = start(X, 2, labels)
-        result = branch(generation, generation.best, labels, finish=unfinished, until=np.inf, most=most)
+        improve = rounding(generation)
+        result = branch(
+            generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=most
+        )
         assert len(result.every) <= most
         bounds.append(min(one.proof.value for one in result.every))
     assert all(a <= b for a, b in pairwise(bounds))
     assert bounds[0] < bounds[-1]
     generation = start(X, 2, labels)
     generation.state[STOP] = 1
-    result = branch(generation, generation.best, labels, finish=unfinished, until=np.inf, most=8)
+    improve = rounding(generation)
+    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=8)
     assert [one.decisions for one in result.every] == [()]
     assert not result.closed
 

@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from test_bounds import all_groups
+from test_search import best_partition
 
-from shoal.algorithms.optimize import rounding
+from shoal.algorithms.optimize import proof, rounding
 from shoal.algorithms.optimize import search as search_module
 from shoal.algorithms.optimize.columns import Columns, groups_in
+from shoal.algorithms.optimize.near_relaxation import improve_near
 from shoal.algorithms.optimize.rounding import KEPT, round_groups, round_relaxation
 from shoal.algorithms.partition import find_groups
-from shoal.core.measures import group_sizes, sse
+from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import STOP, fresh_state
 
 
@@ -77,3 +80,41 @@ def test_a_search_gains_by_it(monkeypatch, bound):
     assert (with_it.labels == again.labels).all()
     assert with_it.facts["steps"] == without.facts["steps"] <= options["steps"]
     assert sse(X, with_it.labels) < 0.99 * sse(X, without.labels)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_proof_gains_by_it(monkeypatch, seed):
+    X = np.random.default_rng(seed).normal(size=(300, 3))
+    options = {"steps": 600, "seed": seed, "bound": True}
+    # Integer programmes would find the optimum of so small a table whatever they start from.
+    monkeypatch.setattr(proof, "_prove_optimal", lambda _generation, _best, labels, _until: (labels, False, 0))
+    monkeypatch.setattr(proof, "_CASES", 1)
+    with_it = find_groups(X, 3, "search", **options)
+    monkeypatch.setattr(search_module, "round_groups", lambda *_, **__: None)
+    monkeypatch.setattr(proof, "improve_near", lambda *_, **__: None)
+    without = find_groups(X, 3, "search", **options)
+    assert with_it.facts["steps"] <= options["steps"]
+    assert with_it.bound == pytest.approx(without.bound, rel=1e-4)
+    assert sse(X, with_it.labels) < sse(X, without.labels)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_partition_and_relaxation_differ_in_is_solved_anew(seed):
+    random = np.random.default_rng(seed)
+    n, k = int(random.integers(6, 10)), int(random.integers(2, 4))
+    X = np.vstack([random.normal(size=(n, 2)), 100 + random.normal(size=(k, 2))])
+    rest = np.concatenate([np.arange(n) % (n // k), np.full(k, n // k)])
+    far = np.arange(n, n + k)
+    every = all_groups(X, k)
+    for size in range(k + 1, 2 * k):
+        every = every.join(all_groups(X, size))
+    x = np.array([float(np.array_equal(group, far)) for group in map(every.__getitem__, range(len(every)))])
+    limits = {"nodes": 1000, "time_limit": None, "state": fresh_state()}
+    found = improve_near(X, rest, every, x, most=n, **limits)
+    # The group that both have is kept, and the records of all others are grouped as well as can be.
+    labels = rest if found is None else found
+    assert (np.diff(labels[far]) == 0).all()
+    assert not np.isin(labels[:n], labels[far]).any()
+    assert sse(X[:n], canonical_labels(labels[:n])) == pytest.approx(best_partition(X[:n], k))
+    assert improve_near(X, rest, every, x, most=n - 1, **limits) is None
+    assert improve_near(X, labels, every, x, most=n, **limits) is None

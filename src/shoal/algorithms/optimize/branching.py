@@ -27,7 +27,6 @@ from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Decision
 from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.master import Relaxed
-from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import publish
 from shoal.core.types import Floats, Ints
 
@@ -39,6 +38,8 @@ _TRIED, _STEPS = 8, 80
 _ROUNDS, _SHARE = 4, 0.03
 # What breaking a decision costs, in gaps: the first that keeps them all is taken.
 _PRICES = (10.0, 100.0, 1e4, 1e6)
+# Every so many steps better partitions are looked for eagerly, besides at the first ones.
+_OFTEN = 4
 # A share this close to 0 or 1 is an integer.
 _INTEGER = 1e-5
 
@@ -74,10 +75,18 @@ class Branches:
 
 
 Finish = Callable[[Bound, Ints, bool], tuple[Ints, bool]]
+Improve = Callable[[Floats, Ints, bool], Ints]
 
 
 def branch(
-    generation: ColumnGeneration, root: Bound, labels: Ints, *, finish: Finish, until: float, most: int
+    generation: ColumnGeneration,
+    root: Bound,
+    labels: Ints,
+    *,
+    finish: Finish,
+    improve: Improve,
+    until: float,
+    most: int,
 ) -> Branches:
     """Divide all partitions into cases until each is closed, the time is over or there are `most` of them.
 
@@ -92,12 +101,15 @@ def branch(
     finish
         Gets what is proven in a case, the labels, and whether to look for better ones eagerly; returns the best labels
         and whether none in this case are better.
+    improve
+        Gets the solution of a case, the labels, and whether to look for better ones eagerly; returns the best labels.
+        The more is decided, the fewer fractions are left: good partitions are found on the way.
     until
         The `time.monotonic` at which to stop.
     most
         The number of cases at which to stop.
     """
-    tree = _Tree(generation, labels, finish, until)
+    tree = _Tree(generation, labels, finish, improve, until)
     tree.push(Branch((), root))
     while tree.open and len(tree) < most and not generation.over():
         tree.step()
@@ -108,8 +120,10 @@ def branch(
 class _Tree:
     """The branches that are closed and those to look at, least bound first."""
 
-    def __init__(self, generation: ColumnGeneration, labels: Ints, finish: Finish, until: float) -> None:
-        self.generation, self.labels, self.finish = generation, labels, finish
+    def __init__(
+        self, generation: ColumnGeneration, labels: Ints, finish: Finish, improve: Improve, until: float
+    ) -> None:
+        self.generation, self.labels, self.finish, self.improve = generation, labels, finish, improve
         self.master = generation.master
         generation.limits = replace(generation.limits, deadline=until)
         self.master.deadline = until
@@ -139,15 +153,14 @@ class _Tree:
         if generation.best is not None and generation.best.value > branch.proof.value:
             branch = Branch(branch.decisions, generation.best)
         generation.best = branch.proof
-        if answer is not None:
-            self._adopt(answer)
+        self.steps += 1
+        eager = self.steps & (self.steps - 1) == 0  # at the 1st, 2nd, 4th, 8th … step
+        if answer is not None and not generation.over():
+            self.labels = self.improve(answer.x, self.labels, eager or self.steps % _OFTEN == 0)
         if generation.closed():
             self.closed.append(branch)
             return
         if not generation.over():
-            self.steps += 1
-            # At the 1st, 2nd, 4th, 8th … step.
-            eager = self.steps & (self.steps - 1) == 0
             self.labels, ended = self.finish(branch.proof, self.labels, eager)
             if ended:
                 self.solved.append(branch)
@@ -188,18 +201,6 @@ class _Tree:
             # Nothing is left to branch on: the bound must reach the value.
             answer = generation.relax(0.0)
         return answer
-
-    def _adopt(self, answer: Relaxed) -> None:
-        """Keep a solution without fractions if it is better than the partition known."""
-        if not _integral(answer.x):
-            return
-        labels = np.full(self.generation.n, -1)
-        for g, j in enumerate(np.flatnonzero(answer.x > 0.5)):
-            labels[self.master.columns[j]] = g
-        if (labels >= 0).all() and sse(self.generation.X, canonical_labels(labels)) < self.generation.upper:
-            self.labels = canonical_labels(labels)
-            self.generation.upper = sse(self.generation.X, self.labels)
-            publish(self.generation.state, sse=self.generation.upper)
 
     def _choose(self, answer: Relaxed) -> tuple[int, int] | None:
         """Return the pair whose two cases promise most; None if there is no fraction."""

@@ -30,6 +30,7 @@ from shoal.algorithms.optimize.separation import violated_cuts
 from shoal.algorithms.optimize.sparse.generation import Generation
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.algorithms.optimize.sparse.table import make_near
+from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Floats, Ints, State
 
@@ -119,6 +120,15 @@ class ColumnGeneration:
     def closed(self) -> bool:
         """Whether bound and incumbent agree."""
         return self.upper - self.bound <= self.limits.gap * self.upper
+
+    def better(self, labels: Ints, other: Ints | None) -> Ints:
+        """Return another partition if it loses less than any before, and `labels` if not."""
+        value = np.inf if other is None else sse(self.X, canonical_labels(other))
+        if other is None or value >= self.upper:
+            return labels
+        self.upper = value
+        publish(self.state, sse=value)
+        return canonical_labels(other)
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""

@@ -7,11 +7,16 @@ groups has a reduced cost within reach. So when all groups of k … 2k−1 recor
 choice among them has an SSE of at most B + reach, that choice is the optimum, even if no good partition was known
 before. The reach grows step by step, until it finds one or covers the distance to the best partition known. The integer
 programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
+
+How many groups matter depends on the best partition known, so it is improved by every solution of the relaxation, that
+of the table and those of the cases (`optimize.branching`): rounded and annealed by the caller, then joined with the
+best partition so far (`optimize.near_relaxation`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,9 +28,10 @@ from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
 from shoal.algorithms.optimize.columns import Columns, groups_in
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.lower_bounds import Bound
+from shoal.algorithms.optimize.near_relaxation import improve_near
 from shoal.algorithms.optimize.pricing import enumerate_groups
 from shoal.algorithms.optimize.set_partitioning import improve
-from shoal.core.measures import canonical_labels, sse
+from shoal.core.measures import sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Bools, Floats, Ints, State
 
@@ -41,10 +47,15 @@ _LISTED = 400_000
 _CASES, _MANY_CASES = 60, 5000
 # A case is ended by an integer programme of this number of columns for each record at most, and this number of nodes.
 _FEW, _NODES = 2, 3
+# Where a partition and a solution of the relaxation differ, so many records are grouped anew; eagerly any number.
+_NEAR, _NODES_NEAR = 150, 20
 # Prefixes that the list of a case may cost.
 _PREFIXES = 1_000_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
+
+
+Polish = Callable[[Columns, Floats], Ints | None]
 
 
 @dataclass(frozen=True)
@@ -77,8 +88,8 @@ def _generation(incumbent: Incumbent, seen: list[Ints], limits: Limits) -> Colum
     )
 
 
-def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Ints | None:
-    """Return the best partition that the groups seen allow, if it is better and found in time.
+def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: Polish) -> Ints | None:
+    """Return the best partition that the groups seen allow, or one near the relaxation's solution, if it is better.
 
     Without a time limit the integer programme is limited in nodes, so that the result is always the same.
     """
@@ -92,10 +103,12 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None) -> In
     if latest is None:
         return None
     columns = generation.master.columns
+    labels = _near(generation, latest.x, incumbent.labels, polish, until, eager=True)
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
     nodes = 1 if until is None else None
-    return _choose(generation, columns.take(np.sort(near)), latest.cuts, incumbent.labels, until, nodes)[0]
+    chosen, _ = _choose(generation, columns.take(np.sort(near)), latest.cuts, labels, until, nodes)
+    return generation.better(labels, chosen)
 
 
 def _after(share: float, until: float | None) -> float | None:
@@ -113,7 +126,7 @@ def _choose(
     return choice.labels, choice.proven
 
 
-def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven:
+def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: Polish) -> Proven:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
     Parameters
@@ -124,6 +137,8 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
         Groups that the search met.
     until
         The `time.monotonic` at which to stop; None goes on until the limits of each part.
+    polish
+        Gets groups, and the value of each in a solution of the relaxation; returns a partition near it, or None.
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later
@@ -140,11 +155,17 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
         # Out of time before any bound: the columns generated may still hold a better partition.
         nodes = 1 if until is None else None
         better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes)
-        return Proven(_adopt(generation, labels, better), 0.0, "bounded", nothing)
+        return Proven(generation.better(labels, better), 0.0, "bounded", nothing)
+
+    def near(x: Floats, labels: Ints, eager: bool) -> Ints:
+        return _near(generation, x, labels, polish, until, eager=eager)
+
+    if generation.latest is not None and not generation.closed():
+        labels = near(generation.latest.x, labels, True)
     optimal, listed = generation.closed(), 0
     solved = not optimal  # multipliers that close the gap prove what they prove, and no digit more
     if not optimal and not incumbent.state[STOP]:
-        labels, optimal, listed = _prove_optimal(generation, best, labels, _after(0.3, until))
+        labels, optimal, listed = _prove_optimal(generation, best, labels, _after(0.1, until))
     branches = Branches((Branch((), best),), labels, closed=False)
     if not optimal and not incumbent.state[STOP]:
         end, most = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
@@ -152,7 +173,7 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None) -> Proven
         def finish(proof: Bound, labels: Ints, eager: bool) -> tuple[Ints, bool]:
             return _finish(generation, proof, labels, until, eager=eager)
 
-        branches = branch(generation, best, labels, finish=finish, until=end, most=most)
+        branches = branch(generation, best, labels, finish=finish, improve=near, until=end, most=most)
         # Bounds of cases that an integer programme ended are not theirs.
         optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
@@ -200,7 +221,7 @@ def _prove_optimal(
         listed = len(columns)
         nodes = 500 if until is None else None
         better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes)
-        labels = _adopt(generation, labels, better)
+        labels = generation.better(labels, better)
         if not proven:
             break
         if complete and generation.upper - best.value <= reach:
@@ -209,17 +230,6 @@ def _prove_optimal(
             break
         reach *= 1.5
     return labels, False, listed
-
-
-def _adopt(generation: ColumnGeneration, labels: Ints, better: Ints | None) -> Ints:
-    if better is None:
-        return labels
-    value = sse(generation.X, canonical_labels(better))
-    if value >= generation.upper:
-        return labels
-    generation.upper = value
-    publish(generation.state, sse=value)
-    return canonical_labels(better)
 
 
 def _finish(
@@ -238,9 +248,28 @@ def _finish(
             columns = columns.take(np.flatnonzero(_keeping(columns, proof.cuts.decisions())))
             cuts = proof.cuts.take(np.flatnonzero(proof.cuts.decided < 0))
             better, proven = _choose(generation, columns, cuts, labels, until, _NODES)
-            labels = _adopt(generation, labels, better)
+            labels = generation.better(labels, better)
             return labels, proven and generation.upper - proof.value <= share * gap
     return labels, False
+
+
+def _near(
+    generation: ColumnGeneration, x: Floats, labels: Ints, polish: Polish, until: float | None, *, eager: bool
+) -> Ints:
+    """Return the best of a partition and of those near a solution of the relaxation."""
+    columns = generation.master.columns
+    labels = generation.better(labels, polish(columns, x))
+    near = improve_near(
+        generation.X,
+        labels,
+        columns,
+        x,
+        most=generation.n if eager else _NEAR,
+        nodes=_NODES_NEAR,
+        time_limit=None if until is None else max(0.1, 0.1 * (until - time.monotonic())),
+        state=generation.state,
+    )
+    return generation.better(labels, near)
 
 
 def _keeping(columns: Columns, decisions: list[Decision]) -> Bools:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.recombining import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.optimize.rounding import round_relaxation
+from shoal.algorithms.optimize.rounding import round_groups, round_relaxation
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.optimize.sparse.table import Table, make_near
 from shoal.algorithms.optimize.starting import given_start, mdav_start
@@ -58,6 +58,10 @@ PAIRED_BY_STEPS = (400, 5)
 # record, of which it takes half at most.
 BEFORE, PROVEN, WARM = 0.1, (0.85, 0.75), 0.3
 ROUNDED, SECONDS_TO_ROUND = 5, 4e-4
+# Where all pairs of records are known there are many such solutions, each with the cuts and decisions of a proof: they
+# are annealed almost cold, for so many steps a record. Without a clock the search before the proof leaves some steps.
+# Of large groups the solutions are too fractional: there it must find more on its own.
+COOL, STEPS_TO_POLISH, POLISHED, ALONE = 0.05, 20, 0.75, 0.25
 
 
 @dataclass
@@ -183,8 +187,8 @@ class _Search:
             if time_limit is None:
                 self._recombine_regions()
             else:
-                until = self.began + 0.95 * time_limit
-                self._take(recombine(self._incumbent(), columns_in(self.column_pool), until))
+                until, polish = self.began + 0.95 * time_limit, partial(self._polish, most=steps)
+                self._take(recombine(self._incumbent(), columns_in(self.column_pool), until, polish))
             # Once more from there, cooler: for what is left of the time, or the other half of the steps.
             left = None if time_limit is None else max(0.0, self.began + time_limit - time.monotonic())
             self.anneal(Budget(left, None if steps is None else max(0, steps - self.steps)), 0.1, 0.95, 1.0)
@@ -251,9 +255,12 @@ class _Search:
 
     def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> Proven:
         """Prove a bound on all pairs of records, which is quick, and improve the partition by it."""
-        share = 0.25
-        self.anneal(self._part(seconds, steps, 1.0 if seconds is None else share), 1.5, 0.0, share)
-        result = prove(self._incumbent(), columns_in(self.column_pool), until)
+        share = BEFORE if self.k <= ROUNDED else ALONE
+        self.anneal(
+            Budget(seconds and share * seconds, None if steps is None else int(POLISHED * steps)), 1.5, 0.0, share
+        )
+        polish = partial(self._polish, most=steps)
+        result = prove(self._incumbent(), columns_in(self.column_pool), until, polish)
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
             # A proof that gave up early leaves time to go on from what it found.
@@ -272,6 +279,17 @@ class _Search:
         if result.status != "optimal":
             self._go_on(result.rounded, until, steps)
         return result
+
+    def _polish(self, columns: Columns, x: Floats, most: int | None) -> Ints | None:
+        """Round a solution of the relaxation, and anneal from there for a moment, almost cold; `most` steps in all."""
+        rounded = round_groups(self.X, self.k, columns, x, state=self.state, threads=self.threads)
+        if rounded is None:
+            return None
+        self._take(rounded)
+        some = STEPS_TO_POLISH * self.n
+        some = some if most is None else max(0, min(some, most - self.steps))
+        self.anneal(Budget(None, some), COOL, BEFORE, BEFORE, rounded)
+        return self.best
 
     @staticmethod
     def _part(seconds: float | None, steps: int | None, share: float) -> Budget:
@@ -305,9 +323,10 @@ class _Search:
                 break
             began = time.monotonic()
             temperature = self.scale * hot * max(0.0, 1.0 - used / 0.95) ** 2
-            labels, change, taken = runner(labels, size, temperature)
+            steps = size if budget.steps is None else min(size, budget.steps - (self.steps - first))
+            labels, change = runner(labels, steps, temperature)
             value += change
-            self.steps += taken
+            self.steps += steps
             self.round += 1
             if value < self.upper:
                 self.best, self.upper = labels.copy(), value
@@ -321,20 +340,20 @@ class _Search:
         # The sum of the changes has drifted by as many roundings as there were steps.
         self.upper = sse(self.X, self.best)
 
-    def _alone(self, labels: Ints) -> Callable[[Ints, int, float], tuple[Ints, float, int]]:
+    def _alone(self, labels: Ints) -> Callable[[Ints, int, float], tuple[Ints, float]]:
         groups = groups_of(labels, self.k)
         rng = seeded(self.seed, self.round)
 
-        def run(_: Ints, steps: int, temperature: float) -> tuple[Ints, float, int]:
+        def run(_: Ints, steps: int, temperature: float) -> tuple[Ints, float]:
             change = anneal(self.X, self.k, self.near, groups, self.column_pool, steps, temperature, self.state, rng)
-            return groups.label, change, steps
+            return groups.label, change
 
         return run
 
-    def _regions(self, labels: Ints, steps: int, temperature: float) -> tuple[Ints, float, int]:
+    def _regions(self, labels: Ints, steps: int, temperature: float) -> tuple[Ints, float]:
         labels = canonical_labels(labels)
         parts = split_groups(self.X, labels, REGION, np.random.default_rng((self.seed, self.round)))
-        each = max(1, steps // len(parts))
+        each, more = divmod(steps, len(parts))
 
         def run(number: int) -> tuple[Ints, float]:
             part = parts[number]
@@ -343,8 +362,8 @@ class _Search:
             groups = groups_of(canonical_labels(labels[part]), self.k)
             near = place[self.near[part]]
             rng = seeded(self.seed, self.round, number)
-            X = np.ascontiguousarray(self.X[part])
-            return groups.label, anneal(X, self.k, near, groups, self.column_pool, each, temperature, self.state, rng)
+            X, own = np.ascontiguousarray(self.X[part]), each + (number < more)
+            return groups.label, anneal(X, self.k, near, groups, self.column_pool, own, temperature, self.state, rng)
 
         with ThreadPoolExecutor(self.threads) as workers:
             results = list(workers.map(run, range(len(parts))))
@@ -353,4 +372,4 @@ class _Search:
         for part, (found, _) in zip(parts, results, strict=True):
             joined[part] = found + count
             count += len(group_sizes(found))
-        return joined, float(sum(change for _, change in results)), each * len(parts)
+        return joined, float(sum(change for _, change in results))
