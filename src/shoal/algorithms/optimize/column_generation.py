@@ -123,12 +123,15 @@ class ColumnGeneration:
 
     def better(self, labels: Ints, other: Ints | None) -> Ints:
         """Return another partition if it loses less than any before, and `labels` if not."""
-        value = np.inf if other is None else sse(self.X, canonical_labels(other))
-        if other is None or value >= self.upper:
+        if other is None:
+            return labels
+        other = canonical_labels(other)
+        value = sse(self.X, other)
+        if value >= self.upper:
             return labels
         self.upper = value
         publish(self.state, sse=value)
-        return canonical_labels(other)
+        return other
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""

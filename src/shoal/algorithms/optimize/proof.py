@@ -54,7 +54,6 @@ _PREFIXES = 1_000_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
 
-
 Polish = Callable[[Columns, Floats], Ints | None]
 
 
