@@ -28,6 +28,7 @@ from shoal.algorithms.optimize.patch import (
     patch_shake,
     patch_swap,
 )
+from shoal.algorithms.optimize.proof import Proven
 from shoal.algorithms.optimize.random import below, seeded, uniform
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.partition import find_groups
@@ -197,6 +198,14 @@ def test_tiny_tables_reach_the_optimum(n, k, seed):
     X = np.random.default_rng(seed).normal(size=(n, 2))
     labels = shoal.partition(X, k, "search", steps=300, seed=0)
     assert sse(X, labels) == pytest.approx(best_partition(X, k))
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_no_step_is_taken_beyond_those_given_whatever_time_is_left(monkeypatch, bound):
+    monkeypatch.setattr(search_module, "prove", lambda start, *_: Proven(start.labels, 0.0, "bounded", None))
+    X = np.random.default_rng(3).normal(size=(60, 2))
+    outcome = find_groups(X, 3, "search", steps=500, time_limit=1.0, seed=0, bound=bound)
+    assert outcome.facts["steps"] <= 500
 
 
 def test_the_seed_and_the_steps_decide():

@@ -190,8 +190,8 @@ class _Search:
                 until, polish = self.began + 0.95 * time_limit, partial(self._polish, most=steps)
                 self._take(recombine(self._incumbent(), columns_in(self.column_pool), until, polish))
             # Once more from there, cooler: for what is left of the time, or the other half of the steps.
-            left = None if time_limit is None else max(0.0, self.began + time_limit - time.monotonic())
-            self.anneal(Budget(left, None if steps is None else max(0, steps - self.steps)), 0.1, 0.95, 1.0)
+            end = None if time_limit is None else self.began + time_limit
+            self.anneal(self._rest(end, steps), 0.1, 0.95, 1.0)
         return Outcome(self.best, facts=self._facts())
 
     def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
@@ -218,9 +218,7 @@ class _Search:
 
     def _go_on(self, rounded: Ints | None, until: float | None, steps: int | None) -> None:
         """Anneal for what is left: from a solution that was rounded, or else from the best partition, hot."""
-        left = None if until is None else max(0.0, until - time.monotonic())
-        budget = Budget(left, None if steps is None else max(0, steps - self.steps))
-        self.anneal(budget, 1.5 if rounded is None else WARM, 0.8, 1.0, rounded)
+        self.anneal(self._rest(until, steps), 1.5 if rounded is None else WARM, 0.8, 1.0, rounded)
 
     def _recombine_regions(self) -> None:
         """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
@@ -264,7 +262,7 @@ class _Search:
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
             # A proof that gave up early leaves time to go on from what it found.
-            self.anneal(Budget(max(0.0, until - time.monotonic()), None), 0.1, 1.0, 1.0)
+            self.anneal(self._rest(until, steps), 0.1, 1.0, 1.0)
         return result
 
     def _prove_near(self, seconds: float | None, until: float | None, steps: int | None, table: Table | None) -> Proven:
@@ -286,15 +284,20 @@ class _Search:
         if rounded is None:
             return None
         self._take(rounded)
+        left = self._rest(None, most).steps
         some = STEPS_TO_POLISH * self.n
-        some = some if most is None else max(0, min(some, most - self.steps))
-        self.anneal(Budget(None, some), COOL, BEFORE, BEFORE, rounded)
+        self.anneal(Budget(None, some if left is None else min(some, left)), COOL, BEFORE, BEFORE, rounded)
         return self.best
 
     @staticmethod
     def _part(seconds: float | None, steps: int | None, share: float) -> Budget:
         """Give a phase its share; with a limit on both, whichever ends first."""
         return Budget(None if seconds is None else seconds * share, None if steps is None else int(steps * share))
+
+    def _rest(self, until: float | None, steps: int | None) -> Budget:
+        """Give a phase what is left of the time, and of the steps of the whole search."""
+        seconds = None if until is None else max(0.0, until - time.monotonic())
+        return Budget(seconds, None if steps is None else max(0, steps - self.steps))
 
     def _incumbent(self) -> Incumbent:
         return Incumbent(self.X, self.k, self.best, self.state)
