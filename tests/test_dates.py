@@ -173,7 +173,7 @@ def test_every_type_is_released_as_it_was_given(library):
     assert all(low <= cell <= high for low, cell, high in zip(lows, cells, highs, strict=True))
     assert cells_of(release.data["other"]) == others
     if first == "pandas":
-        assert release.data.index.tolist() == list("wxyz")
+        assert release.data.index.equals(pd.RangeIndex(4))
 
 
 def test_nanoseconds_are_exact():

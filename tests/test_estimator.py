@@ -60,3 +60,12 @@ def test_refusals():
         Microaggregator(method="individual-ranking").fit(X)
     with pytest.raises(InputError, match="k=61, but the table has 60 records"):
         Microaggregator(k=61).fit(X)
+
+
+def test_masked_cells_are_refused_as_missing():
+    """scikit-learn would use the values below the mask."""
+    masked = np.ma.masked_values(X, X[3, 1])
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        Microaggregator(k=4).fit(masked)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        Microaggregator(k=4).fit(X).transform(masked)

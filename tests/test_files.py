@@ -1,17 +1,21 @@
 """Files in and out: dialects, formats, and that nothing is lost, changed or half written."""
 
 import csv
+import pickle
+import shlex
 import time
 from datetime import date, datetime, timedelta
 from datetime import time as clock
 from decimal import Decimal
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from conftest import command
 from pyarrow import feather, parquet
 
 import shoal
@@ -64,6 +68,12 @@ def test_given_dialect_wins(tmp_path):
     ("keywords", "error", "words"),
     [
         ({"encoding": "utf-9"}, InputError, "'encoding' must be a known encoding, got 'utf-9'"),
+        ({"encoding": "rot13"}, InputError, "'encoding' must be a known encoding, got 'rot13'. Use one of text"),
+        ({"encoding": "hex"}, InputError, "'encoding' must be a known encoding, got 'hex'"),
+        ({"encoding": "zlib"}, InputError, "'encoding' must be a known encoding, got 'zlib'"),
+        ({"encoding": "undefined"}, InputError, "'encoding' must be a known encoding, got 'undefined'"),
+        ({"encoding": 5}, InputError, "'encoding' must be a known encoding, got 5"),
+        ({"encoding": "utf-16"}, FileError, "is not in encoding 'utf-16': .* Name another encoding"),
         ({"encoding": "ascii"}, FileError, "is not in encoding 'ascii'"),
         ({"decimal": ";"}, InputError, r"'decimal' must be '\.' or ',', got ';'"),
     ],
@@ -156,7 +166,7 @@ def test_dropped_records_leave_the_file(tmp_path):
         ("", FileError, "is empty"),
         ("\n\n", FileError, "is empty"),
         ("a,b\n", InputError, "no numeric column|0 records"),
-        ("a,b,a\n1,2,3\n", InputError, "'a' stands more than once"),
+        ("a,b,a\n1,2,3\n", InputError, "'a' appears more than once"),
         ("a,b\n1,2\n1,2,3\n4,5\n", FileError, "cannot be read as CSV"),
         ("a,b\n1,x\n2,y\n", InputError, "k=2|Did you mean|'c'"),
     ],
@@ -433,7 +443,7 @@ def test_text_far_below_numbers_is_not_lost(tmp_path):
     [
         ([], ["Cover", "Data"], FileError, "no records in its first sheet, 'Cover', and only that is read, not 'Data'"),
         ([], ["Data"], FileError, r"no records in its first sheet, 'Data'\.$"),
-        ([["v", "v"], [1, 2]], ["Data"], InputError, "names must be unique, but 'v' stands more than once"),
+        ([["v", "v"], [1, 2]], ["Data"], InputError, "names must be unique, but 'v' appears more than once"),
         ([["Incomes of 2020"], ["v", "w"], [1, 2]], ["Data"], FileError, "name all columns .* number 2 has no name"),
     ],
 )
@@ -585,3 +595,272 @@ def test_a_file_does_not_tell_when_it_was_written(tmp_path, suffix, read):
     frame, told = getattr(library, f"read_{read}")(tmp_path / f"out{suffix}")
     assert told.creation_time.isoformat() == "2000-01-01T00:00:00"
     assert frame["age"].tolist() == [1.0] * 3 + [4.0] * 3 + [7.0] * 3 + [10.0] * 3
+
+
+# Numbers that are text
+
+
+def _numbers(n=40):
+    return [str(1000 + 37 * i % 5000) for i in range(n)]
+
+
+def _with_cell(place, cell):
+    cells = _numbers()
+    cells[place] = cell
+    return cells
+
+
+SLIPS = [
+    (_with_cell(7, "n/a?"), r"record 8 holds 'n/a\?'.*Correct the cell.*'missing_codes'"),
+    (_with_cell(7, "12,5x"), "record 8 holds '12,5x'"),
+    (_with_cell(39, "Total"), "record 40 holds 'Total'.*remove its line"),
+    (_with_cell(3, "0712"), "record 4 holds '0712'"),
+    ([f"{1 + i},{100 + 7 * i}" for i in range(40)], "record 1 holds '1,100'.*thousands=','"),
+    ([f"{1 + i} {100 + 7 * i}" for i in range(40)], "record 1 holds '1 100'.*thousands=' '"),
+    ([f"€ {1 + i}" for i in range(40)], "record 1 holds '€ 1'.*currency"),
+    ([f"({1 + i}.5)" for i in range(40)], r"record 1 holds '\(1\.5\)'"),
+    ([f"\u2212{1 + i}" for i in range(40)], "record 1 holds '\u22121'"),
+    ([f"{50 + i} kg" for i in range(40)], "record 1 holds '50 kg'"),
+    (["unknown"] * 20 + _numbers()[:20], "record 1 holds 'unknown'"),
+]
+
+
+@pytest.mark.parametrize("engine", ["memory", "local", "dask"])
+@pytest.mark.parametrize(("cells", "words"), SLIPS)
+@pytest.mark.usefixtures("one_template")
+def test_a_number_column_with_a_slip_is_not_released_raw(tmp_path, engine, cells, words):
+    if engine == "dask":
+        pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
+    pl.DataFrame({"age": range(20, 60), "pay": cells}).write_csv(tmp_path / "in.csv")
+    asked = {"engine": engine, "output": tmp_path / "out.parquet"}
+    with pytest.raises(InputError, match=f"Column 'pay' holds numbers, but {words}.*keep=\\['pay'\\]"):
+        shoal.mask(tmp_path / "in.csv", 3, **asked)
+    assert not (tmp_path / "out.parquet").exists()
+    shoal.mask(tmp_path / "in.csv", 3, keep=["pay"], **asked)
+    assert pl.read_parquet(tmp_path / "out.parquet").columns == ["age", "pay"]
+    shoal.mask(tmp_path / "in.csv", 3, identifiers=["pay"], **asked)
+    assert pl.read_parquet(tmp_path / "out.parquet").columns == ["age"]
+    shoal.mask(tmp_path / "in.csv", 3, columns=["age"], **asked)  # the others are left out on purpose
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.usefixtures("one_template")
+def test_the_remedies_mask_the_column(tmp_path, engine):
+    asked = {"engine": engine, "output": tmp_path / "out.csv", "missing": "drop"}
+    for cells, remedy in (
+        (SLIPS[0][0], {"missing_codes": {"pay": ["n/a?"]}}),
+        (SLIPS[4][0], {"thousands": ","}),
+        (SLIPS[5][0], {"thousands": " "}),
+    ):
+        pl.DataFrame({"age": range(20, 60), "pay": cells}).write_csv(tmp_path / "in.csv")
+        assert shoal.mask(tmp_path / "in.csv", 3, **remedy, **asked).columns == ["age", "pay"]
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"{97 * i % 1000:04}" for i in range(40)],  # codes
+        [f"{1 + i % 28}.{1 + i % 12}.{1950 + i}" for i in range(40)],  # dates
+        [f"{'abcd'[i % 4]}{i}" for i in range(40)],
+        ["north", "south", "7", "9"] * 10,
+        [None] * 40,
+    ],
+)
+@pytest.mark.usefixtures("one_template")
+@pytest.mark.filterwarnings("ignore::shoal.IdentifierWarning")
+def test_text_that_is_no_numbers_is_left_out_of_a_plain_mask(tmp_path, engine, cells):
+    pl.DataFrame({"age": range(20, 60), "x": cells}, schema_overrides={"x": pl.String}).write_csv(tmp_path / "in.csv")
+    release = shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.csv")
+    assert (release.columns, release.left) == (["age"], ("x",))
+
+
+def test_one_slip_in_a_later_part_of_a_file_is_found(tmp_path, one_template, monkeypatch):
+    """Parts are looked at one by one: text prevails in the first one, numbers in all of them together."""
+    monkeypatch.setattr("shoal.engines.local.RECORDS", 1000)
+    cells = [*("abcdefghij" * 10), *("x" * 900), *map(str, range(5000))]
+    pl.DataFrame({"age": [i % 90 for i in range(6000)], "pay": cells}).write_csv(tmp_path / "in.csv")
+    for engine in ("memory", "local"):
+        with pytest.raises(InputError, match="Column 'pay' holds numbers, but record 1 holds 'a'"):
+            shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.csv")
+
+
+def test_numbers_after_many_empty_records_are_masked_by_every_engine(tmp_path, one_template):
+    cells = [None] * 12_000 + list(range(3000))
+    pl.DataFrame({"age": [i % 90 for i in range(15_000)], "pay": cells}).write_csv(tmp_path / "in.csv")
+    asked = {"output": tmp_path / "out.csv", "missing": "group", "method": "mdav", "block": 500}
+    for engine in ("memory", "local"):
+        assert shoal.mask(tmp_path / "in.csv", 3, engine=engine, **asked).columns == ["age", "pay"]
+
+
+FRAMES = {
+    "objects with text": lambda: pd.DataFrame({"age": range(40), "pay": [*map(int, _numbers()[:39]), "n/a?"]}),
+    "objects": lambda: pd.DataFrame({"age": range(40), "pay": [*map(int, _numbers()[:39]), None]}, dtype=object).astype(
+        {"age": int}
+    ),
+    "text of pandas": lambda: pd.DataFrame({"age": range(40), "pay": _with_cell(39, "n/a?")}),
+    "text of polars": lambda: pl.DataFrame({"age": range(40), "pay": _with_cell(39, "n/a?")}),
+    "digits": lambda: pl.DataFrame({"age": range(40), "pay": _numbers()}),
+    "text of Arrow": lambda: pa.table({"age": list(range(40)), "pay": _with_cell(39, "n/a?")}),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
+@pytest.mark.filterwarnings("ignore::shoal.IdentifierWarning")
+def test_numbers_in_a_frame_that_are_text_are_not_released_raw(make):
+    with pytest.raises(InputError, match=r"Column 'pay' holds numbers, but (record 40 holds 'n/a\?'|its type is)"):
+        shoal.mask(make(), 3)
+    assert shoal.mask(make(), 3, keep=["pay"]).columns == ["age"]
+    assert shoal.mask(make(), 3, identifiers=["pay"]).left == ()
+
+
+def test_categories_by_type_are_no_slips():
+    table = pl.DataFrame({"age": range(40), "code": pl.Series(["1", "2"] * 20, dtype=pl.Categorical)})
+    assert shoal.mask(table, 3).columns == ["age"]
+    assert shoal.mask(table.to_pandas(), 3).columns == ["age"]
+
+
+def test_a_slip_in_a_sheet_is_not_released_raw(tmp_path):
+    write_file(pl.DataFrame({"age": range(40), "pay": _with_cell(39, "n/a?")}), tmp_path / "in.xlsx")
+    with pytest.raises(InputError, match=r"Column 'pay' holds numbers, but record 40 holds 'n/a\?'"):
+        shoal.mask(tmp_path / "in.xlsx", 3)
+
+
+@pytest.mark.parametrize("sign", [",", "'"])
+def test_the_remedy_is_worded_for_the_command_line(tmp_path, sign):
+    cells = [f"{1 + i}{sign}{100 + 7 * i}" for i in range(40)]
+    pl.DataFrame({"age": range(40), "it's pay": cells}).write_csv(tmp_path / "in.csv")
+    said = command("mask", "in.csv", "-k", 3, "-o", "out.csv", cwd=tmp_path).stderr
+    quoted = shlex.quote("it's pay")
+    assert f"Use --thousands {shlex.quote(sign)} if" in said
+    assert f"use --drop {quoted}; to release it unmasked, use --keep {quoted}." in said
+    words = ["--thousands", sign, "-o", "out.csv"]
+    assert "2: age, it's pay" in command("mask", "in.csv", "-k", 3, *words, cwd=tmp_path).stdout
+
+
+# Header lines
+
+RECORDS = {
+    "a person": [f"{18 + 7 * i % 60},{['State-gov', 'Private'][i % 2]},{77516 + 937 * i},x{i}" for i in range(40)],
+    "numbers": [f"{3.5 + i * 37 % 11},{100 + 17 * i % 90}" for i in range(40)],
+    "two digits": ["0,1", *(f"{i % 2},{i % 3}" for i in range(40))],
+    "a year of birth": [f"name {i},{1950 + 7 * i % 50}" for i in range(40)],
+    "dates": [f"p{i},2020-01-{1 + i % 28:02}" for i in range(40)],
+    "addresses": [f"x{i},person{i}@example.org" for i in range(40)],
+    "categories": [f"{['red', 'green'][i % 2]},{['north', 'south', 'east'][i % 3]},name {i}" for i in range(40)],
+    "a missing cell": [",12,x", *(f"{i},{10 + i},y{i}" for i in range(40))],
+    "signs between thousands": [f'p{i},"{1 + i},{100 + i}"' for i in range(40)],
+    "answers": ["2,3,4,Ann", *(f"{1 + i % 5},{1 + i % 4},{1 + i % 6},p{i}" for i in range(40))],
+    "the first answers": ["1,2,3,Ann", *(f"{1 + i % 5},{1 + i % 4},{1 + i % 6},p{i}" for i in range(40))],
+}
+HEADERS = {
+    "words": ["age,sex,town", *(f"{20 + i},{'mf'[i % 2]},t{i % 3}" for i in range(40))],
+    "years": ["country,2019,2020", *(f"c{i},{1500 + 37 * i},{1400 + 41 * i}" for i in range(40))],
+    "years back": ["2020,2019,name", *(f"{1500 + 37 * i},{1400 + 41 * i},c{i}" for i in range(40))],
+    "a year": ["country,2019", *(f"c{i},{i / 7}" for i in range(40))],
+    "places": ["0,1,2", *(f"{i},{i % 2},{i / 7}" for i in range(40))],
+    "questions": ["id,1,2,3,4", *(f"p{i},{1 + i % 5},{1 + i % 4},2,3" for i in range(40))],
+    "dates above numbers": ["id,2020-01-01,2020-02-01", *(f"p{i},{i / 3},{i}" for i in range(40))],
+    "a word that is also a value": ["age,other", *(f"{20 + i},{['other', 'none'][i % 2]}" for i in range(40))],
+    "no records": ["1,2"],
+    "an index": [",0,1", *(f"{i},{i / 7},{i / 3 + 5}" for i in range(40))],
+    "years in any order": ["2020,2019,2021", *(f"{i / 7},{i / 3},{i}" for i in range(40))],
+    "ticked answers": ["bus,train,x", *(f"{['bus', ''][i % 2]},{['', 'train'][i % 3 > 0]},{i}" for i in range(40))],
+    "a truth value": ["true,x", *(f"{['true', 'false'][i % 2]},{i}" for i in range(40))],
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+@pytest.mark.parametrize("lines", RECORDS.values(), ids=RECORDS.keys())
+def test_a_file_without_a_header_is_refused(tmp_path, lines, ending):
+    path = tmp_path / f"in{ending}"
+    if ending == ".csv":
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        xlsxwriter = pytest.importorskip("xlsxwriter")
+        with xlsxwriter.Workbook(path, {"strings_to_numbers": True}) as book:
+            sheet = book.add_worksheet()
+            for place, row in enumerate(csv.reader(lines)):
+                sheet.write_row(place, 0, [cell or "none" for cell in row])
+    for look in (shoal.inspect, lambda path: shoal.mask(path, 3)):
+        with pytest.raises(FileError, match=r"no header line: in line 1, column \d .* Add a first line") as caught:
+            look(path)
+        assert not any(cell in str(caught.value) for cell in lines[0].split(",") if len(cell) > 3)  # a value
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+@pytest.mark.usefixtures("one_template")
+def test_a_file_without_a_header_is_refused_by_every_engine(tmp_path, engine):
+    if engine == "dask":
+        pytest.importorskip("dask.dataframe", reason="the extra shoal[dask] is not installed")
+    (tmp_path / "in.csv").write_text("\n".join(RECORDS["a person"]) + "\n")
+    with pytest.raises(FileError, match="no header line"):
+        shoal.mask(tmp_path / "in.csv", 3, engine=engine, output=tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("lines", HEADERS.values(), ids=HEADERS.keys())
+def test_a_true_header_is_accepted(tmp_path, lines):
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
+    names = next(csv.reader(lines))
+    assert list(shoal.inspect(tmp_path / "in.csv", 3).roles) == names
+
+
+def test_a_published_file_needs_a_header_too(tmp_path):
+    (tmp_path / "in.csv").write_text("\n".join(RECORDS["numbers"]) + "\n")
+    with pytest.raises(FileError, match="no header line"):
+        shoal.publish(tmp_path / "in.csv", 1.0, bounds=(0, 200))
+
+
+def test_names_of_a_frame_may_be_numbers_in_the_file_that_is_written(tmp_path):
+    table = pl.DataFrame({"3.5": [1.5, 2.5, 7.5, 8.5], "12": [10, 14, 11, 13]})
+    shoal.mask(table, 2, output=tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().startswith("3.5,12\n")
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.parametrize("top", [2**63 - 1, 2**63 - 600, -(2**63)])
+def test_integers_at_the_end_of_64_bits_are_rounded_in_csv_files(tmp_path, engine, top):
+    """The float that is nearest to 2^63 - 1 is 2^63, which no 64-bit integer is."""
+    (tmp_path / "in.csv").write_text("x\n" + f"{top}\n" * 6)
+    shoal.mask(tmp_path / "in.csv", 3, integers="round", engine=engine, output=tmp_path / "out.csv")
+    values = {int(line) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]}
+    assert len(values) == 1
+    assert abs(values.pop() - top) <= 1024, "a float has 53 bits"
+
+
+SECRETS = [
+    "postgresql://ann:s3cret@host/db",
+    "s3://KEY:s3cret@bucket/x.parquet",
+    "mysql+pymysql://ann:s3cret/with@signs@host/db",
+    "https://host/x.csv?token=s3cret&page=1",
+]
+
+
+@pytest.mark.parametrize("address", SECRETS)
+def test_messages_show_no_password_of_an_address(tmp_path, address):
+    table = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})
+    for call in (
+        lambda: read_table(address),
+        lambda: read_table(Path(address)),
+        lambda: shoal.inspect(address),
+        lambda: shoal.mask(address, 2, engine="local", output=tmp_path / "out.csv"),
+        lambda: shoal.mask(table, 2, output=f"{address}/out.csv"),
+        lambda: shoal.mask(table, 2, output=tmp_path / "out.csv", labels=f"{address}/labels.csv"),
+    ):
+        with pytest.raises((FileError, InputError)) as caught:
+            call()
+        assert "s3cret" not in str(caught.value)
+        assert "s3cret" not in str(pickle.loads(pickle.dumps(caught.value)))
+
+
+def test_a_password_that_a_library_repeats_is_not_shown():
+    message = str(InputError("Got 'tcp://u:s3cret@host:1' (invalid address 'u:s3cret@host:1'). Check it."))
+    assert message == "Got 'tcp://u:***@host:1' (invalid address 'u:***@host:1'). Check it."
+    assert str(FileError("File C:/data/x.csv, ann@host: no.")) == "File C:/data/x.csv, ann@host: no."
+
+
+def test_the_command_line_shows_no_password(tmp_path):
+    done = command("mask", SECRETS[0], "-k", "3", "-o", "out.csv", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "postgresql://ann:***@host/db" in done.stderr

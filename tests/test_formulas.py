@@ -40,7 +40,7 @@ def test_formulas_are_warned_of_and_escaped(tmp_path, table, engine):
     assert [row["note"] for row in written(out)] == [f"'{n}" if n in RUN else n or "" for n in NOTES]
     assert {row["job"] for row in written(out)} <= {"'=a", "b"}
     assert all(float(row["x"]) <= 0 for row in written(out))
-    assert any("an apostrophe stands before cells" in note for note in release.notes)
+    assert any("have an apostrophe before them" in note for note in release.notes)
 
 
 def test_frames_and_other_formats(tmp_path, table):
@@ -50,6 +50,42 @@ def test_frames_and_other_formats(tmp_path, table):
     for output in (tmp_path / "out.parquet", None):
         with pytest.raises(InputError, match="'escape_formulas' is about CSV files"):
             shoal.mask(table, 3, columns=["x"], output=output, escape_formulas=True)
+
+
+ODD_NAMES = ["=cmd|'/c calc'!A1", "@x", "-5", "plain", "+a,b"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_formulas_in_the_header_are_warned_of_and_escaped(tmp_path, engine, encoding, monkeypatch):
+    monkeypatch.setattr("shoal.tables.formulas.CHUNK", 7)
+    names = ["x", *ODD_NAMES]
+    frame = pl.DataFrame({name: [f"{i % 3}" if name == "x" else "abc"[i % 3] for i in range(12)] for name in names})
+    (tmp_path / "in.csv").write_bytes(frame.write_csv().encode(encoding))
+    out, plain = tmp_path / "out.csv", tmp_path / "plain.csv"
+    asked = {"columns": ["x"], "engine": engine}
+    with pytest.warns(shoal.FormulaWarning, match=r"names =cmd.*, @x, \+a,b are text .* Take escape_formulas=True"):
+        release = shoal.mask(tmp_path / "in.csv", 3, **asked, output=plain)
+    assert any("column names =cmd" in note for note in release.notes)
+    shoal.mask(tmp_path / "in.csv", 3, **asked, output=out, escape_formulas=True)
+    rows = [list(csv.reader(path.read_text(encoding=encoding).splitlines())) for path in (plain, out)]
+    assert rows[0][0] == names
+    assert rows[1][0] == ["x", "'=cmd|'/c calc'!A1", "'@x", "-5", "plain", "'+a,b"]
+    assert rows[0][1:] == rows[1][1:], "records stay as they are"
+
+
+@pytest.mark.parametrize("cells", [["a", "b"], ["a;b", "a;c"]])
+def test_the_header_of_one_column_is_escaped(tmp_path, cells):
+    table = pl.DataFrame({"=x": cells * 6})
+    shoal.mask(table, 3, columns=["=x"], output=tmp_path / "out.csv", escape_formulas=True)
+    assert next(csv.reader((tmp_path / "out.csv").read_text().splitlines())) == ["'=x"]
+
+
+def test_names_that_an_apostrophe_makes_equal_are_refused(tmp_path):
+    table = pl.DataFrame({"x": range(6), "=a": range(6), "'=a": range(6)})
+    with pytest.raises(InputError, match="must be unique"):
+        shoal.mask(table, 3, columns=["x"], output=tmp_path / "out.csv", escape_formulas=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_formulas_on_the_command_line(tmp_path, table):

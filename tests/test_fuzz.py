@@ -10,11 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fuzz.cases import draw_case
+from fuzz.damage import DEFECTS as DAMAGE_DEFECTS
+from fuzz.damage import FORMS, run_in_processes
+from fuzz.inputs import KINDS, run_input
 from fuzz.recount import BrokenError, check_release
 from fuzz.running import DEFECTS, run_cases
 
 import shoal
 from shoal.core.errors import FileError, InputError
+from shoal.tables.files import read_table
 
 pytestmark = pytest.mark.usefixtures("one_template")
 BATCH = 50
@@ -141,7 +145,7 @@ def test_a_column_without_a_name_is_masked_on_every_engine(tmp_path, engine):
 def test_what_dask_cannot_hold_or_compute_is_refused():
     dd = pytest.importorskip("dask.dataframe")
     twice = pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["x", "x"])
-    with pytest.raises(InputError, match="'x' stands more than once"):
+    with pytest.raises(InputError, match="'x' appears more than once"):
         shoal.mask(dd.from_pandas(twice, npartitions=2), 3)
     letters = pd.DataFrame({"x": np.arange(6.0), "raw": [b"a"] * 5 + [b"\xa3"]})
     with pytest.raises(InputError, match=r"'data' cannot be computed by Dask \(UnicodeDecodeError"):
@@ -184,7 +188,7 @@ def test_what_excel_cannot_hold_is_refused_by_column(tmp_path):
 def test_tables_that_are_none_are_refused_on_disk_too(tmp_path, engine):
     asked = {"engine": engine, "output": tmp_path / "out.parquet"}
     pq.write_table(pa.table([pa.array([1.0] * 6)] * 2, names=["x", "x"]), tmp_path / "twice.parquet")
-    with pytest.raises(InputError, match="'x' stands more than once"):
+    with pytest.raises(InputError, match="'x' appears more than once"):
         shoal.mask(tmp_path / "twice.parquet", 3, **asked)
     (tmp_path / "none.csv").write_text("x,day\n")
     with pytest.raises(InputError, match="no records"):
@@ -204,3 +208,47 @@ def test_integers_that_a_format_would_round_are_refused(tmp_path, ending):
         shoal.mask(table, 3, columns=["x"], output=tmp_path / f"out.{ending}")
     shoal.mask(table.with_columns(id=2**53 - pl.Series(range(6))), 3, columns=["x"], output=tmp_path / f"out.{ending}")
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_damaged_files_are_read_or_refused_by_name():
+    """In processes of their own: such a file once ended the process that read it."""
+    found = list(run_in_processes(0, 10 * len(FORMS)))
+    defects = [f"{kind} {number}: {said}" for number, kind, said in found if kind in DAMAGE_DEFECTS]
+    assert not defects, "\n\n".join(defects)
+    assert len(found) == 10 * len(FORMS)
+    refused = {number % len(FORMS) for number, kind, _ in found if kind == "refused"}
+    assert refused == set(range(len(FORMS))), "of every format and engine some are refused"
+
+
+@pytest.mark.parametrize("number", [279, 837, 1281])
+def test_damaged_files_that_once_crashed_are_refused(number):
+    """Metadata that are not text, and SPSS files whose value labels belong to no column."""
+    assert [kind for _, kind, _ in run_in_processes(number, 1)] == ["refused"]
+
+
+def test_cells_of_an_arrow_file_are_validated_before_they_are_used(tmp_path):
+    """Offsets beyond the text, and categories beyond the list of them, are read out of bounds by other libraries."""
+    words = pa.array(["north", "south"] * 6)
+    offsets = np.frombuffer(words.buffers()[1], dtype=np.int32).copy()
+    offsets[5] = 2**30
+    text = pa.StringArray.from_buffers(12, pa.py_buffer(offsets), words.buffers()[2])
+    codes = pa.array([0, 1, 9_999_999] * 4, pa.int32())
+    unsafe = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]), safe=False)
+    for name, cells in (("text", text), ("categories", unsafe)):
+        path = tmp_path / f"{name}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema([("word", cells.type)])) as writer:
+            writer.write_batch(pa.RecordBatch.from_arrays([cells], ["word"]))
+        with pytest.raises(FileError, match=rf"File .*{name}.arrow cannot be read as .arrow: .* restore a copy"):
+            read_table(path)
+
+
+def test_odd_inputs_are_used_or_refused_in_words():
+    found = [(number, *run_input(number)) for number in range(20 * len(KINDS))]
+    defects = [f"{kind} {number}: {said}" for number, kind, said in found if kind in ("raw", "unclear")]
+    assert not defects, "\n\n".join(defects)
+    assert {said.partition(":")[0] for _, kind, said in found if kind == "refused"} == {kind.__name__ for kind in KINDS}
+
+
+@pytest.mark.parametrize("number", [282, 600, 606, 1667, 2039])
+def test_odd_inputs_that_once_raised_other_exceptions_are_used_or_refused(number):
+    assert run_input(number)[0] in ("used", "refused")

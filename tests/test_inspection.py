@@ -1,6 +1,8 @@
 """inspect(): roles, kinds and reasons on the reference tables and on small ones, and the command that follows."""
 
 import shlex
+import subprocess
+import sys
 from html import escape
 
 import numpy as np
@@ -151,7 +153,7 @@ def test_strata_have_at_least_k_records_together():
 
 
 def test_a_weight_beside_a_height_is_of_a_body():
-    frame = pl.DataFrame({"weight": [70.5, 81.5, 66.5], "size": [1.5, 2.5, 3.5]})
+    frame = pl.DataFrame({"weight": [7.5, 18.5, 26.5], "size": [1.5, 2.5, 3.5]})
     assert inspect(frame, k=2).roles["weight"] == "weight"
     assert inspect(frame.rename({"size": "height"}), k=2).roles["weight"] == "key"
 
@@ -324,3 +326,156 @@ def test_a_sign_between_thousands_costs_no_other_number(tmp_path):
     assert found.kinds == {"version": "nominal", "share": "float"}
     assert "--thousands" not in found.command
     assert shoal.inspect(tmp_path / "in.csv", 3, decimal=",").kinds["version"] == "integer"
+
+
+# What cannot be masked
+
+
+def hard_columns(n, rng):
+    """Return columns of persons that masking cannot take as they are, or that were taken for something else."""
+    days = [pl.date(1950 + i % 60, 1 + i % 12, 1 + i % 28) for i in range(n)]
+    days = pl.select(pl.concat_list(days)).to_series()[0]
+    written = [day.strftime("%d.%m.%Y" if i % 2 else "%Y-%m-%d") for i, day in enumerate(days)]
+    streets = [f"{word} {'road' if rng.random() < 0.5 else 'lane'} {i % 1100}" for i, word in enumerate(["oak"] * n)]
+    household = [str(100 + i // 3) for i in range(n)]
+    return {
+        "place": streets,  # more than 1,000 values, some of them twice
+        "born": written,
+        "household_id": [*household[:-1], None],
+        "visit_no": [f"{8 + i % 12}h{i % 60:02}" if i % 9 else "?" for i in range(n)],
+        "birth_weight": rng.normal(3400, 500, n).round(),
+        "birthweight": rng.normal(3.4, 0.5, n).clip(0.6).round(2),
+        "bwt": rng.normal(3400, 500, n).clip(600).round(),
+        "weight": rng.normal(78, 12, n).clip(30).round(1),
+        "weight_kg": rng.normal(78, 12, n).clip(30).round(1),
+        "wt": rng.normal(170, 30, n).clip(60).round(),
+        "lasts": [f"{i % 50} days" for i in range(n)],
+        "seen": [f"{i % 24}:{i % 60:02}" if i % 2 else f"{1 + i % 12}:{i % 60:02} pm" for i in range(n)],
+    }
+
+
+def check_keys_are_protected(found, released, k):
+    """Check that every key is a stratum, dropped, or among masked columns whose combinations occur k times."""
+    masked, strata = found.asked["columns"], found.asked["by"] or []
+    for column in found.columns:
+        if column.role in ("key", "unit") and column.name in released.columns:
+            assert column.name in (*masked, found.asked["unit"])
+    assert not {*found.named("identifier"), *(found.asked["identifiers"] or [])} & set(released.columns)
+    assert released.group_by([*masked, *strata]).len()["len"].min() >= k
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("as_file", [True, False])
+def test_the_proposal_releases_no_key_unmasked(tmp_path, seed, as_file):
+    rng = np.random.default_rng(seed)
+    hard = hard_columns(1500, rng)
+    chosen = rng.permutation(list(hard))[: 4 + seed]
+    table = pl.DataFrame({"age": rng.integers(18, 90, 1500), **{name: hard[name] for name in chosen}})
+    table.write_csv(tmp_path / "in.csv")
+    found = inspect(tmp_path / "in.csv" if as_file else table, k=3)
+    assert not found.named("weight")
+    if as_file:
+        done = command(*shlex.split(found.command)[1:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        released = pl.read_csv(tmp_path / "in-masked.csv", infer_schema=False)
+    else:
+        space = {"data": table}
+        exec(found.command.replace("shoal.mask(", "release = shoal.mask("), space)
+        released = space["release"].data
+    check_keys_are_protected(found, released, 3)
+    for name in {"place", "born", "household_id", "lasts", "seen"} & {*chosen}:
+        assert name not in released.columns
+    for name in {"birth_weight", "birthweight", "bwt", "weight", "weight_kg", "wt"} & {*chosen}:
+        assert name in found.asked["columns"]
+
+
+def test_the_printed_command_drops_what_it_cannot_mask(tmp_path):
+    table = pl.DataFrame({"age": np.arange(1500) % 70 + 18, **hard_columns(1500, np.random.default_rng(0))})
+    table.write_csv(tmp_path / "in.csv")
+    line = command("inspect", "in.csv", "-k", 4, cwd=tmp_path).stdout.strip().splitlines()[-1]
+    words = [sys.executable, "-m", *shlex.split(line)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--drop born" in line
+    check_keys_are_protected(inspect(tmp_path / "in.csv", 4), pl.read_csv(tmp_path / "in-masked.csv"), 4)
+
+
+@pytest.mark.parametrize("name", ["adult", "covid_testing", "testdata", "eia", "census", "tarragona", "california"])
+def test_the_proposal_for_a_reference_table_names_every_key(name):
+    found = inspect(reference_path(name))
+    held = {*found.asked["columns"], *(found.asked["by"] or []), *(found.asked["identifiers"] or [])}
+    assert {*found.named("key")} <= held
+
+
+def test_what_is_dropped_is_said_with_the_reason_and_a_remedy():
+    n = 1500
+    table = pl.DataFrame({"age": np.arange(n) % 70, **hard_columns(n, np.random.default_rng(0))})
+    found = inspect(table, k=3)
+    reasons = {column.name: column.reason for column in found.columns}
+    assert "dropped: more than 1,000 values cannot be masked; group them into fewer" in reasons["place"]
+    assert "several formats; dropped: it cannot be masked; write all cells alike" in reasons["born"]
+    assert "dropped: some records have no unit; fill them in" in reasons["household_id"]
+    assert "born" in next(value for name, value in found.rows() if name == "not to be released")
+
+
+def test_types_that_masking_cannot_read_are_dropped():
+    table = pl.DataFrame(
+        {"age": [20, 31, 42, 53] * 5, "tags": [["a"], ["b"], ["a"], ["b"]] * 5, "raw": [b"x", b"y"] * 10}
+    )
+    found = inspect(table, k=3)
+    assert {*found.named("key")} == {"age", "tags", "raw"}
+    assert found.asked["identifiers"] == ["tags", "raw"]
+    exec(found.command, {"data": table})
+
+
+def test_only_one_unit_column_stays():
+    table = pl.DataFrame(
+        {"hid": np.arange(600) // 4, "pid": np.arange(600) // 2, "age": np.random.default_rng(0).integers(18, 90, 600)}
+    )
+    found = inspect(table, k=3)
+    assert found.named("unit") == ["hid", "pid"]
+    assert (found.asked["unit"], found.asked["identifiers"]) == ("hid", ["pid"])
+    assert "dropped: another unit is used" in found.columns[1].reason
+
+
+def test_a_sample_decides_nothing_that_the_whole_table_denies():
+    n = 3000
+    town = [f"t{i // 2}" if i % 2 else "t0" for i in range(n)]
+    flag = ["x"] * n
+    flag[1] = "y"
+    table = pl.DataFrame({"age": np.arange(n) % 70, "town": town, "flag": flag})
+    found = inspect(table, k=3, most=100)
+    assert found.roles["flag"] == "other"
+    assert found.asked["identifiers"] == ["town", "flag"]
+
+
+@pytest.mark.parametrize("sign", ["_", "a", "_a", "A", " ", "id_", "_name", "weight"])
+def test_a_very_long_name_takes_no_longer_than_it_is_long(sign):
+    name = sign * (1_000_000 // len(sign))
+    found = inspect(pl.DataFrame({name: [f"w{i}" for i in range(30)] * 2, "x": np.arange(60) / 7}), k=3)
+    assert name in found.command
+
+
+def test_one_weight_is_used_and_the_others_are_dropped():
+    rng = np.random.default_rng(0)
+    weights = {name: rng.lognormal(5, 1, 200) for name in ("design_weight", "hh_weight", "rep_weight_1")}
+    found = shoal.inspect(pl.DataFrame({"age": rng.integers(18, 90, 200), **weights}))
+    assert found.asked["weights"] == "design_weight"
+    assert found.asked["identifiers"] == ["hh_weight", "rep_weight_1"]
+    assert "identifiers=['hh_weight', 'rep_weight_1']" in found.command
+    assert all("another weight is used" in c.reason for c in found.columns if c.name in found.asked["identifiers"])
+
+
+@pytest.mark.parametrize("name", ["final_weight", "base_weight", "pweight", "person_weight"])
+def test_a_weight_of_persons_that_may_be_of_their_bodies_is_masked(name):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"age": rng.integers(18, 90, 200), name: rng.normal(75, 12, 200).round(1)})
+    assert shoal.inspect(table).roles[name] == "key"
+
+
+def test_an_index_that_pandas_stored_is_dropped(tmp_path):
+    path = tmp_path / "in.parquet"
+    pd.DataFrame({"x": np.arange(40.0) % 9}, index=[3 * i for i in range(40)]).to_parquet(path)
+    found = shoal.inspect(path)
+    assert found.asked["identifiers"] == ["__index_level_0__"]
+    assert found.asked["columns"] == ["x"]

@@ -146,7 +146,7 @@ def test_types_stay(library):
         assert set(after[name].to_list()) <= set(plain[name])
     if library == "pandas":
         assert release.data["level"].dtype.ordered
-        assert list(release.data.index) == list(table.index)
+        assert release.data.index.equals(pd.RangeIndex(len(table)))
     assert smallest(after.drop("left"), ["text", "flag", "code", "level", "x"]) >= 3
 
 
@@ -300,6 +300,11 @@ def test_refusals(asked, words):
         (lambda: Hierarchy({"a": ["x"], "b": ["y"]}), "one root"),
         (lambda: Hierarchy({"a": ["x", "all"], "b": ["x", "none"]}), "one root|below"),
         (lambda: Hierarchy({"a": ["x"]}, release="median"), "'ancestor' or 'mode'"),
+        (lambda: Ordinal(5), "Kind Ordinal must have lists of values, got 5"),
+        (lambda: Ordinal([["a"], ["b"]]), r"Kind Ordinal must have lists of single values, but one holds \['a'\]"),
+        (lambda: Hierarchy({"a": "xy"}), "Kind Hierarchy must have lists of values, got 'xy'"),
+        (lambda: Hierarchy({"a": [["x"]]}), "lists of single values"),
+        (lambda: shoal.MaskRequest(k=3, kinds=["a"]), "'kinds' must map names of columns to their kinds"),
     ],
 )
 def test_kinds_are_checked_when_they_are_made(make, words):

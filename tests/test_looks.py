@@ -15,7 +15,7 @@ from shoal.tables.looks import (
     Cells,
     is_code,
     is_confidential,
-    is_of_body,
+    is_of_person,
     is_stratum,
     is_weight,
     kind_of_cells,
@@ -167,7 +167,40 @@ def test_weights_are_named_so_and_positive():
     assert not any(is_weight(name, numbers) for name in ("birth_weight", "weight_kg", "weighting_scheme_x", "height"))
     assert not is_weight("weight", Cells.of(pl.Series([10, 0])))
     assert not is_weight("weight", Cells.of(pl.Series(["heavy"])))
-    assert is_of_body("height_cm")
+    assert is_of_person("height_cm")
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "weight"),
+    [
+        ("sampling_weight", [61.5, 80.0], True),  # the name leaves no doubt
+        ("pweight", [61.5, 80.0], True),
+        ("Final Weight", [61.5, 80.0], True),
+        ("hhwt", [3.5, 4.5], True),
+        ("weight_2", [0.7, 1.9, 12.0], True),
+        ("weight", [61.5, 80.0], False),  # kilograms
+        ("weight", [3.1, 4.2, 2.9], False),  # newborns
+        ("weight", [3100, 4200, 2900], False),  # in grams
+        ("wt", [150, 210, 185], False),  # pounds
+        ("weight", [120.5, 9000.0, 1.5], True),
+        ("birthweight", [120.5, 9000.0], False),
+        ("BirthWt", [120.5, 9000.0], False),
+        ("bwt", [120.5, 9000.0], False),
+        ("mothers_weight", [120.5, 9000.0], False),
+        ("weight_lbs", [120.5, 9000.0], False),
+        ("carcass weight", [120.5, 9000.0], False),
+    ],
+)
+def test_weights_of_bodies_are_no_survey_weights(name, cells, weight):
+    assert is_weight(name, Cells.of(pl.Series(cells, strict=False))) is weight
+
+
+@pytest.mark.parametrize("other", ["age", "Sex", "height_cm", "gestation", "birth_year", "patient"])
+def test_a_bare_weight_in_a_table_of_persons_is_no_survey_weight(other):
+    numbers = Cells.of(pl.Series([120.5, 9000.0, 1.5]))
+    assert is_of_person(other)
+    assert not is_weight("weight", numbers, persons=True)
+    assert is_weight("survey_weight", numbers, persons=True)
 
 
 def test_units_are_ids_with_a_few_records_each():
@@ -213,7 +246,7 @@ def test_recognisers_never_refuse_a_column(name, cells, times):
     missing_codes(column)
     for says in (is_code, is_weight, repeats_like_unit):
         assert says(name, column) in (True, False)
-    for says in (is_of_body, is_stratum, is_confidential):
+    for says in (is_of_person, is_stratum, is_confidential):
         assert says(name) in (True, False)
 
 

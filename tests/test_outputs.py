@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -16,6 +18,7 @@ import shoal
 from shoal.core.errors import FileError
 from shoal.core.progress import SIGNALS, watch
 from shoal.demo import firms
+from shoal.tables import outputs
 from shoal.tables.files import sha256, write_file
 from shoal.tables.outputs import moved_together, noting, written_beside, written_path
 
@@ -297,3 +300,98 @@ def test_a_data_set_that_others_wrote_is_placed_with_the_files_or_removed(tmp_pa
         assert write() == [tmp_path / "set", tmp_path / "labels"]
     assert done == (["removed"] if fails else ["placed", "removed"])
     assert (tmp_path / "labels").exists() != fails
+
+
+@pytest.fixture
+def no_system_folder(tmp_path, monkeypatch):
+    """The system's temporary folder is missing: whoever writes there fails."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+
+
+@pytest.mark.usefixtures("no_system_folder")
+def test_excel_sheets_wait_in_a_hidden_folder_next_to_the_output(tmp_path, monkeypatch):
+    from xlsxwriter.packager import Packager
+
+    seen, write = [], Packager._create_package
+
+    def watched(self):
+        names = write(self)
+        folder = Path(self.tmpdir)
+        seen.append((folder.parent, folder.name, stat.S_IMODE(folder.stat().st_mode), len(list(folder.iterdir()))))
+        return names
+
+    monkeypatch.setattr(Packager, "_create_package", watched)
+    write_file(firms(60), tmp_path / "out.xlsx")
+    ((parent, name, mode, files),) = seen
+    assert (parent, mode) == (tmp_path, 0o700)
+    assert name.startswith(".out-shoal-")
+    assert files
+    assert [path.name for path in tmp_path.iterdir()] == ["out.xlsx"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
+@pytest.mark.parametrize("most", [0, 2000])
+def test_a_full_disk_is_one_line_and_leaves_nothing_of_an_excel_output(tmp_path, most):
+    """No file may grow beyond so many bytes, which fails as a full disk does."""
+    limited = f"""
+import resource, sys
+from shoal.cli import main
+from shoal.tables import files
+write = files.write_excel
+def write_little(*given):
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    write(*given)
+files.write_excel = write_little
+sys.argv[0] = "shoal"
+main()
+"""
+    write_file(firms(60), tmp_path / "in.csv")
+    arguments = ["mask", "in.csv", "-k", "5", "-c", "sales", "-o", "out.xlsx"]
+    done = subprocess.run(
+        [sys.executable, "-c", limited, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "shoal: Output out.xlsx cannot be written: File too large.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of files are those of POSIX")
+def test_a_killed_run_leaves_no_excel_sheet_that_the_next_does_not_remove(tmp_path, monkeypatch):
+    killed = """
+import os, pathlib, signal, sys
+from xlsxwriter.packager import Packager
+from shoal.demo import firms
+from shoal.tables.files import write_file
+write = Packager._create_package
+Packager._create_package = lambda self: (write(self), os.kill(os.getpid(), signal.SIGKILL))
+write_file(firms(60), pathlib.Path(sys.argv[1]))
+"""
+    system, folder = tmp_path / "system", tmp_path / "outputs"
+    system.mkdir()
+    folder.mkdir()
+    environment = os.environ | {"TMPDIR": str(system)}
+    arguments = [sys.executable, "-c", killed, str(folder / "out.xlsx")]
+    done = subprocess.run(arguments, env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not list(system.iterdir())
+    assert len(list(folder.iterdir())) == 2, "the output, and the folder of its parts"
+    monkeypatch.setattr(outputs, "YOUNG", 0.0)
+    write_file(firms(60), folder / "other.csv")
+    assert [path.name for path in folder.iterdir()] == ["other.csv"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@pytest.mark.filterwarnings("default")  # Dask and its libraries warn about themselves
+@pytest.mark.parametrize("engine", ["memory", "local", "dask"])
+@pytest.mark.parametrize("old", [False, True])
+def test_only_their_owner_reads_labels(tmp_path, engine, old):
+    """They undo a shuffle, and tie released records to the original ones."""
+    ending = ".parquet" if engine == "dask" else ".csv"
+    source, output, labels = (tmp_path / f"{name}{ending}" for name in ("in", "out", "labels"))
+    write_file(firms(60), source)
+    for _ in range(1 + old):
+        if labels.exists():
+            labels.chmod(0o777)
+        shoal.mask(source, 5, columns=["sales"], engine=engine, output=output, labels=labels)
+    assert stat.S_IMODE(labels.stat().st_mode) == (0o700 if labels.is_dir() else 0o600)
+    assert stat.S_IMODE(output.stat().st_mode) & 0o044, "the masked table is for others"

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.algorithms.partition import find_groups
+from shoal.core.checks import plain_array
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes, information_loss, scaling
 from shoal.core.types import Floats, Ints
@@ -55,7 +56,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     -----
     ``fit_transform`` is the masking, and the k-anonymous result. ``transform`` gives a record that was fitted the
     values of its group, and any other record those of the group with the nearest centroid: what a pipeline needs at
-    prediction time, but no protection for the new records, nor for a selection of the old ones.
+    prediction time, but no protection for the new records, nor for a selection of the old ones. With
+    ``set_output(transform="pandas")`` the index of the input stays, as scikit-learn expects; `shoal.mask` drops it.
 
     Examples
     --------
@@ -96,7 +98,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y
             Not used.
         """
-        records = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        records = validate_data(self, _unmasked(X), dtype=np.float64, ensure_min_samples=2)
         request = MaskRequest(
             k=self.k, method=self.method, effort=self.effort, seed=self.random_state, options=self.options or {}
         )
@@ -131,7 +133,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Any:
         """Give each record the values of its group, or of the nearest one if it was not fitted."""
         check_is_fitted(self)
-        records = validate_data(self, X, dtype=np.float64, reset=False)
+        records = validate_data(self, _unmasked(X), dtype=np.float64, reset=False)
         groups = np.array([self._groups.get(record.tobytes(), -1) for record in records], dtype=np.int64)
         new = np.flatnonzero(groups < 0)
         if len(new):
@@ -143,3 +145,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _compared(self, records: Floats) -> Floats:
         return self._scaling.apply(records) if self.standardize else records
+
+
+def _unmasked(X: ArrayLike) -> ArrayLike:
+    """Return records with NaN, which scikit-learn refuses, in the place of masked cells, which it would use."""
+    return plain_array(X) if isinstance(X, np.ma.MaskedArray) else X

@@ -12,14 +12,16 @@ from typing import Any
 import polars as pl
 
 from shoal.core.display import aligned, html_table
+from shoal.core.errors import InputError
+from shoal.core.wording import count, count_holders, visible
 from shoal.masking.coding import MOST_VALUES
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import is_coded
-from shoal.tables.columns import Name
-from shoal.tables.csv_cells import find_thousands
+from shoal.tables.columns import TIMED, Name
+from shoal.tables.csv_cells import find_thousands, present_cells
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import WRITABLE
 from shoal.tables.kinds import Date, as_plain
@@ -28,7 +30,7 @@ from shoal.tables.looks import (
     Cells,
     is_code,
     is_confidential,
-    is_of_body,
+    is_of_person,
     is_stratum,
     is_weight,
     kind_of_cells,
@@ -37,8 +39,10 @@ from shoal.tables.looks import (
     names_id,
     repeats_like_unit,
 )
+from shoal.tables.row_index import is_stored_index
 from shoal.tables.series import mostly_numbers
-from shoal.tables.times import find_format, fits, word_of
+from shoal.tables.table import Table
+from shoal.tables.times import find_format, fits
 from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
@@ -63,7 +67,7 @@ class InspectedColumn:
         ``"key"`` (to be masked), ``"stratum"``, ``"identifier"`` (not to be released), ``"confidential"`` (kept and
         measured), ``"weight"``, ``"unit"`` (whose records they are) or ``"other"``.
     reason
-        Why, in words. No cell is quoted but codes for missing.
+        Why, in words, and why it cannot be masked if so. No cell is quoted but codes for missing.
     distinct
         The number of different values.
     missing
@@ -135,14 +139,16 @@ class Inspection:
         if self.named("stratum"):
             unique += f", {self.uniques_in_strata:,} over keys and strata"
         lines = [("unique records", unique)]
-        identifiers = self.named("identifier")
+        identifiers = self.asked.get("identifiers")
         if identifiers:
             lines.append(("not to be released", f"{len(identifiers)}: {', '.join(map(str, identifiers))}"))
         return lines if self.command else [*lines, ("to mask", "nothing: no key can be masked")]
 
     def __str__(self) -> str:
-        summary = "\n".join(f"{name:<18} {value}" for name, value in self.rows())
-        return "\n\n".join(filter(None, [aligned(self.cells(), numeric=False), summary, self.command]))
+        summary = "\n".join(f"{name:<18} {visible(value)}" for name, value in self.rows())
+        return "\n\n".join(
+            filter(None, [aligned(self.cells(), numeric=False), summary, visible(self.command, lines=True)])
+        )
 
     def _repr_html_(self) -> str:
         head, *rows = self.cells()
@@ -186,7 +192,7 @@ def inspect(
     """
     request = MaskRequest(k=k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     check_data(request, data, dask=False)
-    whole = open_data(data, numbers=(), **request.csv)
+    whole = open_data(data, numbers=(), named=True, **request.csv)
     table = whole if most is None or whole.rows <= most else whole.take(spread(whole.rows, most))
     if thousands is None and isinstance(table, CsvTable) and (sign := find_thousands(table, decimal)):
         return inspect(data, k, most=most, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
@@ -200,14 +206,17 @@ def inspect(
     series = View(table.coded(listed)).columns()
     cells = {name: Cells.of(column) for name, column in series.items()}
     codes = {name: words.get(name, {}) | missing_codes(found) for name, found in cells.items()}
-    bodies = any(map(is_of_body, series))
-    looked = [_look(name, cells[name], codes[name], table.scale(name), bodies=bodies) for name in series]
+    persons = any(map(is_of_person, series))
+    looked = [_look(name, cells[name], codes[name], table.scale(name), persons=persons) for name in series]
     dates = _dates(looked, series)
     looked = [_with_format(column, series[column.name], dates.get(column.name)) for column in looked]
     found = Inspection(tuple(_with_strata(looked, series, k)), whole.rows, 0, 0, "")
-    asked = _asked(found, series, cells, codes, dates, request)
+    found = _counted(found, View(whole.coded(listed)), sampled=table is not whole)
+    coded = table.coded({name: list(listed_codes) for name, listed_codes in codes.items() if listed_codes})
+    asked = _asked(found, coded, series, cells, codes, dates, request)
     return replace(
-        _counted(found, View(whole.coded(listed)), sampled=table is not whole),
+        found,
+        columns=tuple(_with_drop(column, asked) for column in found.columns),
         command=_command(asked, data) if asked["columns"] else "",
         asked=asked,
     )
@@ -241,14 +250,14 @@ def _fewest(columns: Sequence[pl.Series], unit: pl.Series | None) -> int:
 
 
 def _look(
-    name: Name, cells: Cells, codes: Mapping[int | str, int], scale: str | None, *, bodies: bool
+    name: Name, cells: Cells, codes: Mapping[int | str, int], scale: str | None, *, persons: bool
 ) -> InspectedColumn:
-    """Propose a kind and a role; `bodies` says that the table measures bodies, of which a weight is one measure."""
+    """Propose a kind and a role; `persons` says that the table describes persons, whose bodies have a weight."""
     kind = scale or kind_of_cells(cells)
     code = kind == "integer" and is_code(name, cells)
     kind = "nominal" if code else kind
     what = f"a code ({cells.distinct} whole numbers)" if code else _what(kind, cells)
-    role, reason = _role(name, cells, bodies=bodies)
+    role, reason = _role(name, cells, persons=persons)
     if role in ("key", "confidential"):
         reason = "; ".join([f"{what} {reason}", *_notes(kind, cells, codes)])
     return InspectedColumn(name, kind, role, reason, cells.distinct, cells.records - cells.present)
@@ -256,16 +265,18 @@ def _look(
 
 def _what(kind: str, cells: Cells) -> str:
     """Say what a column holds."""
-    values = f"{cells.distinct:,} value{'' if cells.distinct == 1 else 's'}"
+    values = count(cells.distinct, "value")
     categories = {"ordinal": f"an ordered category of {values}", "nominal": f"a category of {values}"}
     return categories.get(kind, f"a {'number' if kind in NUMBERS else 'truth value' if kind == 'boolean' else kind}")
 
 
-def _role(name: Name, cells: Cells, *, bodies: bool) -> tuple[str, str]:  # noqa: PLR0911  (one return a role)
+def _role(name: Name, cells: Cells, *, persons: bool) -> tuple[str, str]:  # noqa: PLR0911  (one return a role)
     """Return the role of a column, and why."""
     if not cells.present:
         return "other", "no cell is filled"
-    if is_weight(name, cells) and not bodies:
+    if is_stored_index(name):
+        return "identifier", "an index that pandas stored in the file"
+    if is_weight(name, cells, persons=persons):
         return "weight", "the name says weight, and all numbers are positive"
     if cells.distinct == 1 and cells.present == cells.records:
         return "other", "the same value in all records"
@@ -281,7 +292,7 @@ def _role(name: Name, cells: Cells, *, bodies: bool) -> tuple[str, str]:  # noqa
 
 def _notes(kind: str, cells: Cells, codes: Mapping[int | str, int]) -> list[str]:
     """Say what else is to be known of a column that is released."""
-    told = ", ".join(f"{code} ({count:,} time{'' if count == 1 else 's'})" for code, count in codes.items())
+    told = ", ".join(f"{code} ({count(times, 'time')})" for code, times in codes.items())
     apart = " far from the rest" if any(isinstance(code, int) for code in codes) else ""
     notes = [f"{told}{apart}: codes for missing?"] if told else []
     if kind in NUMBERS:
@@ -305,8 +316,7 @@ def _with_strata(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Se
         suits = column.role == "key" and column.kind in CATEGORIES and is_stratum(column.name)
         if suits and _fewest([*chosen, series[column.name]], None if unit is None else series[unit]) >= k:
             chosen.append(series[column.name])
-            counted = "records" if unit is None else f"different {unit}"
-            why = f"the name is one of regions, sectors or periods; a stratum has at least {k} {counted}"
+            why = f"the name is one of regions, sectors or periods; a stratum has at least {count_holders(k, unit)}"
             proposed.append(replace(column, role="stratum", reason=why))
         else:
             proposed.append(column)
@@ -319,7 +329,9 @@ def _unit(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) 
     units += [
         c.name for c in columns if c.role == "identifier" and names_id(c.name) and c.distinct < len(series[c.name])
     ]
-    return next((name for name in units if not series[name].null_count()), None)
+    missing = {column.name: column.missing for column in columns}  # in all records, where `series` is a sample
+    whole = (name for name in units if not missing[name])
+    return next((name for name in whole if not present_cells(series[name].cast(pl.String)).null_count()), None)
 
 
 def _dates(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) -> dict[Name, Date]:
@@ -338,29 +350,79 @@ def _with_format(column: InspectedColumn, cells: pl.Series, kind: Date | None) -
     """Say what is to be known of the format of dates that are text."""
     if column.role != "key" or column.kind not in ("date", "time") or cells.dtype != pl.String:
         return column
-    told = "" if kind is not None else "; written in several formats: write all alike to mask it"
+    told = "" if kind is not None else "; written in several formats"
     swapped = (kind.format or "").replace("%d", "%?").replace("%m", "%d").replace("%?", "%m") if kind else ""
     if swapped and swapped != (kind and kind.format) and fits(Date(swapped), cells):
         told = "; day and month may be swapped"
     return replace(column, reason=column.reason + told)
 
 
-def _maskable(columns: Sequence[InspectedColumn], timed: Collection[Name]) -> list[Name]:
-    """Return the keys that can be masked: numbers, dates and the like, and categories of few values."""
+def _maskable(
+    columns: Sequence[InspectedColumn], table: Table, coded: Collection[Name], dates: Mapping[Name, Date]
+) -> list[Name]:
+    """Return the keys that masking can read: numbers, dates and the like, and categories of few values."""
+
+    def readable(column: InspectedColumn) -> bool:
+        try:
+            if column.kind in NUMBERS:
+                table.column(column.name)
+            elif column.kind in CATEGORIES:
+                table.categories(column.name, given=column.name in coded)
+            else:
+                table.moments(column.name, dates.get(column.name, Date()))
+        except InputError:
+            return False
+        return True
+
+    timed = {*dates, *table.timed_names()}
     return [
         column.name
         for column in columns
         if column.role == "key"
-        and (
-            column.kind in NUMBERS
-            or column.name in timed
-            or (column.kind in CATEGORIES and column.distinct <= MOST_VALUES)
-        )
+        and (column.kind in NUMBERS or column.name in timed or _is_few(column))
+        and readable(column)
     ]
+
+
+def _is_few(column: InspectedColumn) -> bool:
+    """Return whether a column holds categories, no more than can be masked."""
+    return column.kind in CATEGORIES and column.distinct <= MOST_VALUES
+
+
+def _dropped(
+    columns: Sequence[InspectedColumn], masked: Collection[Name], unit: Name | None, weights: Name | None
+) -> list[Name]:
+    """Return the columns to drop: identifiers, and whatever tells of a person and cannot be masked."""
+    raw = {
+        "identifier": columns,
+        "key": [column for column in columns if column.name not in masked],
+        "unit": [column for column in columns if column.name != unit],
+        "weight": [column for column in columns if column.name != weights],
+        "other": [column for column in columns if column.distinct > 1],  # constant in a sample only
+    }
+    return [column.name for column in columns if column in raw.get(column.role, ())]
+
+
+def _with_drop(column: InspectedColumn, asked: Mapping[str, Any]) -> InspectedColumn:
+    """Add to the reason why a column is dropped that is not an identifier, and what to do to keep it."""
+    if column.role == "identifier" or column.name not in (asked["identifiers"] or []):
+        return column
+    if column.role == "unit":
+        why = "dropped: some records have no unit; fill them in" if column.missing else "dropped: another unit is used"
+    elif column.role == "weight":
+        why = "dropped: another weight is used"
+    elif column.kind in CATEGORIES and not _is_few(column):
+        why = f"dropped: more than {MOST_VALUES:,} values cannot be masked; group them into fewer"
+    elif column.kind in TIMED.values():
+        why = "dropped: it cannot be masked; write all cells alike"
+    else:
+        why = "dropped: it cannot be masked"
+    return replace(column, reason=f"{column.reason}; {why}")
 
 
 def _asked(
     found: Inspection,
+    table: Table,
     series: Mapping[Name, pl.Series],
     cells: Mapping[Name, Cells],
     codes: Mapping[Name, Mapping[int | str, int]],
@@ -368,20 +430,16 @@ def _asked(
     request: MaskRequest,
 ) -> dict[str, Any]:
     """Return the masking that follows, as `MaskRequest.recorded` tells it."""
-    timed = {*dates, *(name for name, column in series.items() if word_of(column.dtype))}
-    masked, strata, unit = _maskable(found.columns, timed), found.named("stratum"), _unit(found.columns, series)
+    # Codes may be numbers, or text such as 007 that masking would read as numbers.
+    coded = [c.name for c in found.columns if c.kind == "nominal" and _numbered(series[c.name], cells[c.name])]
+    masked, strata = _maskable(found.columns, table, coded, dates), found.named("stratum")
+    unit, weights = _unit(found.columns, series), next(iter(found.named("weight")), None)
     absent = [series[name].is_null() | is_coded(series[name], list(codes[name])) for name in masked]
     missing = small = "error"
     if any(column.any() for column in absent):
         # Records that miss the same columns are masked among themselves, which takes k of them.
         fewest = _fewest([*(series[name] for name in strata), *absent], None if unit is None else series[unit])
         missing, small = "group", "error" if fewest >= request.k else "suppress"
-    coded = [
-        column.name
-        for column in found.columns
-        # Codes may be numbers, or text such as 007 that masking would read as numbers.
-        if column.name in masked and column.kind == "nominal" and _numbered(series[column.name], cells[column.name])
-    ]
     kinds = dict.fromkeys(coded, "nominal") | {name: as_plain(kind) for name, kind in dates.items()}
     return {
         "k": request.k,
@@ -389,13 +447,13 @@ def _asked(
         "by": strata or None,
         "unit": unit,
         "confidential": found.named("confidential") or None,
-        "weights": next(iter(found.named("weight")), None),
+        "weights": weights,
         "missing": missing,
         "small": small,
         "zeros": _kept_zeros(found, masked, series, cells, request.k) or None,
         "missing_codes": {name: list(codes[name]) for name in masked if codes[name]} or None,
-        "identifiers": found.named("identifier") or None,
-        "kinds": kinds or None,
+        "identifiers": _dropped(found.columns, masked, unit, weights) or None,
+        "kinds": {name: kind for name, kind in kinds.items() if name in masked} or None,
         **request.csv,
         "options": {},
     }

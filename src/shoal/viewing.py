@@ -13,6 +13,7 @@ from shoal.core.types import Ints
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.table import Table
+from shoal.tables.unicode_forms import composed_cells
 
 __all__ = ["View"]
 
@@ -76,7 +77,7 @@ class View:
             cells = _plain(self.table.keys([name])["0"])
             if isinstance(self.table, CsvTable) and cells.dtype == pl.String:  # missing may be spelled in words
                 cells = self.table.categories(name, given=True)
-            self._columns[name] = cells
+            self._columns[name] = composed_cells(cells)
         return self._columns[name]
 
     def columns(self) -> dict[Name, pl.Series]:

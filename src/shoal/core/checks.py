@@ -7,15 +7,17 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError
+from shoal.core.wording import count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from shoal.core.types import Floats
 
+EXACT = 2**53  # every integer up to here is a float
 FARTHEST = 1e150  # the squares of larger numbers, added up, are infinite
 
-__all__ = ["FARTHEST", "as_names", "as_records", "check_choice", "check_k", "check_size"]
+__all__ = ["EXACT", "FARTHEST", "as_names", "as_records", "check_choice", "check_k", "check_size", "plain_array"]
 
 
 def as_names(names: Any) -> list[Any]:
@@ -31,6 +33,29 @@ def as_names(names: Any) -> list[Any]:
     return [names] if isinstance(names, (str, Integral)) else list(names)
 
 
+def plain_array(array: Any) -> Any:
+    """Return an array of a subclass, such as `numpy.matrix`, as a plain one; its masked cells become missing (NaN).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain_array(np.ma.masked_array([1, 2], mask=[False, True])).tolist()
+    [1.0, nan]
+    """
+    import numpy as np
+
+    if not isinstance(array, np.ma.MaskedArray) or array.dtype.kind not in "iuf" or not np.ma.is_masked(array):
+        return np.asarray(array)
+    if array.dtype.kind in "iu":
+        if array.max() > EXACT or array.min() < -EXACT:
+            raise InputError(
+                "An array of integers with masked cells becomes one of floats, which hold whole numbers up to 2^53, "
+                f"but it holds {array.max() if array.max() > EXACT else array.min()}. Use a frame instead."
+            )
+        array = array.astype(np.float64)
+    return array.filled(np.nan)
+
+
 def as_records(X: ArrayLike) -> Floats:
     """Return the records as a contiguous array ``(n, d)`` of finite float64, or say what is wrong with them.
 
@@ -42,7 +67,7 @@ def as_records(X: ArrayLike) -> Floats:
     import numpy as np  # only here: the command line reads the other rules before numbers are needed
 
     try:
-        array = np.ascontiguousarray(X, dtype=np.float64)
+        array = np.ascontiguousarray(plain_array(X) if isinstance(X, np.ndarray) else X, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("Parameter 'X' must be an array of numbers; encode or leave out columns of text.") from None
     if array.ndim == 1:
@@ -68,9 +93,9 @@ def check_k(k: object, n: int, where: str = "") -> int:
     """
     k = check_size(k)
     if n < k:
-        records = f"{n} record{'' if n == 1 else 's'}"
         raise InputError(
-            f"Parameter 'k' must not exceed the number of records: k={k}, but {where or 'the table'} has {records}. "
+            f"Parameter 'k' must not exceed the number of records: k={k}, but {where or 'the table'} has "
+            f"{count(n, 'record')}. "
             "Take a smaller k" + (", or join small strata before masking." if where else ".")
         )
     return k

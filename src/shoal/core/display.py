@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from shoal.core.wording import visible
+
 __all__ = ["aligned", "for_people", "html_table", "write_report"]
 
 
@@ -22,6 +24,7 @@ def aligned(rows: Sequence[Sequence[str]], *, numeric: bool = True) -> str:
     k   loss
     10   9.1
     """
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
 
     def placed(i: int, cell: str) -> str:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-__all__ = ["FEW", "LIMITS", "Limit", "is_told", "may_be_told", "published_loss", "withheld_columns"]
+__all__ = ["FEW", "LIMITS", "PERCENT", "Limit", "is_told", "may_be_told", "published_loss", "withheld_columns"]
 
 DOMINANT = 0.25
 FEW = 5  # records of a group
+PERCENT = 10  # p of the p %-rule: how close the largest member of a group may be estimated by another
 LIMITS = (5.0, 50.0, 100.0, inf)  # of losses that are not told, in percent
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -22,11 +23,32 @@ __all__ = [
     "UnprotectedColumnWarning",
     "VerificationError",
     "closest",
+    "without_passwords",
 ]
+
+# postgresql://user:password@host, also after pathlib has made one slash of two; and …?password=…
+PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]+:/{1,2}[^\s:/@'\"]*:([^\s'\"]*)@", re.IGNORECASE)
+PASSWORD_OPTION = re.compile(r"([?&;](?:password|passwd|pwd|secret|token|key)=)[^\s&;'\"]+", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    """Return text with *** in place of the passwords of addresses.
+
+    Examples
+    --------
+    >>> without_passwords("Input postgresql://ann:s3cret@host/db is an address.")
+    'Input postgresql://ann:***@host/db is an address.'
+    """
+    for password in PASSWORD.findall(text):
+        text = text.replace(f":{password}@", ":***@")  # libraries repeat it without the scheme
+    return PASSWORD_OPTION.sub(r"\1***", text)
 
 
 class ShoalError(Exception):
-    """Base of everything that shoal refuses to do."""
+    """Base of everything that shoal refuses to do; its message shows no password of an address."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(without_passwords(part) if isinstance(part, str) else part for part in parts))
 
 
 class InputError(ShoalError, ValueError):

@@ -7,12 +7,30 @@ from pathlib import Path
 
 from shoal.core.errors import InputError
 
-__all__ = ["available_memory", "peak_bytes", "peak_memory", "read_memory"]
+__all__ = ["available_memory", "lacks_memory", "peak_bytes", "peak_memory", "read_memory"]
 
 # The most that was resident, and what of it now is pages of files.
 MARKS = {"VmHWM", "RssFile"}
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+# What libraries and the system say when there is no memory for a library, a thread or a process.
+LACKING = ("failed to map segment", "spawn threads", "start new thread", "worker thread", "cannot allocate memory")
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Say whether an error, or one that led to it, means that memory ran out.
+
+    Examples
+    --------
+    >>> lacks_memory(MemoryError()), lacks_memory(RuntimeError("can't start new thread")), lacks_memory(ValueError("x"))
+    (True, True, False)
+    """
+    if error is None:
+        return False
+    lacking = isinstance(error, MemoryError) or any(words in str(error).lower() for words in LACKING)
+    return lacking or lacks_memory(error.__cause__ or error.__context__)
 
 
 def read_memory(limit: str | int) -> int:
@@ -24,7 +42,7 @@ def read_memory(limit: str | int) -> int:
     (2000000000, 512000000)
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(limit))
-    if match is None or match[2].upper() not in UNITS or float(match[1]) <= 0:
+    if match is None or match[2].upper() not in UNITS or not 0 < float(match[1]) < 1e18:
         raise InputError(f"Parameter 'memory' must be a size such as '2GB' or '512MB', got {limit!r}.")
     return int(float(match[1]) * UNITS[match[2].upper()])
 

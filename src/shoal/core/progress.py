@@ -306,11 +306,14 @@ def _follow(ended: threading.Event, state: State, total: int | None, title: Titl
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from shoal.core.wording import visible
+
     console = Console(stderr=True)
     counted = () if total is None else ("{task.percentage:>3.0f} %", TimeRemainingColumn())
-    columns = (TextColumn("{task.description}"), BarColumn(), *counted)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *counted)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         while not ended.wait(0.2):
             check_interrupt()
-            bar.update(task, completed=int(state[DONE]), description=title if isinstance(title, str) else title(state))
+            text = title if isinstance(title, str) else title(state)
+            bar.update(task, completed=int(state[DONE]), description=visible(text))

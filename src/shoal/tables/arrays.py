@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
@@ -20,8 +21,6 @@ from shoal.tables.times import Span
 
 __all__ = ["ArrayTable"]
 
-EXACT = 2**53  # every integer up to here is a float
-
 
 class ArrayTable:
     """A NumPy array, one record a row; columns are named by their number in the array that was given."""
@@ -29,17 +28,23 @@ class ArrayTable:
     def __init__(
         self, array: np.ndarray[Any, Any], codes: Codes | None = None, names: Sequence[Name] | None = None
     ) -> None:
+        array = plain_array(array)
         if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
             raise InputError(
                 f"Parameter 'data' must be an array of numbers with records in rows, got shape {array.shape} of "
                 f"type {array.dtype}."
+            )
+        if array.dtype.itemsize > 8:
+            raise InputError(
+                f"Parameter 'data' must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert it "
+                "first: data.astype(numpy.float64)."
             )
         self._array, self._codes = array, codes or {}
         self._names = list(range(self._columns.shape[1]) if names is None else names)
 
     @property
     def native(self) -> np.ndarray[Any, Any]:
-        """The array as given."""
+        """The array as given, without masked cells."""
         return self._array
 
     @property
@@ -102,6 +107,9 @@ class ArrayTable:
                 f"{first + int(np.argmax(far)) + 1} holds {column[np.argmax(far)]}. Give a frame."
             )
         return pl.Series(cells).fill_nan(None).cast(pl.Int64)
+
+    def text_numbers(self, name: Name, first: int = 0) -> None:
+        """Return nothing: an array holds no text next to numbers."""
 
     def levels(self, name: Name) -> None:
         """Return nothing: numbers are no levels."""

@@ -17,7 +17,7 @@ from shoal.tables.frames import open_table
 from shoal.tables.sources import stored_bytes
 from shoal.tables.table import Table, check_name
 
-__all__ = ["check_output", "choose_columns", "is_beyond_memory", "is_dask", "is_spark", "open_data"]
+__all__ = ["check_output", "check_text_names", "choose_columns", "is_beyond_memory", "is_dask", "is_spark", "open_data"]
 
 
 def is_dask(data: object) -> bool:
@@ -49,11 +49,14 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
     return file.is_dir() or any(sign in str(file) for sign in "*?[")
 
 
-def open_data(data: Any, *, numbers: Sequence[Name] = (), **csv: str | None) -> Table:
-    """Return the table that was given, or that a path names; `csv` says how a CSV file is written."""
+def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: str | None) -> Table:
+    """Return the table that was given, or that a path names; `csv` says how a CSV file is written.
+
+    A file without a header line is refused if its columns must be `named`, as those of a release are.
+    """
     if not isinstance(data, (str, os.PathLike)):
         return open_table(data)
-    return read_table(data, numbers=numbers, **csv)
+    return read_table(data, numbers=numbers, named=named, **csv)
 
 
 def choose_columns(
@@ -74,7 +77,10 @@ def choose_columns(
     if wanted is None:
         chosen = [name for name in numeric if name not in apart]
         if not chosen:
-            raise InputError(f"Parameter 'columns' is not given and the table has no numeric column to {to}.")
+            raise InputError(
+                f"Parameter 'columns' is not given and the table has no numeric column to {to}. Name the columns: one "
+                "cell that is not a number makes a column text."
+            )
         return chosen
     chosen = list(wanted)
     if not chosen:
@@ -101,3 +107,15 @@ def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered:
         )
     if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
         raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")
+
+
+def check_text_names(data: Any) -> None:
+    """Refuse to write a frame whose column names are not text: the file would hold other names than the table."""
+    if type(data).__module__.partition(".")[0] not in ("pandas", "dask", "dask_expr"):
+        return
+    others = [name for name in data.columns if not isinstance(name, str)]
+    if others:
+        raise InputError(
+            f"Parameter 'output' writes columns whose names are text, but one is called {others[0]!r}. Rename them "
+            "first: data.rename(columns=str)."
+        )

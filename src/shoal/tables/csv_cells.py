@@ -10,7 +10,9 @@ import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.tables.codes import Code, as_number, is_coded
-from shoal.tables.series import not_numeric
+from shoal.tables.columns import Name
+from shoal.tables.selection import named_cells
+from shoal.tables.series import TextNumbers, not_numeric, number_like
 
 if TYPE_CHECKING:
     from shoal.tables.csv_files import CsvTable
@@ -29,7 +31,9 @@ __all__ = [
     "one_spelling",
     "parse_numbers",
     "plain_numbers",
+    "present_cells",
     "spelled_numbers",
+    "text_numbers",
     "without_words",
 ]
 
@@ -37,6 +41,9 @@ SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # betwee
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 # 007 and 0123 are codes, not numbers.
 CODE = r"^[+-]?0\d"
+DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # no number with two points
+PADDED_SHARE = 0.05  # of numbers that begin with 0 where they are codes
+SAMPLE = 2000  # cells of a text that are looked at for numbers
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
 
 def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Series:
     """Return the column as Int64 or Float64 where every cell is a number or missing, else as it is."""
-    cells = _present(series)
+    cells = present_cells(series)
     present = cells.len() - cells.null_count()
     if present == 0 or (not codes and cells.str.contains(CODE).any()):
         return series
@@ -114,7 +121,7 @@ def parse_numbers(series: pl.Series, dialect: Dialect, *, codes: bool) -> pl.Ser
 def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | None:
     """Return what a column of text holds: Int64, Float64 or String; None if every cell is missing."""
     parsed = parse_numbers(series, dialect, codes=codes)
-    if parsed.dtype == pl.String and _present(series).null_count() == len(series):
+    if parsed.dtype == pl.String and present_cells(series).null_count() == len(series):
         return None
     return str(parsed.dtype)
 
@@ -135,10 +142,10 @@ def common_type(found: Iterable[str | None]) -> pl.DataType:
 
 def as_type(series: pl.Series, dialect: Dialect, dtype: pl.DataType) -> pl.Series:
     """Return a column of text as numbers, if that is the type that it has in all parts of the table."""
-    return series if dtype == pl.String else plain_numbers(_present(series), dialect).cast(dtype)
+    return series if dtype == pl.String else plain_numbers(present_cells(series), dialect).cast(dtype)
 
 
-def _present(series: pl.Series) -> pl.Series:
+def present_cells(series: pl.Series) -> pl.Series:
     """Return the cells without spaces around them, null where they are missing."""
     return series.str.strip_chars().replace(dict.fromkeys(MISSING))
 
@@ -170,14 +177,14 @@ def find_thousands(table: CsvTable, decimal: str | None = None) -> str | None:
     >>> find_thousands(table)
     '.'
     """
-    numeric = table.numeric_names()
+    numeric, cells = table.numeric_names(), dict(named_cells(table.text))
     for sign in SIGNS:
         signs = [other for other in ".," if other != sign and decimal in (None, other)]
         for dialect in (replace(table.dialect, thousands=sign, decimal=other) for other in signs):
-            pattern, text = _grouped(sign, dialect.decimal), table.text
-            found = [name for name in text.columns if text[name].str.strip_chars().str.contains(pattern).any()]
-            if any(is_numeric(text[name], dialect) for name in found if name not in numeric) and all(
-                is_numeric(text[name], dialect) for name in numeric
+            pattern = _grouped(sign, dialect.decimal)
+            found = [name for name, text in cells.items() if text.str.strip_chars().str.contains(pattern).any()]
+            if any(is_numeric(cells[name], dialect) for name in found if name not in numeric) and all(
+                is_numeric(cells[name], dialect) for name in numeric
             ):
                 return sign
     return None
@@ -188,19 +195,51 @@ def is_numeric(cells: pl.Series, dialect: Dialect) -> bool:
     return parse_numbers(cells, dialect, codes=False).dtype.is_numeric()
 
 
-def not_numbers(text: pl.Series, dialect: Dialect, first: int) -> InputError:
+def not_numbers(name: Name, text: pl.Series, dialect: Dialect, first: int) -> InputError:
     """Say which cell of a column is no number, and how it can be read as one."""
-    cells = text.str.strip_chars().replace(dict.fromkeys(MISSING))
-    wrong = cells.is_not_null() & plain_numbers(cells, dialect).cast(pl.Float64, strict=False).is_null()
-    record, found = int(wrong.arg_max() or 0), cells.filter(wrong)
-    way_out = ""
-    if found.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
-        way_out = "Take the currency out of the cells: it is not part of a number."
-    else:
-        for thousands in SIGNS:
-            for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
-                if found.str.contains(_grouped(thousands, decimal)).any():
-                    also = f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal)
-                    way_out = f"Say thousands={thousands!r}{also} if that sign stands between thousands."
-                    break
-    return not_numeric(text.name, f"record {first + record + 1} holds {text[record]!r}", way_out)
+    cells = present_cells(text)
+    wrong = _not_numbers(cells, dialect)
+    record = int(wrong.arg_max() or 0)
+    return not_numeric(
+        name, f"record {first + record + 1} holds {text[record]!r}", _way_to_read(cells.filter(wrong), dialect)
+    )
+
+
+def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNumbers:
+    """Look for numbers in a text column, and for the first cell that is not a number.
+
+    Padded codes, such as 007, are no numbers unless few of the cells are padded. `dialect` is None outside CSV files.
+    """
+    cells = present_cells(text)
+    present = cells.drop_nulls()
+    sample = present.gather_every(max(1, len(present) // SAMPLE)).unique()
+    numbers, values = int((number_like(sample) & ~sample.str.contains(DOTTED_DATE)).sum()), len(sample)
+    if not numbers or PADDED_SHARE * numbers <= sample.str.contains(CODE).sum():
+        return TextNumbers(0, values)
+    wrong = _not_numbers(cells, dialect or Dialect()) | cells.str.contains(CODE).fill_null(value=False)
+    if not wrong.any():
+        return TextNumbers(numbers, values)
+    record = int(wrong.arg_max() or 0)
+    remedy = "Correct the cell, or turn the column into numbers."
+    if dialect is not None:
+        remedy = _way_to_read(cells.filter(wrong), dialect) or (
+            "Correct the cell or remove its line, or name the cell in 'missing_codes' if it means missing."
+        )
+    return TextNumbers(numbers, values, f"record {first + record + 1} holds {text[record]!r}", remedy)
+
+
+def _not_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
+    """Return for each cell whether it is neither a number nor missing."""
+    return cells.is_not_null() & plain_numbers(cells, dialect).cast(pl.Float64, strict=False).is_null()
+
+
+def _way_to_read(wrong: pl.Series, dialect: Dialect) -> str:
+    """Say how cells can be read as numbers that hold a currency or a sign between thousands; empty if they do not."""
+    if wrong.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
+        return "Take the currency out of the cells: it is not part of a number."
+    for thousands in SIGNS:
+        for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
+            if wrong.str.contains(_grouped(thousands, decimal)).any():
+                also = f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal)
+                return f"Use thousands={thousands!r}{also} if that sign separates thousands."
+    return ""

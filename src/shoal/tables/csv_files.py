@@ -17,13 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.tables.codes import Codes
-from shoal.tables.columns import Column, Name, NewColumn, Spelling
+from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
 from shoal.tables.csv_cells import (
     MISSING,
     SIGNS,
@@ -36,17 +37,21 @@ from shoal.tables.csv_cells import (
     parse_numbers,
     plain_numbers,
     spelled_numbers,
+    text_numbers,
     without_words,
 )
 from shoal.tables.kinds import Date
-from shoal.tables.series import as_floats, cell_words, kind_of, mostly_numbers
+from shoal.tables.selection import cells_of, named_cells, only_columns, with_cells, without_columns
+from shoal.tables.series import TextNumbers, as_floats, cell_words, kind_of, mostly_numbers
 from shoal.tables.table import check_unique
 from shoal.tables.times import Span, check_no_dates, read_dates, span_of
+from shoal.tables.unicode_forms import composed_cells
 
 __all__ = [
     "CsvTable",
     "csv_text",
     "encode_part",
+    "header_text",
     "read_csv",
     "read_head",
     "read_text",
@@ -98,7 +103,7 @@ class CsvTable:
     @property
     def native(self) -> pl.DataFrame:
         """The table with numbers where all cells of a column are numbers, or would be if they were not missing."""
-        return self.text.with_columns(self._as_stored(name) for name in self.names)
+        return with_cells(self.text, {name: self._as_stored(name) for name in self.names})
 
     @property
     def names(self) -> list[Name]:
@@ -118,7 +123,7 @@ class CsvTable:
         """Return a column as numbers, codes such as 007 too."""
         numbers = self._numbers_of(name)
         if not numbers.dtype.is_numeric():
-            raise not_numbers(self._named(name), self.dialect, first)
+            raise not_numbers(name, self._named(name), self.dialect, first)
         return Column(name, as_floats(numbers.set(self._coded(name), None)), kind_of(numbers.dtype))
 
     def timed_names(self) -> list[Name]:
@@ -135,35 +140,39 @@ class CsvTable:
 
     def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
         """Return the cells as text; a column of which most values are numbers is no column of categories by itself."""
-        text: pl.Series = self.text[name].set(self.text[name].str.strip_chars().is_in(MISSING), None)
-        text = text.set(self._coded(name), None)
+        cells = self._cells(name)
+        text = cells.set(cells.str.strip_chars().is_in(MISSING), None).set(self._coded(name), None)
         if not given:
             check_no_dates(name, text, first)
             if mostly_numbers(text):
-                raise not_numbers(self.text[name], self.dialect, first)
+                raise not_numbers(name, cells, self.dialect, first)
         return text
+
+    def text_numbers(self, name: Name, first: int = 0) -> TextNumbers:
+        """Return what numbers a column holds that is text."""
+        return text_numbers(self._named(name), self.dialect, first)
 
     def levels(self, name: Name) -> None:
         """Return nothing: text has no order."""
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what the cells mean."""
-        return pl.DataFrame([self._parsed(name).alias(str(i)) for i, name in enumerate(names)])
+        return pl.DataFrame([composed_cells(self._parsed(name)).alias(str(i)) for i, name in enumerate(names)])
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return the cells as they are spelled."""
-        return pl.DataFrame([self.text[name].alias(str(i)) for i, name in enumerate(names)])
+        return pl.DataFrame([self._cells(name).alias(str(i)) for i, name in enumerate(names)])
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return the different texts of missing cells."""
-        return frozenset(self.text[name].filter(pl.Series(missing)).unique())
+        return frozenset(self._cells(name).filter(pl.Series(missing)).unique())
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return a word for each text or number, once it is sure that no number is spelled in two ways."""
         coded = self._coded(name)
         if category:
-            return cell_words(self.text[name].set(coded, None), category=True)
-        cells, numbers = self.text[name], self._numbers_of(name)
+            return cell_words(self._cells(name).set(coded, None), category=True)
+        cells, numbers = self._cells(name), self._numbers_of(name)
         numbers = numbers.set(coded, None)
         if not numbers.dtype.is_numeric() or not (spelled_numbers(numbers, self.dialect) == cells).drop_nulls().all():
             raise VerificationError(f"Column {name!r} has numbers spelled in several ways. Nothing was released.")
@@ -175,16 +184,16 @@ class CsvTable:
 
     def without(self, names: Sequence[Name]) -> CsvTable:
         """Return the table without some of the columns."""
-        return self._but(self.text.drop(list(names)))
+        return self._but(without_columns(self.text, names))
 
     def only(self, names: Sequence[Name]) -> CsvTable:
         """Return some of the columns."""
-        return self._but(self.text.select(list(names)))
+        return self._but(only_columns(self.text, names))
 
     def in_own_dialect(self, delimiter: str = ",") -> CsvTable:
         """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
-        numbers = [plain_numbers(self.text[name], self.dialect).alias(name) for name in self.numeric_names()]
-        return self._but(self.text.with_columns(numbers), dialect=Dialect(delimiter))
+        numbers = {name: plain_numbers(self._cells(name), self.dialect) for name in self.numeric_names()}
+        return self._but(with_cells(self.text, numbers), dialect=Dialect(delimiter))
 
     def coded(self, codes: Codes) -> CsvTable:
         """Return the table with codes for missing."""
@@ -194,26 +203,25 @@ class CsvTable:
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
     ) -> CsvTable:
         """Return the table with new cells in some columns, and one spelling for each value of the strata."""
-        columns = []
+        columns = {}
         for name, column in new.items():
             if column.categories is not None:
                 cells = pl.Series(column.cells(), dtype=pl.String)
             elif column.scale is not None:
                 cells = column.scale.cells(column.values)
             else:
-                series = pl.Series(column.values).fill_nan(None)
-                cells = spelled_numbers(series.cast(pl.Int64) if column.integers else series, self.dialect)
-            columns.append(cells.fill_null(pl.lit(column.missing, dtype=pl.String)).alias(name))
-        columns += [self.text[name].replace(dict(changed)) for name, changed in (strata or {}).items()]
+                cells = spelled_numbers(_stored_numbers(column), self.dialect)
+            columns[name] = cells.fill_null(pl.lit(column.missing, dtype=pl.String))
+        columns |= {name: self._cells(name).replace(dict(changed)) for name, changed in (strata or {}).items()}
         others = [name for name, column in new.items() if column.categories is not None or column.scale is not None]
         numbers = [name for name in {*self._numbers, *new} if name not in others]
         dates = [name for name, column in new.items() if column.scale is not None]
-        return self._but(self.text.with_columns(columns), numbers=numbers, texts=[*self._texts, *dates])
+        return self._but(with_cells(self.text, columns), numbers=numbers, texts=[*self._texts, *dates])
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> CsvTable:
         """Return the table with other text in some columns."""
-        new = [pl.Series(name, cells, dtype=pl.String) for name, cells in texts.items()]
-        return self._but(self.text.with_columns(new))
+        new = {name: pl.Series(cells, dtype=pl.String) for name, cells in texts.items()}
+        return self._but(with_cells(self.text, new))
 
     def number_type(self, name: Name) -> str | None:
         """Return what a column is stored as: Int64, Float64 or String; None if all its cells are missing."""
@@ -221,10 +229,13 @@ class CsvTable:
 
     def with_numbers(self, names: Sequence[Name], types: Mapping[Name, pl.DataType]) -> pl.DataFrame:
         """Return the cells, those of some columns as numbers, of others in the types that all parts have."""
-        return self.text.with_columns(
-            *(self._numbers_of(name).alias(name) for name in names),
-            *(as_type(self._named(name), self.dialect, dtype) for name, dtype in types.items()),
-        )
+        numbers = {name: self._numbers_of(name) for name in names}
+        others = {name: as_type(self._named(name), self.dialect, dtype) for name, dtype in types.items()}
+        return with_cells(self.text, numbers | others)
+
+    def _cells(self, name: Name) -> pl.Series:
+        """Return the cells of a column as they are spelled."""
+        return cells_of(self.text, name)
 
     def _numbers_of(self, name: Name) -> pl.Series:
         numbers = parse_numbers(self._named(name), self.dialect, codes=True)
@@ -232,23 +243,30 @@ class CsvTable:
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def _as_stored(self, name: Name) -> pl.Series:
-        parsed = self.text[name] if name in self._texts else self._parsed(name)
+        parsed = self._cells(name) if name in self._texts else self._parsed(name)
         if name not in self._numbers or parsed.dtype.is_numeric():
             return parsed
         numbers = self._numbers_of(name)
-        return numbers.alias(name) if numbers.dtype.is_numeric() else parsed
+        return numbers if numbers.dtype.is_numeric() else parsed
 
     def _parsed(self, name: Name) -> pl.Series:
         parsed = parse_numbers(self._named(name), self.dialect, codes=name in self._numbers)
-        return parsed if parsed.dtype.is_numeric() else self.text[name]
+        return parsed if parsed.dtype.is_numeric() else self._cells(name)
 
     def _coded(self, name: Name) -> pl.Series:
         """Say which cells are codes for missing."""
-        return coded_text(self.text[name], self._codes.get(name, ()), self.dialect)
+        return coded_text(self._cells(name), self._codes.get(name, ()), self.dialect)
 
     def _named(self, name: Name) -> pl.Series:
         """Return the cells without codes for missing that are words: beside them a column may hold numbers."""
-        return without_words(self.text[name], self._codes.get(name, ()))
+        return without_words(self._cells(name), self._codes.get(name, ()))
+
+
+def _stored_numbers(column: NewColumn) -> pl.Series:
+    """Return new values as they are stored; where integers end at 2^63, the nearest float lies beyond them."""
+    missing = pl.Series(np.isnan(column.values))
+    values = round_to(np.nan_to_num(column.values), "int64") if column.integers else column.values
+    return pl.Series(values).set(missing, None)
 
 
 def read_csv(
@@ -368,12 +386,20 @@ def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> s
         # A blank line is no record: a cell that is missing must be seen.
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))
         # Nothing in the file says what its delimiter is: no reader must take a sign within a cell for one.
-        cells = frame.to_series()
-        seen = any(sign in cells.name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
+        ((name, cells),) = named_cells(frame)
+        seen = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
         quotes = "always" if seen else "necessary"
     return frame.write_csv(
         separator=dialect.delimiter, line_terminator=dialect.newline, include_header=header, quote_style=quotes
     )
+
+
+def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> bytes:
+    """Return the header of a CSV file in its encoding; in a table of one column, every cell may be in quotes."""
+    text = pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv(
+        separator=dialect.delimiter, line_terminator=dialect.newline, quote_style="always" if quotes else "necessary"
+    )
+    return encode_part(text, dialect, first=True)
 
 
 def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
@@ -392,14 +418,26 @@ def _decode(path: Path, raw: bytes, encoding: str | None) -> tuple[str, str]:
     whole = len(raw) >= path.stat().st_size
     marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
     found = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
+    if encoding is not None:
+        _check_encoding(encoding)
     for candidate in found if encoding is None else [encoding]:
         try:
             return codecs.getincrementaldecoder(candidate)().decode(raw, whole), candidate
-        except LookupError:
-            raise InputError(f"Parameter 'encoding' must be a known encoding, got {encoding!r}.") from None
-        except UnicodeDecodeError as error:
-            place = error.start
-    raise FileError(f"File {path} is not in encoding {encoding!r}: byte {place} does not fit. Name another encoding.")
+        except UnicodeError as error:
+            reason = f"byte {error.start} does not fit" if isinstance(error, UnicodeDecodeError) else str(error)
+    raise FileError(f"File {path} is not in encoding {encoding!r}: {reason}. Name another encoding.")
+
+
+def _check_encoding(encoding: object) -> None:
+    """Refuse what is not an encoding of text: Python also has codecs that pack bytes (zlib) or turn letters (rot13)."""
+    try:
+        usable = isinstance(encoding, str) and isinstance("a,1\n".encode(encoding), bytes)
+    except (LookupError, ValueError):  # not known, not of text, or of no text at all
+        usable = False
+    if not usable:
+        raise InputError(
+            f"Parameter 'encoding' must be a known encoding, got {encoding!r}. Use one of text, such as 'utf-8'."
+        )
 
 
 def _rows(content: str, delimiter: str) -> Iterator[list[str]]:
@@ -433,6 +471,6 @@ def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
     """Say whether the file writes 1,5 for one and a half."""
 
     def number(name: str, decimal: str) -> bool:
-        return is_numeric(text[name], replace(dialect, decimal=decimal))
+        return is_numeric(cells_of(text, name), replace(dialect, decimal=decimal))
 
     return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."

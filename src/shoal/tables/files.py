@@ -15,9 +15,11 @@ from shoal.tables.csv_files import CsvTable, read_csv, write_csv
 from shoal.tables.data_sets import OWN
 from shoal.tables.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.frames import open_table
+from shoal.tables.headers import check_header
 from shoal.tables.metadata import without_metadata
 from shoal.tables.native import as_polars
 from shoal.tables.outputs import folder_beside, naming, written_beside
+from shoal.tables.readers import read_arrow, read_parquet
 from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
 from shoal.tables.table import Table
 
@@ -53,9 +55,13 @@ def read_table(
     path: str | os.PathLike[str],
     *,
     numbers: Sequence[str] = (),
+    named: bool = False,
     **csv: str | None,
 ) -> Table:
-    """Read a table; CSV options are taken from the file itself where not given."""
+    """Read a table; CSV options are taken from the file itself where not given.
+
+    A file without a header line is refused if its columns must be `named`, as those of a release are.
+    """
     source = Path(path)
     suffix = source.suffix.lower()
     if is_address(path):
@@ -66,10 +72,14 @@ def read_table(
         raise FileError(f"File {source} is not there{' (it is a folder)' if source.is_dir() else ''}. Check the path.")
     try:
         if suffix in CSV:
-            return read_csv(source, numbers=numbers, **csv)
-        return read_stat(source) if suffix in READERS else open_table(_read_frame(source))
+            table: Table = read_csv(source, numbers=numbers, **csv)
+        else:
+            table = read_stat(source) if suffix in READERS else open_table(_read_frame(source))
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
+    if named and suffix in (*CSV, *EXCEL):
+        check_header(source, table)
+    return table
 
 
 def write_file(frame: Any, path: str | os.PathLike[str]) -> None:
@@ -105,7 +115,7 @@ def read_back(path: Path, table: Table) -> Table:
     if suffix in CSV:
         dialect = table.dialect if isinstance(table, CsvTable) else Dialect(delimiter="\t" if suffix == ".tsv" else ",")
         return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
-    return open_table(read_stat(path).file.raw if suffix in READERS else _read_frame(path))
+    return open_table(read_stat(path, trusted=True).file.raw if suffix in READERS else _read_frame(path))
 
 
 def may_be_csv(data: object) -> bool:
@@ -195,17 +205,7 @@ def sha256(path: str | os.PathLike[str]) -> str:
 def _read_frame(path: Path) -> Any:
     if path.suffix.lower() in EXCEL:
         return read_excel(path)
-    import pyarrow as pa
-    from pyarrow import feather, parquet
-
-    try:
-        if path.suffix.lower() in PARQUET:
-            with parquet.ParquetFile(path) as file:
-                return file.read()
-        return feather.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise FileError(f"File {path} cannot be read as {path.suffix}: {reason}. Write it anew.") from None
+    return read_parquet(path) if path.suffix.lower() in PARQUET else read_arrow(path)
 
 
 def _write_arrow(frame: Any, path: Path) -> None:

@@ -1,19 +1,24 @@
-"""Cells of text that a spreadsheet would run as formulas when it opens a CSV file, and how they are kept from it."""
+"""Cells and column names that a spreadsheet would run as formulas when it opens a CSV file, and how to escape them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
+from shoal.core.errors import VerificationError
 from shoal.core.types import Bools
 from shoal.tables.columns import Name
-from shoal.tables.table import Table
+from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_files import header_text
+from shoal.tables.table import Table, check_unique
 
-__all__ = ["FORMULAS", "escape_formulas", "formula_columns"]
+__all__ = ["FORMULAS", "escape_formulas", "escape_header", "escaped_name", "formula_columns", "formula_names"]
 
 FORMULAS = "=, +, -, @"  # what they begin with
 BEGIN = r"^[=@\t\r+-]"
+CHUNK = 1 << 20  # bytes that are moved at a time
 NUMBER = r"^[+-]\s?[\d.,'\s]*\d[\d.,'\s]*(?:[eE][+-]?\d+)?\s?%?$"
 
 
@@ -31,6 +36,53 @@ def escape_formulas(table: Table) -> Table:
         for name, where in found.items()
     }
     return table.relabelled(escaped) if escaped else table
+
+
+def formula_names(names: Sequence[Name]) -> list[Name]:
+    """Return those of some column names that are formulas.
+
+    Examples
+    --------
+    >>> formula_names(["income", "=1+1", "-5"])
+    ['=1+1']
+    """
+    found = _formulas(pl.Series([str(name) for name in names], dtype=pl.String))
+    return [name for name, here in zip(names, found, strict=True) if here]
+
+
+def escaped_name(name: Name) -> str:
+    """Return a column name as the header of an escaped CSV file spells it.
+
+    Examples
+    --------
+    >>> escaped_name("=1+1"), escaped_name("income")
+    ("'=1+1", 'income')
+    """
+    return f"'{name}" if formula_names([name]) else str(name)
+
+
+def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
+    """Put an apostrophe before every name in the header of a CSV file that would be run; the records stay in place."""
+    escaped = [escaped_name(name) for name in names]
+    if escaped == list(names):
+        return
+    check_unique(escaped)
+    with path.open("r+b") as file:
+        for quotes in (False, True):
+            old, new = (header_text(header, dialect, quotes=quotes) for header in (names, escaped))
+            file.seek(0)
+            if file.read(len(old)) == old:
+                break
+        else:
+            raise VerificationError(f"Output {path} has another header than planned. Nothing was released.")
+        # From the last records to the first: the header is longer now, and the file stays the one that is locked.
+        for start in reversed(range(len(old), file.seek(0, 2), CHUNK)):
+            file.seek(start)
+            moved = file.read(CHUNK)
+            file.seek(start + len(new) - len(old))
+            file.write(moved)
+        file.seek(0)
+        file.write(new)
 
 
 def _text(table: Table, name: Name) -> pl.Series:

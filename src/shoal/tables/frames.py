@@ -19,6 +19,7 @@ from shoal.kernels.words import Words, number_bits
 from shoal.tables.arrays import ArrayTable
 from shoal.tables.codes import Codes, is_coded, without_codes
 from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
+from shoal.tables.csv_cells import text_numbers
 from shoal.tables.kinds import Date
 from shoal.tables.metadata import without_metadata
 from shoal.tables.native import (
@@ -31,14 +32,28 @@ from shoal.tables.native import (
     to_polars,
     without_cells,
 )
-from shoal.tables.series import as_floats, cell_words, kind_of, mostly_numbers, no_numbers, not_numeric, whole_numbers
+from shoal.tables.row_index import NO_INDEX, is_plain, is_stored_index
+from shoal.tables.selection import only_columns
+from shoal.tables.series import (
+    TextNumbers,
+    as_floats,
+    cell_words,
+    kind_of,
+    mostly_numbers,
+    no_numbers,
+    not_numeric,
+    whole_numbers,
+)
 from shoal.tables.table import Table, check_unique
 from shoal.tables.times import Span, check_no_dates, read_dates, span_of, word_of
+from shoal.tables.unicode_forms import composed_cells
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 __all__ = ["FrameTable", "index_notes", "open_table"]
+
+MISSING_NAMES = ("nan", "NaT", "<NA>", "None")  # as pandas spells them
 
 
 def open_table(data: Any) -> Table:
@@ -67,10 +82,13 @@ def open_table(data: Any) -> Table:
             f"of a file, got {type(data).__module__}.{type(data).__qualname__}."
         ) from None
     except nw.exceptions.DuplicateError:
-        names = [str(name) for name in getattr(data, "column_names", getattr(data, "columns", []))]
+        names = list(getattr(data, "column_names", getattr(data, "columns", [])))
         check_unique(names)
-        raise
+        raise InputError(f"Column names must be unique, got {names}. Rename the columns before masking.") from None
     check_unique(names)
+    for place, name in enumerate(names, start=1):
+        if not isinstance(name, str) and str(name) in MISSING_NAMES:  # it is not even equal to itself
+            raise InputError(f"Column number {place} must have a name, but it is called {name}. Rename it.")
     return FrameTable(frame)
 
 
@@ -95,14 +113,18 @@ class FrameTable:
         """The number of records."""
         return len(self._frame)
 
+    def _series(self, name: Name) -> nw.Series[Any]:
+        """Return a column without its name, which polars might take for a pattern."""
+        return self._frame.get_column(name).alias("")
+
     def numeric_names(self) -> list[Name]:
         """Return the numeric columns; a pandas index that a file carried along is not one of them."""
         schema = self._frame.schema
-        return [n for n, kind in schema.items() if kind.is_numeric() and not str(n).startswith("__index_level_")]
+        return [n for n, kind in schema.items() if kind.is_numeric() and not is_stored_index(n)]
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers."""
-        series = self._frame.get_column(name)
+        series = self._series(name)
         if not series.dtype.is_numeric():
             raise no_numbers(name, series.to_list(), str(series.dtype), first)
         kind, codes = kind_of(series.dtype), self._codes.get(name, ())
@@ -110,7 +132,7 @@ class FrameTable:
         if plain is not None:
             return Column(name, plain.astype(np.float64, copy=False), kind)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        return Column(name, as_floats(without_codes(series.to_polars(), codes)), kind)
+        return Column(name, as_floats(without_codes(to_polars(series), codes)), kind)
 
     def timed_names(self) -> list[Name]:
         """Return the columns of dates, times and durations; those of pandas may hold them as objects."""
@@ -118,14 +140,14 @@ class FrameTable:
         return [n for n, kind in schema.items() if word_of(kind) or (is_opaque(kind) and self._timed(n))]
 
     def _timed(self, name: Name) -> bool:
-        column = self._frame.get_column(name)
+        column = self._series(name)
         if str(native_type(column)).startswith("date64"):
             return True
         return str(column.dtype) == "Object" and word_of(to_polars(column).dtype) is not None
 
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return a column of dates, times or durations, or of text that is read as the kind says."""
-        column = self._frame.get_column(name)
+        column = self._series(name)
         series, given = without_codes(to_polars(column), self._codes.get(name, ())), native_type(column)
         if series.dtype == pl.String and word_of(column.dtype):
             raise InputError(
@@ -155,7 +177,7 @@ class FrameTable:
         return without_codes(self._categories(name, given=given, first=first), self._codes.get(name, ()))
 
     def _categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
-        column = self._frame.get_column(name)
+        column = self._series(name)
         series: pl.Series = to_polars(column)
         if str(native_type(column)).startswith(("period", "month_day_nano_interval")):
             way_out = "Turn them into dates or durations first; pandas has .dt.to_timestamp() for that."
@@ -173,12 +195,24 @@ class FrameTable:
                 raise no_numbers(name, series.to_list(), "text", first)
         return series
 
+    def text_numbers(self, name: Name, first: int = 0) -> TextNumbers | None:
+        """Return what numbers a column of text or of objects holds; a category is none by its type."""
+        column = self._series(name)
+        if str(column.dtype) not in ("String", "Object"):
+            return None
+        series = to_polars(column)
+        if series.dtype.is_numeric():
+            return TextNumbers(1, 1, "its type is object", "Turn it into numbers.")
+        if str(column.dtype) == "Object":
+            series = pl.Series([None if cell is None else str(cell) for cell in column.to_list()], dtype=pl.String)
+        return text_numbers(series, None, first) if series.dtype == pl.String else None
+
     def levels(self, name: Name) -> tuple[Any, ...] | None:
         """Return the values of an Enum of polars or an ordered category of pandas or pyarrow."""
         kind: Any = self._frame.schema[name]
         if str(kind).startswith("Enum"):
             return tuple(kind.categories)
-        column = self._frame.get_column(name).to_native()
+        column = self._series(name).to_native()
         if getattr(getattr(column, "dtype", None), "ordered", False):
             return tuple(column.dtype.categories)
         if getattr(getattr(column, "type", None), "ordered", False):
@@ -187,15 +221,16 @@ class FrameTable:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""
-        return pl.DataFrame([to_polars(self._frame.get_column(name)).alias(str(i)) for i, name in enumerate(names)])
+        cells = [composed_cells(to_polars(self._series(name))) for name in names]
+        return pl.DataFrame([column.alias(str(i)) for i, column in enumerate(cells)])
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are."""
-        return self.keys(names)
+        return pl.DataFrame([to_polars(self._series(name)).alias(str(i)) for i, name in enumerate(names)])
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return "NaN", None for null, and the codes for missing that occur."""
-        absent = is_null(self._frame.get_column(name))
+        absent = is_null(self._series(name))
         codes = self._codes.get(name, ())
         found = [str(code) for code in codes if is_coded(self._stored(name), [code]).any()]
         missing = missing & ~is_coded(self._stored(name), codes).to_numpy() if found else missing
@@ -205,30 +240,40 @@ class FrameTable:
 
     def _stored(self, name: Name) -> pl.Series:
         """Return a column in which codes for missing are looked for."""
-        return to_polars(self._frame.get_column(name))
+        return to_polars(self._series(name))
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column; null is another cell than NaN."""
         codes = self._codes.get(name, ())
-        plain = None if codes or category else arrow_numbers(self._frame.get_column(name))
+        plain = None if codes or category else arrow_numbers(self._series(name))
         if plain is not None:
             return number_bits(plain)
         return cell_words(without_codes(self._stored(name), codes), category=category)
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
+        import narwhals as nw
+
         # Of a table of Arrow without columns, rows that are taken one by one are not counted.
-        return FrameTable(self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)])
+        taken = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
+        return FrameTable(nw.maybe_reset_index(taken))
 
     def without(self, names: Sequence[Name]) -> FrameTable:
         """Return the frame without some of the columns."""
-        return FrameTable(self._frame.drop([str(name) for name in names]))
+        if not self._frame.implementation.is_polars():
+            return FrameTable(self._frame.drop(list(names)))
+        return FrameTable(self._only([name for name in self.names if name not in names]) if names else self._frame)
 
     def only(self, names: Sequence[Name]) -> FrameTable:
-        """Return some of the columns; an index of pandas would be one more, so it is numbered anew."""
+        """Return some of the columns."""
+        return FrameTable(self._only(names))
+
+    def _only(self, names: Sequence[Name]) -> nw.DataFrame[Any]:
         import narwhals as nw
 
-        return FrameTable(nw.maybe_reset_index(self._frame.select([nw.col(name) for name in names])))
+        if self._frame.implementation.is_polars():
+            return nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True)
+        return self._frame.select([nw.col(name) for name in names])
 
     def coded(self, codes: Codes) -> FrameTable:
         """Return the frame with codes for missing."""
@@ -237,10 +282,12 @@ class FrameTable:
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
     ) -> FrameTable:
-        """Return the frame with new values in some columns."""
+        """Return the frame with new values in some columns, and one spelling for each value of the strata."""
         import narwhals as nw
 
-        frame = self._frame.with_columns(*(self._new(name, column) for name, column in new.items()))
+        cells = {name: self._new(name, column) for name, column in new.items()}
+        cells |= {name: self._respelled(name, changed) for name, changed in (strata or {}).items() if changed}
+        frame = self._frame.with_columns(*(series.alias(name) for name, series in cells.items()))
         return FrameTable(nw.from_native(without_metadata(frame.to_native()), eager_only=True))
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> FrameTable:
@@ -251,48 +298,56 @@ class FrameTable:
         made = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
         return FrameTable(self._frame.with_columns(*made))
 
+    def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
+        """Return a column of text or categories with other spellings, in its own type."""
+        series, levels = self._series(name), self.levels(name)
+        if is_opaque(series.dtype):  # cells of several types are compared as they are
+            return series
+        cells = [changed.get(cell, cell) for cell in to_polars(series).to_list()]
+        return like_column(series, cells, None if levels is None or not set(cells) <= {*levels, None} else levels)
+
     def _new(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         if new.categories is not None:
             return self._new_category(name, new)
         if new.scale is not None:
-            cells = new.scale.cells(new.values).alias(name)
-            return self._new_moments(name, cells if new.code is None else cells.fill_null(new.code), new.scale.native)
+            cells = new.scale.cells(new.values)
+            return self._new_moments(cells if new.code is None else cells.fill_null(new.code), new.scale.native)
         new = new.filled()
         missing = np.isnan(new.values)
         stored = new.kind.type if new.integers or new.kind.type == "float32" else "float64"
         values: Any = np.where(missing, 0.0, new.values) if "int" in stored else new.values
         values = round_to(values, stored) if "int" in stored else values.astype(stored, copy=False)
-        released = self._new_series(name, values)
+        released = self._new_series(values)
         if not missing.any():
             return self._nullable(name, released)
-        absent = self._new_series(name, missing)
+        absent = self._new_series(missing)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else without_cells(released, absent)
         # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart,
         # and a cell that was not missing must not come back.
-        series = self._frame.get_column(name)
+        series = self._series(name)
         mixed = new.missing is None and (missing & ~is_null(series)).any()
         given = series.fill_nan(None) if mixed else series
         # Integers are missing in one way, and those beyond 2^53 cannot be cast.
-        if series.dtype.is_integer() or not np.isnan(as_floats(given.to_polars())[missing]).all():
+        if series.dtype.is_integer() or not np.isnan(as_floats(to_polars(given))[missing]).all():
             return released if new.missing == "NaN" else without_cells(released, absent)
         return given.cast(released.dtype).zip_with(absent, released)
 
-    def _new_series(self, name: Name, values: NDArray[Any]) -> nw.Series[Any]:
+    def _new_series(self, values: NDArray[Any]) -> nw.Series[Any]:
         """Return numbers or truth values as a column."""
         import narwhals as nw
 
         if not self._frame.implementation.is_pyarrow():
-            return nw.new_series(name, values, backend=self._frame.implementation)
+            return nw.new_series("", values, backend=self._frame.implementation)
         import pyarrow as pa
 
         # As they lie in memory: pyarrow imports pandas to look at an array, which takes longer than to mask a part.
         if values.dtype == np.bool_:
-            return arrow_series(name, pl.Series(values).to_arrow())
+            return arrow_series(pl.Series(values).to_arrow())
         buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
-        return arrow_series(name, pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
+        return arrow_series(pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
 
-    def _new_moments(self, name: Name, cells: pl.Series, kind: Any) -> nw.Series[Any]:
+    def _new_moments(self, cells: pl.Series, kind: Any) -> nw.Series[Any]:
         """Return dates, times, durations or text in the type of the column that they replace."""
         import narwhals as nw
 
@@ -302,7 +357,7 @@ class FrameTable:
 
         stored = pa.chunked_array([cells.to_arrow()])
         if self._frame.implementation.is_pyarrow():
-            return nw.from_native(stored.cast(kind), series_only=True).alias(name)  # type: ignore[no-any-return]
+            return nw.from_native(stored.cast(kind), series_only=True)
         import pandas as pd
 
         if isinstance(kind, pd.ArrowDtype):
@@ -310,7 +365,7 @@ class FrameTable:
         else:
             timed = word_of(cells.dtype) and str(kind) != "object"
             values = cells.to_pandas().astype(kind).array if timed else pd.array(cells.to_list(), dtype=kind)
-        return nw.from_native(pd.Series(values, self.native.index, name=name), series_only=True)
+        return nw.from_native(pd.Series(values, self.native.index), series_only=True)
 
     def _nullable(self, name: Name, released: nw.Series[Any]) -> nw.Series[Any]:
         """Return numbers in a nullable type of pandas, if the column has one of the same name."""
@@ -318,7 +373,7 @@ class FrameTable:
 
         if not self._frame.implementation.is_pandas() or name not in self._frame.columns:
             return released
-        given, made = self._frame.get_column(name).to_native().dtype, released.to_native()
+        given, made = self._series(name).to_native().dtype, released.to_native()
         alike = str(given) != str(made.dtype) and str(given).lower() == str(made.dtype)
         return nw.from_native(made.astype(given), series_only=True) if alike else released
 
@@ -331,30 +386,28 @@ class FrameTable:
         if name not in self._frame.columns:
             types = {bool: nw.Boolean(), int: nw.Int64()}
             kind = types.get(type(next(iter(new.categories or ()), None)), nw.String())
-            return nw.new_series(name, cells, kind, backend=backend)
-        series = self._frame.get_column(name)
+            return nw.new_series("", cells, kind, backend=backend)
+        series = self._series(name)
         if not new.categories and new.code is not None and series.dtype.is_numeric():
             # Where all cells are missing, no category tells that the code for it is a number.
             cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
-            return nw.new_series(name, cells, nw.String(), backend=backend)
+            return nw.new_series("", cells, nw.String(), backend=backend)
         known = {cell: record for record, cell in enumerate(self._categories(name, given=True))}
         if set(cells) <= known.keys():
-            return series[[known[cell] for cell in cells]].alias(name)
+            return series[[known[cell] for cell in cells]]
         # A part of a table need not hold the value that stands for a group.
         if not text:
-            return nw.new_series(name, cells, series.dtype, backend=backend)
+            return nw.new_series("", cells, series.dtype, backend=backend)
         levels = self.levels(name)
         return like_column(series, cells, None if levels is None or not set(cells) <= {*levels, None} else levels)
 
 
 def index_notes(table: Table) -> tuple[str, ...]:
-    """Say that an index of pandas stays behind when a table is written: a file has columns only."""
+    """Return a note if a table has an index that is not in its release."""
     if not isinstance(table, FrameTable):
         return ()
     import narwhals as nw
 
     index = nw.maybe_get_index(nw.from_native(table.native, eager_only=True))
-    if index is None or type(index).__name__ == "RangeIndex":
-        return ()
-    return ("the index of the pandas table is not in the file; reset_index() makes it a column",)
+    return () if index is None or is_plain(index) else (NO_INDEX,)

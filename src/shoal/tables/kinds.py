@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from shoal.core.errors import FileError, InputError
+from shoal.tables.unicode_forms import composed
 
 __all__ = ["Category", "Date", "Hierarchy", "Nominal", "Ordinal", "as_plain", "read_kind"]
 
@@ -45,7 +46,7 @@ class Ordinal:
     word = "ordinal"
 
     def __post_init__(self) -> None:
-        levels = tuple(self.levels)
+        levels = _values("Ordinal", self.levels)
         twice = [level for level in levels if levels.count(level) > 1]
         if len(levels) < 2 or twice:
             got = f"{twice[0]!r} twice" if twice else f"{len(levels)}"
@@ -81,7 +82,8 @@ class Hierarchy:
         if self.release not in ("ancestor", "mode"):
             raise InputError(f"Kind Hierarchy must release 'ancestor' or 'mode', got {self.release!r}.")
         ways = self.ways if isinstance(self.ways, Mapping) else _read_ways(Path(self.ways))
-        ways = {value: tuple(above) for value, above in ways.items()}
+        paths = [(composed(v), tuple(map(composed, _values("Hierarchy", above)))) for v, above in ways.items()]
+        ways = dict(paths)
         depths = {len(above) for above in ways.values()}
         if len(depths) != 1 or depths == {0}:
             raise InputError(
@@ -91,7 +93,7 @@ class Hierarchy:
         if len({above[-1] for above in ways.values()}) != 1:
             raise InputError("Kind Hierarchy must end in one root for all values. Add a last level such as 'all'.")
         parents: dict[tuple[int, Any], Any] = {}
-        for value, above in ways.items():
+        for value, above in paths:
             for level, (low, high) in enumerate(zip((value, *above), above, strict=False)):
                 if parents.setdefault((level, low), high) != high:
                     raise InputError(f"Kind Hierarchy has {low!r} below {parents[level, low]!r} and below {high!r}.")
@@ -144,6 +146,17 @@ class Date:
 
 
 Category = Nominal | Ordinal | Hierarchy
+
+
+def _values(kind: str, values: object) -> tuple[Any, ...]:
+    """Return a list of values, or refuse what is none: text would be split into letters."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"Kind {kind} must have lists of values, got {values!r}.")
+    listed = tuple(values)
+    for value in listed:
+        if not isinstance(value, Hashable):
+            raise InputError(f"Kind {kind} must have lists of single values, but one holds {value!r}.")
+    return listed
 
 
 def _read_ways(path: Path) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ __all__ = [
     "is_code",
     "is_confidential",
     "is_numbering",
-    "is_of_body",
+    "is_of_person",
     "is_stratum",
     "is_weight",
     "kind_of_cells",
@@ -43,6 +43,8 @@ SAMPLE = 2000  # cells whose spelling is looked at
 MOST = 0.9  # the share of cells that must look alike
 SMALL = 20  # records of a table in which all values may differ by chance
 FEW = 10  # values of a code
+LONG = 400  # characters of a name, of which only both ends are looked at
+BODIES = ((0.5, 6.5), (20.0, 350.0), (500.0, 6500.0))  # newborns in kg, persons in kg or pounds, newborns in grams
 NUMBERED = "whole numbers next to each other, all different: a numbering of the records"
 
 _PEOPLE = (
@@ -81,9 +83,26 @@ IDS = _name(
 )
 PEOPLE = re.compile(rf"hid|pid|idhh|(?:{_PEOPLE})(?:_|id|$)")
 NAMES = _name(r"\w*name")
-WEIGHTS = _word(r"\w*weights?|\w*wgh?ts?|wts?|pondera\w*")
-BODY = _word(r"body|birth|baby|kg|kilos?|lbs?|pounds|gross|net|grams?|g")
-HEIGHTS = _word(r"height|bmi|waist|chest")
+# A weight of anything else (birth weight, weight in kg) is a measurement.
+_SURVEY = (
+    "sampling sample samp survey svy design final finl fnl afnl base basic expansion grossing calibrated calibration "
+    "calib cal raked adjusted adj normalised normalized norm rescaled scaled trimmed replicate repl rep bootstrap boot "
+    "frequency freq probability prob inverse inv ipw person personal pers per individual indiv household house hh "
+    "family fam population pop firm company enterprise establishment respondent resp cross longitudinal long wave "
+    "national stratum strata poststrat psp a d f i p"
+).replace(" ", "|")
+SURVEY = re.compile(rf"{_SURVEY}|\d+")
+# Words that no weight of a body has; "final", "person" or "p" may come before both.
+SAMPLING = re.compile(
+    r"sampl\w+|samp|survey|svy|design|a?fnl|expansion|grossing|calib\w*|raked|repl?(icate)?|boot(strap)?|freq(uency)?|"
+    r"prob(ability)?|inv(erse)?|ipw|household|hh|family|fam|pop(ulation)?|firm|company|enterprise|establishment|national|"
+    r"strat(um|a)|poststrat|psp|pondera\w*"
+)
+WEIGHT = re.compile(rf"(?P<of>{_SURVEY})?(?:weights?|wgh?ts?|wts?)\d*|(?P<word>pondera\w*)")
+PERSONS = _word(
+    r"height|bmi|waist|chest|ages?|sex|gender|born|birth\w*|dob|gestation\w*|parity|mothers?|maternal|infants?|newborns?|"
+    r"bab(y|ies)|child|patients?|systolic|diastolic|pulse|smok\w+|pregnan\w+"
+)
 STRATA = _word(
     r"region|province|state|county|canton|district|sector|industry|nace|strat\w+|^(year|quarter|month|wave)$"
 )
@@ -208,7 +227,10 @@ def _plain(name: Name) -> str:
     >>> _plain("patientID"), _plain("Marital-Status"), _plain("UTILNAME")
     ('patient_id', 'marital_status', 'utilname')
     """
-    parted = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", str(name))
+    text = str(name)
+    if len(text) > LONG:  # patterns may take the square of its length
+        text = f"{text[: LONG // 2]}_{text[-LONG // 2 :]}"
+    parted = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", text)
     return "_".join(re.findall(r"[^\W_]+", parted)).lower()
 
 
@@ -275,16 +297,45 @@ def missing_codes(cells: Cells) -> dict[int | str, int]:
 # Roles
 
 
-def is_weight(name: Name, cells: Cells) -> bool:
-    """Say whether a column is a sampling weight: called so, no weight of a body, positive numbers."""
-    plain = _plain(name)
-    named = WEIGHTS.search(plain) is not None and BODY.search(plain) is None
-    return named and len(cells.numbers) > 0 and bool(cells.numbers.min() > 0)
+def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
+    """Return whether a column is a survey weight: positive numbers under a name that survey weights have.
+
+    The bare word "weight" is also that of a body: if the table describes `persons`, or the numbers may be kilograms,
+    pounds or grams, the column is not proposed as a survey weight. A "final weight" of persons may be of their bodies
+    too, if the numbers are.
+
+    Examples
+    --------
+    >>> bodies, counts = Cells.of(pl.Series([61.5, 80.0, 72.5])), Cells.of(pl.Series([900.5, 12_000.0, 3.5]))
+    >>> is_weight("sampling_weight", bodies), is_weight("weight", bodies), is_weight("weight", counts)
+    (True, False, True)
+    >>> is_weight("birthweight", counts), is_weight("weight", counts, persons=True)
+    (False, False)
+    >>> is_weight("final_weight", counts, persons=True), is_weight("final_weight", bodies, persons=True)
+    (True, False)
+    """
+    numbers = cells.numbers
+    words = _plain(name).split("_")
+    weights = [found for word in words if (found := WEIGHT.fullmatch(word))]
+    others = [word for word in words if WEIGHT.fullmatch(word) is None]
+    named = bool(weights) and all(map(SURVEY.fullmatch, others))
+    if not named or not len(numbers) or not numbers.min() > 0:
+        return False
+    prefixes = [*(found["of"] or found["word"] or "" for found in weights), *others]
+    if any(map(SAMPLING.fullmatch, prefixes)):
+        return True
+    bodies = _may_be_bodies(numbers)
+    return not (persons and bodies if any(word.strip("0123456789") for word in prefixes) else persons or bodies)
 
 
-def is_of_body(name: Name) -> bool:
-    """Say whether the name is that of a measure of bodies; a weight beside it is one too."""
-    return HEIGHTS.search(_plain(name)) is not None
+def _may_be_bodies(numbers: Floats) -> bool:
+    """Return whether most numbers lie where the weights of persons or newborns do."""
+    return any(((least <= numbers) & (numbers <= most)).mean() >= MOST for least, most in BODIES)
+
+
+def is_of_person(name: Name) -> bool:
+    """Return whether the name is that of a property of persons; a bare weight next to it may be of their bodies."""
+    return PERSONS.search(_plain(name)) is not None
 
 
 def is_stratum(name: Name) -> bool:

@@ -13,13 +13,15 @@ from typing import Any
 
 import polars as pl
 
+from shoal.tables.selection import named_cells, with_cells
+
 __all__ = ["without_metadata"]
 
 
 def without_metadata(frame: Any) -> Any:
     """Return a pandas, polars or pyarrow table without any metadata of the original; the given one is untouched.
 
-    The index of a pandas frame stays, with its name: it belongs to the records.
+    A pandas frame gets a new index: the old one names records.
 
     Examples
     --------
@@ -31,7 +33,7 @@ def without_metadata(frame: Any) -> Any:
     if hasattr(frame, "column_names"):
         return _arrow(frame)
     if isinstance(frame, pl.DataFrame):
-        return frame.with_columns([_polars_column(column) for column in frame.get_columns()])
+        return with_cells(frame, {name: _polars_column(cells) for name, cells in named_cells(frame)})
     return _pandas(frame)
 
 
@@ -46,7 +48,7 @@ def _polars_column(series: pl.Series) -> pl.Series:
     if kind == series.dtype:
         return series
     # polars does not cast every nested type.
-    return series.cast(kind) if isinstance(kind, pl.Enum) else pl.Series(series.name, series.to_list(), dtype=kind)
+    return series.cast(kind) if isinstance(kind, pl.Enum) else pl.Series(series.to_list(), dtype=kind)
 
 
 def _polars_type(kind: pl.DataType, values: pl.Series) -> pl.DataType:
@@ -124,7 +126,7 @@ def _pandas(frame: Any) -> Any:
     new = frame.copy(deep=False)
     new.attrs = {}
     new.flags.allows_duplicate_labels = True
-    new.index = _used_labels(frame.index)
+    new.index = pd.RangeIndex(len(frame))
     new.columns = _used_labels(frame.columns).set_names([None] * frame.columns.nlevels)
     for i, kind in enumerate(frame.dtypes):
         column = frame.iloc[:, i]
@@ -136,7 +138,7 @@ def _pandas(frame: Any) -> Any:
 
 
 def _used_labels(labels: Any) -> Any:
-    """Return an index that does not remember labels of rows or columns which are gone."""
+    """Return names of columns that do not remember columns which are gone."""
     import pandas as pd
 
     if isinstance(labels, pd.MultiIndex):

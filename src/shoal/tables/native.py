@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import FileError
 from shoal.core.types import Bools
-from shoal.tables.columns import Name
+from shoal.tables.selection import named_cells, with_cells
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -51,22 +51,22 @@ def from_arrow(table: Any) -> pl.DataFrame:
 
 def as_doubles(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     """Return a table for a format that stores all numbers as doubles, or refuse numbers that it would change."""
-    for cells in frame.select(pl.selectors.integer()):
+    for name, cells in named_cells(frame.select(pl.selectors.integer())):
         least, most = cells.min(), cells.max()
         if most is not None and (most > EXACT or least < -EXACT):  # type: ignore[operator]
             raise FileError(
-                f"{what} holds whole numbers up to 2^53, but column {cells.name!r} has larger ones, which change. "
+                f"{what} holds whole numbers up to 2^53, but column {name!r} has larger ones, which change. "
                 "Drop it, make it text, or take CSV or Parquet."
             )
-    decimals = frame.select(pl.selectors.decimal())
-    doubles = decimals.cast(pl.Float64)
-    for cells, written in zip(decimals, doubles, strict=True):
-        if not written.cast(cells.dtype, strict=False).equals(cells):
+    decimals = named_cells(frame.select(pl.selectors.decimal()))
+    doubles = {name: cells.cast(pl.Float64) for name, cells in decimals}
+    for name, cells in decimals:
+        if not doubles[name].cast(cells.dtype, strict=False).equals(cells):
             raise FileError(
-                f"{what} holds numbers of about 15 digits, but column {cells.name!r}, of type {cells.dtype}, has "
+                f"{what} holds numbers of about 15 digits, but column {name!r}, of type {cells.dtype}, has "
                 "longer ones, which change. Drop it, make it text, or take CSV or Parquet."
             )
-    return frame.with_columns(doubles)
+    return with_cells(frame, doubles)
 
 
 def _named(frame: pl.DataFrame, names: Sequence[object]) -> pl.DataFrame:
@@ -76,10 +76,11 @@ def _named(frame: pl.DataFrame, names: Sequence[object]) -> pl.DataFrame:
 
 
 def to_polars(series: nw.Series[Any]) -> pl.Series:
-    """Return a column as one of polars; as text where polars has no type for it."""
+    """Return a column as one of polars, without a name; as text where polars has no type for it."""
     try:
-        return series.to_polars()
-    except (TypeError, ValueError, pl.exceptions.PolarsError):  # objects of several types, or types of other libraries
+        return series.to_polars().alias("")
+    # Objects of several types, or types of other libraries.
+    except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError):
         return pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
 
 
@@ -91,13 +92,13 @@ def arrow_numbers(series: nw.Series[Any]) -> NDArray[Any] | None:
     return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks] or [np.empty(0)])
 
 
-def arrow_series(name: Name, array: Any) -> nw.Series[Any]:
-    """Return an array of pyarrow as a column."""
+def arrow_series(array: Any) -> nw.Series[Any]:
+    """Return an array of pyarrow as a column without a name."""
     import narwhals as nw
     import pyarrow as pa
 
     column: nw.Series[Any] = nw.from_native(pa.chunked_array([array]), series_only=True)
-    return column.alias(name)
+    return column
 
 
 def is_null(series: nw.Series[Any]) -> Bools:
@@ -110,9 +111,9 @@ def without_cells(series: nw.Series[Any], absent: nw.Series[Any]) -> nw.Series[A
     import narwhals as nw
 
     if series.implementation.is_pyarrow():
-        return arrow_series(series.name, series.to_polars().set(absent.to_polars(), None).to_arrow())
-    frame = series.to_frame().with_columns(absent.alias("absent"))
-    return frame.select(nw.when(~nw.col("absent")).then(nw.col(series.name)))[series.name]
+        return arrow_series(to_polars(series).set(to_polars(absent), None).to_arrow())
+    frame = series.alias("cells").to_frame().with_columns(absent.alias("absent"))
+    return frame.select(nw.when(~nw.col("absent")).then(nw.col("cells")))["cells"]
 
 
 def like_column(series: nw.Series[Any], cells: Sequence[str | None], levels: Sequence[Any] | None) -> nw.Series[Any]:
@@ -135,6 +136,8 @@ def like_column(series: nw.Series[Any], cells: Sequence[str | None], levels: Seq
         made = made.cast(native.type)
     elif levels is not None:
         made = made.astype(native.dtype) if series.implementation.is_pandas() else made.cast(native.dtype)
+    elif series.implementation.is_pandas() and not isinstance(series.dtype, nw.Categorical):
+        made = made.astype(native.dtype)  # pandas has several types of text
     like: nw.Series[Any] = nw.from_native(made, series_only=True).alias(series.name)
     return like
 

@@ -25,6 +25,7 @@ if os.name == "posix":
 __all__ = [
     "Outputs",
     "folder_beside",
+    "hidden_folder",
     "moved_together",
     "naming",
     "noting",
@@ -45,12 +46,17 @@ class Outputs:
     def __init__(self) -> None:
         self._files: list[tuple[Path, Path]] = []  # targets, and what was written for them, in the order of writing
         self._locks: dict[Path, int] = {}  # as long as one is held, its file has an owner
+        self._private: set[Path] = set()  # targets for their owner alone
         # Data sets of other file systems: where they belong, what puts them there, and what cleans up after them.
         self._others: list[tuple[Place, Callable[[], None], Callable[[], None]]] = []
 
     def add(self, target: Place, place: Callable[[], None], clean: Callable[[], None]) -> None:
         """Put a data set into place by its own means, before the files; it is cleaned up after in any case."""
         self._others.append((target, place, clean))
+
+    def keep_private(self, target: Path) -> None:
+        """Let only the owner read a target, whatever was there before."""
+        self._private.add(target.resolve())
 
     @contextmanager
     def beside(self, target: Path) -> Iterator[Path]:
@@ -122,10 +128,9 @@ class Outputs:
         olds: dict[Path, Path] = {}
         for target, file in files:
             with naming(target):
-                most = 0o777 if file.is_dir() else 0o666
                 if file.is_dir():
                     finish(file)
-                file.chmod(target.stat().st_mode & 0o777 if _alike(target, file) else most & ~_umask())
+                file.chmod(self._mode(target, file))
         try:
             for target, file in files:
                 # The last file takes the place of an older one in a single step, which a folder cannot.
@@ -143,6 +148,13 @@ class Outputs:
                 _note(target for target, _ in files)
             for old in olds.values():
                 _delete(old)
+
+    def _mode(self, target: Path, file: Path) -> int:
+        """Return the permissions of an output: those of the file that it replaces, or the usual ones."""
+        most = 0o777 if file.is_dir() else 0o666
+        if target.resolve() in self._private:
+            return most & 0o700
+        return target.stat().st_mode & 0o777 if _alike(target, file) else most & ~_umask()
 
     def discard(self) -> None:
         """Remove what was not moved."""
@@ -200,18 +212,25 @@ def written_path(target: str | os.PathLike[str]) -> Path:
 @contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
     """Give a folder for intermediate files beside the target; it goes whatever happens."""
-    with naming(target):
-        remove_leftovers(target.parent)
-        folder = tempfile.mkdtemp(prefix=f".{target.stem}{MARK}", dir=target.parent)
-        owned = os.open(folder, os.O_RDONLY) if LOCKS else None
-        try:
-            if owned is not None:
-                _try_lock(owned)
-            yield Path(folder)
-        finally:
-            if owned is not None:
-                os.close(owned)
-            shutil.rmtree(folder, ignore_errors=True)
+    with naming(target), hidden_folder(target) as folder:
+        yield folder
+
+
+@contextmanager
+def hidden_folder(target: Path) -> Iterator[Path]:
+    """Give a folder as `folder_beside` does; errors do not name the target, which may be an intermediate file."""
+    remove_leftovers(target.parent)
+    stem = target.stem.partition(MARK)[0].removeprefix(".")
+    folder = tempfile.mkdtemp(prefix=f".{stem}{MARK}", dir=target.parent)
+    owned = os.open(folder, os.O_RDONLY) if LOCKS else None
+    try:
+        if owned is not None:
+            _try_lock(owned)
+        yield Path(folder)
+    finally:
+        if owned is not None:
+            os.close(owned)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path) -> None:

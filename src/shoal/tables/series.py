@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,18 +15,43 @@ from shoal.tables.columns import Name
 from shoal.tables.times import word_of
 
 __all__ = [
+    "TextNumbers",
     "as_floats",
     "cell_words",
+    "check_no_numbers",
     "kind_of",
     "mostly_numbers",
     "no_numbers",
     "not_numeric",
     "not_whole",
+    "number_like",
     "whole_numbers",
 ]
 
-# Also with a currency, a sign between thousands or a percent sign.
-NUMBER_LIKE = r"^[\s\p{Sc}+-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?\s?(?:[A-Z]{3})?[\s\p{Sc}%]*$"
+# Also with a currency, a unit, a sign between thousands, a percent sign, or in parentheses, as losses are written.
+NUMBER_LIKE = (
+    r"^[\s\p{Sc}+\u{2212}(-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?"
+    r"(?:\s?[A-Z]{3}|\s[a-zµ]{1,3})?[\s\p{Sc}%)]*$"
+)
+
+
+class TextNumbers(NamedTuple):
+    """Numbers in a text column of a table, or of a part of it.
+
+    Parameters
+    ----------
+    numbers, values
+        The different values that are written like numbers, and all different values, in a sample of the cells.
+    cause
+        Why the column is text, in words; empty if this part does not show it.
+    remedy
+        A way to read it as numbers.
+    """
+
+    numbers: int
+    values: int
+    cause: str = ""
+    remedy: str = ""
 
 
 def kind_of(kind: Any) -> str:
@@ -96,7 +121,29 @@ def no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> In
 def mostly_numbers(text: pl.Series) -> bool:
     """Say whether most values of a text are written like numbers: such a column has a slip, and is no category."""
     values = text.drop_nulls().unique()
-    return 2 * int(values.str.contains(NUMBER_LIKE).sum()) > len(values)
+    return 2 * int(number_like(values).sum()) > len(values)
+
+
+def number_like(cells: pl.Series) -> pl.Series:
+    """Return for each cell of a text whether it is written like a number.
+
+    Examples
+    --------
+    >>> number_like(pl.Series(["1,234", "-7.5 %", "12a"])).to_list()
+    [True, True, False]
+    """
+    return cells.str.contains(NUMBER_LIKE)
+
+
+def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
+    """Refuse a text column that consists mostly of numbers and has no role: it would be released unmasked."""
+    if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
+        return
+    shown = next((part for part in parts if part.cause), TextNumbers(0, 0, "its type is text", "Turn it into numbers."))
+    raise InputError(
+        f"Column {name!r} holds numbers, but {shown.cause}: it would be released unmasked. {shown.remedy} To drop the "
+        f"column, use identifiers=[{name!r}]; to release it unmasked, use keep=[{name!r}]."
+    )
 
 
 def _is_number(text: str) -> bool:

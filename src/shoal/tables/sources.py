@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, starmap
 from pathlib import Path
@@ -14,13 +13,17 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
-from shoal.tables.addresses import Place, as_place, is_address, open_place
+from shoal.tables.addresses import Place, as_place, is_address
 from shoal.tables.codes import Codes
-from shoal.tables.csv_cells import Dialect, parse_numbers, without_words
+from shoal.tables.csv_cells import Dialect, number_type, without_words
 from shoal.tables.csv_files import CsvTable, read_head
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import open_table
+from shoal.tables.headers import check_header
 from shoal.tables.native import from_arrow
+from shoal.tables.readers import open_parquet, read_batches, validated
+from shoal.tables.row_index import is_stored_index
+from shoal.tables.selection import named_cells
 from shoal.tables.table import Table, check_unique
 from shoal.tables.times import word_of
 
@@ -48,24 +51,6 @@ HELD = 9
 HELD_OF_CSV = 18
 
 
-@contextmanager
-def reading(path: Place) -> Iterator[Any]:
-    """Open a Parquet file; name it if it cannot be read."""
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
-    try:
-        if isinstance(path, Path):
-            with ParquetFile(path) as file:
-                yield file
-        else:
-            with open_place(path) as opened, ParquetFile(opened) as file:
-                yield file
-    except (OSError, pa.ArrowInvalid) as error:
-        said = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
-        raise FileError(f"File {path} cannot be read: {(said.splitlines() or [''])[0].rstrip('.')}.") from None
-
-
 @dataclass(frozen=True)
 class Part:
     """Row groups of a Parquet file that are read together."""
@@ -76,14 +61,14 @@ class Part:
 
     def read(self, columns: Sequence[str] | None = None) -> Any:
         """Return the columns as an Arrow table."""
-        with reading(self.path) as file:
-            return file.read_row_groups(list(self.groups), columns=columns, use_threads=False)
+        with open_parquet(self.path) as file:
+            return validated(file.read_row_groups(list(self.groups), columns=columns, use_threads=False))
 
     def head(self, rows: int) -> pl.DataFrame:
         """Return the first records."""
-        with reading(self.path) as file:
+        with open_parquet(self.path) as file:
             batches = file.iter_batches(batch_size=rows, row_groups=[self.groups[0]], use_threads=False)
-            return from_arrow(next(batches))
+            return from_arrow(validated(next(batches)))
 
 
 @dataclass(frozen=True)
@@ -146,10 +131,7 @@ def record_bytes(path: Path) -> list[float]:
         size = path.stat().st_size
         with path.open("rb") as file:
             return [_line_bytes(file, start) for start in range(0, max(1, size), -(-max(1, size) // PLACES))]
-    from pyarrow.parquet import read_metadata
-
-    read_schema(path)
-    metadata = read_metadata(path)
+    metadata = _metadata(path)
     stated = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     return [*(float(group.total_byte_size / max(1, group.num_rows)) for group in stated), *_read_bytes(path, PLACES)]
 
@@ -157,7 +139,7 @@ def record_bytes(path: Path) -> list[float]:
 def _read_bytes(path: Path, places: int) -> list[float]:
     """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
     found = []
-    with reading(path) as file:
+    with open_parquet(path) as file:
         groups = range(file.metadata.num_row_groups)
         for group in groups[:: -(-max(1, len(groups)) // places)]:
             batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
@@ -176,11 +158,7 @@ def stored_bytes(paths: Sequence[Path]) -> int:
     """Estimate what masking the table in memory takes, with all copies that are held at a time."""
     if paths[0].suffix.lower() in CSV:
         return HELD_OF_CSV * sum(path.stat().st_size for path in paths)
-    from pyarrow.parquet import read_metadata
-
-    for path in paths:
-        read_schema(path)
-    return int(sum(HELD * _read_bytes(path, 1)[0] * read_metadata(path).num_rows for path in paths))
+    return int(sum(HELD * _read_bytes(path, 1)[0] * _metadata(path).num_rows for path in paths))
 
 
 def open_source(
@@ -191,15 +169,19 @@ def open_source(
     wanted: Sequence[str] = (),
     codes: Codes | None = None,
     run: Run = starmap,
+    named: bool = False,
     **csv: str | None,
 ) -> Source:
     """Return the table in parts of about `rows` records; what must be rewritten for that goes to the folder.
 
     `run` applies a function to many arguments, in other processes if it likes: rewriting takes memory of its own;
-    `csv` says how CSV files are written, `codes` which of their cells stand for missing.
+    `csv` says how CSV files are written, `codes` which of their cells stand for missing. CSV files without a header
+    line are refused if their columns must be `named`, as those of a release are.
     """
     if paths[0].suffix.lower() in CSV:
         first = read_head(paths[0], **csv)
+        if named:
+            check_header(paths[0], first)
         dialect, header = first.dialect, [str(name) for name in first.names]
         written = {**csv, "delimiter": dialect.delimiter, "encoding": dialect.encoding}
         for path in paths[1:]:
@@ -208,13 +190,28 @@ def open_source(
         tasks = [(path, header, dialect, folder / f"{i}.parquet", rows) for i, path in enumerate(paths)]
         parts = tuple(chain.from_iterable(run(restage_csv, tasks)))
         names = tuple(header)
-        head = parts[0].head(10_000) if parts else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-        cells = {name: without_words(head[name], (codes or {}).get(name, ())) for name in names}
-        numeric = tuple(n for n in names if parse_numbers(cells[n], dialect, codes=n in wanted).dtype.is_numeric())
-        return Source(parts, names, numeric, dialect)
+        return Source(parts, names, _numeric_names(parts, names, dialect, wanted, codes or {}), dialect)
     schema = read_schema(paths[0])
     check_same_columns(paths, (read_schema(path) for path in paths[1:]), schema)
     return parquet_source(_parquet_parts(paths, folder, rows, run), schema, starmap)
+
+
+def _numeric_names(
+    parts: Sequence[Part], names: Sequence[str], dialect: Dialect, wanted: Sequence[str], codes: Codes
+) -> tuple[str, ...]:
+    """Return the columns that hold numbers in their first records, or in the first part in which they hold anything."""
+    types: dict[str, str | None] = dict.fromkeys(names)
+
+    def look(frame: pl.DataFrame) -> None:
+        for name, text in named_cells(frame):
+            types[name] = number_type(without_words(text, codes.get(name, ())), dialect, codes=name in wanted)
+
+    if parts:
+        look(parts[0].head(10_000))
+    for part in parts:
+        if empty := [name for name, kind in types.items() if kind is None]:
+            look(from_arrow(part.read(empty)))
+    return tuple(name for name, kind in types.items() if kind not in (None, "String"))
 
 
 def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: Any) -> None:
@@ -227,7 +224,7 @@ def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: A
 def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
     """Return the table that parts of Parquet files are; `run` looks at the ordered categories of each, if there are."""
     kinds = column_types(schema)
-    numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not n.startswith("__index_level_"))
+    numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not is_stored_index(n))
     timed = tuple(name for name, kind in kinds.items() if word_of(kind))
     ordered = [column.name for column in schema if getattr(column.type, "ordered", False)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in ordered}
@@ -246,7 +243,7 @@ def _levels(part: Part, ordered: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 
 def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
     """Return the columns of a Parquet file, and the records and bytes of each of its row groups."""
-    with reading(path) as file:
+    with open_parquet(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
     check_unique(schema.names)
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
@@ -275,17 +272,17 @@ def parts_of(path: Place, groups: Sequence[tuple[int, int]], rows: int, size: in
 
 def read_schema(path: Path) -> Any:
     """Return the columns of a Parquet file, or refuse it by name."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        schema = parquet.read_schema(path)
-    except pa.ArrowInvalid as error:
-        raise FileError(f"File {path} cannot be read as {path.suffix}: {str(error).splitlines()[0]}") from None
-    except PermissionError as error:
-        raise FileError(f"File {path} cannot be read: {error.strerror}.") from None
+    with open_parquet(path) as file:
+        schema = file.schema_arrow
     check_unique(schema.names)
     return schema
+
+
+def _metadata(path: Path) -> Any:
+    """Return what a Parquet file says of its row groups."""
+    read_schema(path)
+    with open_parquet(path) as file:
+        return file.metadata
 
 
 def column_types(schema: Any) -> pl.Schema:
@@ -293,17 +290,15 @@ def column_types(schema: Any) -> pl.Schema:
     import pyarrow as pa
 
     # Not schema.empty_table(): it imports pandas, which takes as long as everything else that a process imports.
-    return from_arrow(pa.Table.from_batches([], schema=schema)).schema
+    return from_arrow(pa.Table.from_batches([], schema=schema.remove_metadata())).schema
 
 
 def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> tuple[Part, ...]:
-    from pyarrow.parquet import read_metadata
-
     parts: list[Part] = []
     tasks: list[tuple[Path, int, Path, int]] = []
     places: list[int] = []
     for path in paths:
-        metadata = read_metadata(path)
+        metadata = _metadata(path)
         groups: list[int] = []
         total = 0
         for group in range(metadata.num_row_groups):
@@ -327,10 +322,7 @@ def _parquet_parts(paths: Sequence[Path], folder: Path, rows: int, run: Run) -> 
 
 def restage_group(path: Path, group: int, target: Path, rows: int) -> list[Part]:
     """Write a row group of a Parquet file to a file of smaller ones."""
-    from pyarrow.parquet import ParquetFile
-
-    with ParquetFile(path, buffer_size=1 << 20) as file:
-        return _restage(file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False), target, rows)
+    return _restage(read_batches(path, group, rows), target, rows)
 
 
 def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, rows: int) -> list[Part]:

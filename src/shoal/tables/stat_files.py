@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +20,8 @@ from shoal.tables.codes import Codes, as_number
 from shoal.tables.columns import Name, NewColumn, Spelling
 from shoal.tables.frames import FrameTable
 from shoal.tables.native import as_doubles, as_polars
+from shoal.tables.readers import naming_file
+from shoal.tables.selection import cells_of, named_cells, with_cells, without_columns
 from shoal.tables.table import Table
 
 __all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
@@ -108,25 +114,26 @@ class StatTable(FrameTable):
         if not self.changed:
             return frame
         stored = [name for name in frame.columns if name not in {*self.changed, *self.strata}]
-        return frame.with_columns(self.file.raw.select(stored))
+        return with_cells(frame, {name: cells_of(self.file.raw, name) for name in stored})
 
     def scale(self, name: Name) -> str | None:
         """Return the scale of a column all of whose values have labels, "ordinal" if the package says so."""
         labels = self.file.metadata.variable_value_labels.get(name)
-        if not labels or not set(self._frame.get_column(name).drop_nulls().unique().to_list()) <= set(labels):
+        if not labels or not set(self._series(name).drop_nulls().unique().to_list()) <= set(labels):
             return None
         return "ordinal" if self.file.metadata.variable_measure.get(name) == "ordinal" else "nominal"
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are stored."""
-        return pl.DataFrame([self.native[name].alias(str(i)) for i, name in enumerate(names)])
+        frame = self.native
+        return pl.DataFrame([cells_of(frame, name).alias(str(i)) for i, name in enumerate(names)])
 
     def coded(self, codes: Codes) -> StatTable:
         """Return the table with codes for missing, some of which the package may know."""
         return StatTable(self._frame.to_native(), self.file, self.changed, self.strata, codes)
 
     def _stored(self, name: Name) -> pl.Series:
-        return super()._stored(name) if name in self.changed else self.file.raw[name]
+        return super()._stored(name) if name in self.changed else cells_of(self.file.raw, name)
 
     def take(self, rows: Ints) -> StatTable:
         """Return some of the records."""
@@ -137,9 +144,9 @@ class StatTable(FrameTable):
     def without(self, names: Sequence[Name]) -> StatTable:
         """Return the table without some of the columns."""
         tagged = {name: series for name, series in self.file.tagged.items() if name not in names}
-        file = replace(self.file, raw=self.file.raw.drop(list(names)), tagged=tagged)
+        file = replace(self.file, raw=without_columns(self.file.raw, names), tagged=tagged)
         changed = {name: how for name, how in self.changed.items() if name not in names}
-        return StatTable(self._frame.to_native().drop(list(names)), file, changed, self.strata)
+        return StatTable(without_columns(self._frame.to_native(), names), file, changed, self.strata)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -163,23 +170,38 @@ def _pyreadstat() -> Any:
     return pyreadstat
 
 
-def read_stat(path: Path) -> StatTable:
-    """Read the file; missing values of the package become missing cells."""
+def read_stat(path: Path, *, trusted: bool = False) -> StatTable:
+    """Read the file; missing values of the package become missing cells. A trusted file was written by this process."""
     library = _pyreadstat()
     suffix = path.suffix.lower()
     read = getattr(library, READERS[suffix])
-    try:
+    if suffix in SPSS and not trusted:
+        _check_dictionary(path)
+    with naming_file(path):
         if suffix == ".xpt":
             frame, metadata = read(path, output_format="polars")
             return StatTable(frame, StatFile(frame, {}, metadata, suffix))
         raw, metadata = read(path, output_format="polars", user_missing=True)
         coded = metadata.missing_ranges or metadata.missing_user_values
         frame = read(path, output_format="polars")[0] if coded else raw
-    except (library.ReadstatError, library.PyreadstatError) as error:
-        raise FileError(f"File {path} cannot be read as {path.suffix}: {error}.") from None
-    tagged = {name: raw[name] for name in metadata.missing_user_values}
-    raw = raw.with_columns(frame[name] for name in tagged)
+        tagged = {name: cells_of(raw, name) for name in metadata.missing_user_values}
+        raw = with_cells(raw, {name: cells_of(frame, name) for name in tagged})
     return StatTable(frame, StatFile(raw, tagged, metadata, suffix))
+
+
+def _check_dictionary(path: Path) -> None:
+    """Refuse an SPSS file whose description of its columns ends the process that reads it; another process tries."""
+    reading = "import sys, pyreadstat; pyreadstat.read_sav(sys.argv[1], metadataonly=True, output_format='dict')"
+    command, null = [sys.executable, "-P", "-c", reading, os.fspath(path)], subprocess.DEVNULL
+    code = 0
+    with suppress(OSError):  # where no process can be started, the file is read unchecked
+        run = subprocess.run(command, stdin=null, stdout=null, stderr=null, check=False)  # noqa: S603  (this Python)
+        code = run.returncode
+    if code < 0 or code > 255:  # a signal of POSIX, an exception of Windows
+        raise FileError(
+            f"File {path} cannot be read as {path.suffix}: its description of the columns is damaged. Restore a copy "
+            "or export it again."
+        )
 
 
 def write_stat(table: Table, path: Path) -> None:
@@ -200,14 +222,14 @@ def write_stat(table: Table, path: Path) -> None:
 
         labels, ranges = kept(known.variable_value_labels), kept(known.missing_ranges)
         for name, how in table.changed.items():
-            labels[name] = how.labels(known.variable_value_labels.get(name, {}), frame[name])
+            labels[name] = how.labels(known.variable_value_labels.get(name, {}), cells_of(frame, name))
             ranges[name] = how.missing_ranges(known.missing_ranges[name]) if name in known.missing_ranges else []
         formats = {
             name: written
             for name, written in known.original_variable_types.items()
             if written  # SAS may tell none
             and name in frame.columns
-            and (name not in table.changed or _shows(written, frame[name], table.changed[name]))
+            and (name not in table.changed or _shows(written, cells_of(frame, name), table.changed[name]))
         }
 
         keywords["column_labels"] = {
@@ -223,8 +245,8 @@ def write_stat(table: Table, path: Path) -> None:
         if suffix == table.file.suffix == ".dta":
             keywords["missing_user_values"] = kept(known.missing_user_values)
             keywords["variable_format"] = formats
-            tags = [series for name, series in kept(table.file.tagged).items() if name not in table.strata]
-            frame = frame.with_columns(_integers_of_stata(frame, known.readstat_variable_types)).with_columns(tags)
+            tags = {name: cells for name, cells in kept(table.file.tagged).items() if name not in table.strata}
+            frame = with_cells(frame, _integers_of_stata(frame, known.readstat_variable_types) | tags)
     if suffix in SPSS:
         keywords["compress"] = suffix == ".zsav"
     try:
@@ -264,6 +286,10 @@ def _shows(written: str, cells: pl.Series, how: Changed) -> bool:
     return cells.dtype.is_numeric() and (decimals or bool((cells.drop_nulls() % 1 == 0).all()))
 
 
-def _integers_of_stata(frame: pl.DataFrame, types: Mapping[str, str]) -> list[pl.Series]:
+def _integers_of_stata(frame: pl.DataFrame, types: Mapping[str, str]) -> dict[str, pl.Series]:
     """Return the integer columns in the type that Stata has for them: wider ones would be written as doubles."""
-    return [s.cast(pl.Int32) for s in frame if s.dtype == pl.Int64 and types.get(s.name, "").startswith("int")]
+    return {
+        name: cells.cast(pl.Int32)
+        for name, cells in named_cells(frame)
+        if cells.dtype == pl.Int64 and types.get(name, "").startswith("int")
+    }

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.types import Ints
+from shoal.core.wording import listed
 from shoal.tables.columns import Name
 from shoal.tables.table import Table
 
@@ -35,7 +36,7 @@ class Stratum:
 
 def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
     """Name a stratum for a message."""
-    pairs = ", ".join(f"{name}={value!r}" for name, value in zip(by, values, strict=True))
+    pairs = listed([f"{name}={value!r}" for name, value in zip(by, values, strict=True)])
     return f"the stratum {pairs}" if pairs else "the table"
 
 

@@ -9,10 +9,12 @@ import polars as pl
 
 from shoal.core.errors import InputError, closest
 from shoal.core.types import Bools, Ints
+from shoal.core.wording import agreeing, listed
 from shoal.kernels.words import Words
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, NewColumn, Spelling
 from shoal.tables.kinds import Date
+from shoal.tables.series import TextNumbers
 from shoal.tables.times import Span
 
 __all__ = ["Table", "check_name", "check_unique"]
@@ -51,11 +53,14 @@ class Table(Protocol):
     def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
         """Return a column as categories, or refuse one that holds none; `given` says that the user calls it so."""
 
+    def text_numbers(self, name: Name, first: int = 0) -> TextNumbers | None:
+        """Return what numbers a text column holds, or None if the column is not text."""
+
     def levels(self, name: Name) -> tuple[Any, ...] | None:
         """Return the values of a column in their order, if its type knows one."""
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return what columns of any type mean, to group records by; they are named by their place."""
+        """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
@@ -73,7 +78,7 @@ class Table(Protocol):
         """Return the table without some of the columns."""
 
     def only(self, names: Sequence[Name]) -> Table:
-        """Return the table of some of the columns and of nothing else, not even an index of its rows."""
+        """Return the table of some of the columns."""
 
     def coded(self, codes: Codes) -> Table:
         """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
@@ -92,19 +97,19 @@ class Table(Protocol):
 
 def check_unique(names: Sequence[Name]) -> None:
     """Refuse a table in which a column name stands twice."""
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    twice = sorted({repr(str(name)) for name in names if names.count(name) > 1})
     if twice:
+        appear = agreeing(len(twice), "appears", "appear")
         raise InputError(
-            f"Column names must be unique, but {', '.join(map(repr, twice))} stands more than once. "
-            "Rename the columns before masking."
+            f"Column names must be unique, but {listed(twice)} {appear} more than once. "
+            "Rename the columns before masking, or add a header line if the file has none."
         )
 
 
 def check_name(name: Name, names: Sequence[Name], what: str) -> None:
     """Refuse the name of a column that is not there, with the nearest ones."""
     if name not in names:
-        listed = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
         raise InputError(
             f"Parameter {what!r} names column {name!r}, which the table does not have.{closest(name, names)} "
-            f"Its columns are: {listed}."
+            f"Its columns are: {listed(names, 12)}."
         )

@@ -347,4 +347,4 @@ def in_order(text: pl.Series) -> pl.Series:
     seconds = pl.sum_horizontal(pl.col(name).cast(pl.Int64).fill_null(0) * unit for name, unit in units.items())
     total = seconds * 10**9 + fraction.cast(pl.Int64).fill_null(0)
     sign = pl.when(pl.col("sign") == "-").then(-1).when(pl.col("sign").is_not_null()).then(1)
-    return parts.select((sign * total).alias(text.name))[text.name]
+    return parts.select(sign * total).to_series()

@@ -1,0 +1,87 @@
+"""Readers of other libraries: whatever they raise over a damaged file is one error that names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from shoal.core.errors import FileError, ShoalError
+from shoal.tables.addresses import Place, open_place, suffix_of
+
+__all__ = ["naming_file", "open_parquet", "read_arrow", "read_batches", "read_parquet", "validated"]
+
+
+@contextmanager
+def naming_file(path: Place) -> Iterator[None]:
+    """Turn every error of a reader into a `FileError` that names the file; run nothing else in this block."""
+    try:
+        yield
+    except ShoalError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(" .:")
+        if isinstance(error, MemoryError):
+            raise FileError(
+                f"File {path} cannot be read: it needs more memory than there is ({reason}). Use a machine with more "
+                "memory; if the file is damaged, restore a copy of it."
+            ) from error
+        if isinstance(error, OSError) and error.strerror:
+            raise FileError(f"File {path} cannot be read: {error.strerror.rstrip('.')}.") from error
+        raise FileError(
+            f"File {path} cannot be read as {suffix_of(path)}: {reason}. If it is damaged, restore a copy or export it "
+            "again."
+        ) from error
+
+
+def validated(table: Any) -> Any:
+    """Return a table or batch of Arrow, once all its cells are sound: other libraries crash on those that are not."""
+    table.validate(full=True)
+    _check_metadata(table.schema)
+    return table
+
+
+def _check_metadata(fields: Iterable[Any]) -> None:
+    """Refuse metadata that are not text, on which polars panics."""
+    for field in fields:
+        for part in chain.from_iterable((field.metadata or {}).items()):
+            part.decode()
+        _check_metadata(field.type.field(place) for place in range(field.type.num_fields))
+
+
+@contextmanager
+def open_parquet(path: Place, **options: Any) -> Iterator[Any]:
+    """Open a Parquet file, to be read in this block."""
+    from pyarrow.parquet import ParquetFile
+
+    with naming_file(path):
+        if isinstance(path, Path):
+            with ParquetFile(path, **options) as file:
+                _check_metadata(file.schema_arrow)
+                yield file
+        else:
+            with open_place(path) as opened, ParquetFile(opened, **options) as file:
+                _check_metadata(file.schema_arrow)
+                yield file
+
+
+def read_parquet(path: Path) -> Any:
+    """Read a Parquet file."""
+    with open_parquet(path) as file:
+        return validated(file.read())
+
+
+def read_batches(path: Path, group: int, rows: int) -> Iterator[Any]:
+    """Read a row group of a Parquet file in batches; errors of whoever uses them are not those of the file."""
+    with open_parquet(path, buffer_size=1 << 20) as file:
+        yield from map(validated, file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False))
+
+
+def read_arrow(path: Path) -> Any:
+    """Read an Arrow file."""
+    from pyarrow import feather
+
+    with naming_file(path):
+        return validated(feather.read_table(path))
