@@ -243,6 +243,36 @@ def test_any_table_in_blocks_is_masked(n, d, k, L, seed, split, along, values):
     assert release.loss == pytest.approx(loss, abs=1e-9)
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    n=st.integers(8, 300),
+    d=st.integers(1, 3),
+    k=st.integers(2, 7),
+    room=st.integers(0, 40),
+    values=st.sampled_from([1, 2, 4, 30, 10**6]),
+    split=st.sampled_from(["all", "one", "sorted"]),
+    seed=st.integers(0, 10**6),
+    piece=st.sampled_from([10, 256]),
+)
+def test_blocks_are_as_large_as_the_docs_say(n, d, k, room, values, split, seed, piece):
+    X = np.random.default_rng(seed).integers(0, values, (n, d)).astype(np.float64) ** 2
+    L = 2 * k + room
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocking, "PIECE", piece)
+        blocks, found = blocks_of(X, L, k, split)
+    np.testing.assert_array_equal(blocks.sizes, np.bincount(found))
+    assert blocks.sizes.min() >= k
+    most = L if split == "sorted" else max(L, 2 * min(L, max(k, piece)) - 1) + k - 1
+    assert blocks.sizes.max() <= most
+
+
+def test_equal_records_fill_blocks_beyond_their_size():
+    blocks, _ = blocks_of(np.zeros((101, 2)), 51, 3)
+    assert blocks.sizes.tolist() == [101]
+    assert blocks_of(np.zeros((1022, 2)), 400, 3)[0].sizes.max() <= 511
+    assert blocks_of(np.zeros((101, 1)), 50, 3, "sorted")[0].sizes.max() <= 50
+
+
 def standardise_like(X, released):
     spread = X.std(axis=0)
     return (released - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

@@ -64,6 +64,38 @@ def test_a_column_that_is_only_named_is_measured():
     assert "asked" not in release.verified
 
 
+@pytest.mark.parametrize("asked", [{}, {"by": "town"}, {"diversity": {"days": 2}}, {"block": 40}], ids=str)
+def test_groups_that_share_one_value_are_counted_and_said_first(asked):
+    table = people().with_columns(town=pl.int_range(pl.len()) % 2, same=pl.lit("all"))
+    release = shoal.mask(table, 3, columns=["age", "pay"], confidential=["ill", "days", "same"], **asked)
+    keys = ["age", "pay", *(["town"] if "by" in asked else [])]
+    groups = release.data.group_by(keys).agg(pl.col("ill", "days", "same").n_unique())
+    wanted = {name: (int((groups[name] == 1).sum()), len(groups)) for name in ("ill", "days", "same")}
+    assert release.homogeneous == wanted
+    assert wanted["ill"][0] > 0
+    assert wanted["same"] == (len(groups), len(groups))
+    assert ("diversity" in asked) <= (wanted["days"][0] == 0)
+    assert (wanted["days"][0] > 0) == (", days in" in release.warnings[0])
+    name, said = release.rows()[0]
+    assert name == "warning"
+    assert f"learns: same in {len(groups)} of {len(groups)} groups, " in said
+    assert f", ill in {wanted['ill'][0]} of {len(groups)} groups" in said
+
+
+def test_groups_that_look_alike_are_one_group():
+    """Two groups of equal values, each of one illness: whoever finds them learns neither."""
+    table = pl.DataFrame({"x": [1.0, 1.0, 1.0, 1.0, 8.0, 9.0], "ill": ["a", "a", "b", "b", "c", "c"]})
+    release = shoal.mask(table, 2, columns=["x"], confidential="ill", method="fixed")
+    assert release.groups == 3
+    assert release.homogeneous == {"ill": (1, 2)}
+
+
+def test_without_a_confidential_column_nothing_is_counted():
+    release = shoal.mask(people(), 3, columns=["age", "pay"])
+    assert release.homogeneous == {}
+    assert "share one" not in str(release)
+
+
 @pytest.mark.parametrize("method", METHODS_OF_RECORDS)
 def test_every_method_keeps_models(method):
     table = people(90)
@@ -146,7 +178,7 @@ def test_spaces_make_no_other_value():
     table = people(60).with_columns(
         ill=pl.when(pl.int_range(60) % 2 == 0).then(pl.lit("flu ")).otherwise(pl.lit("flu"))
     )
-    with pytest.raises(InputError, match="must not exceed the 1 different values"):
+    with pytest.raises(InputError, match="must not exceed the 1 different value of"):
         shoal.mask(table, 3, columns=["age", "pay"], confidential="ill", diversity=2)
 
 

@@ -288,11 +288,44 @@ def test_a_file_that_changes_meanwhile_is_found_out(table, tmp_path, here, monke
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_index_divisions_and_partitions_stay(table, here):
-    frame = dd.from_pandas(table.to_pandas().set_index("note"), npartitions=4)
-    found = shoal.mask(frame, 3, **{**ASKED, "missing": "group", "keep": None}).data
-    assert found.divisions == frame.divisions
-    assert found.index.compute().tolist() == table["note"].to_list()
+def test_numbers_that_are_text_are_refused_in_a_frame(table, here):
+    frame = table.select("b").to_pandas().assign(pay=[*map(str, range(699)), "Total"])
+    with pytest.raises(InputError, match="'pay' holds numbers, but record 700 holds 'Total'"):
+        shoal.mask(dd.from_pandas(frame, npartitions=3), 3)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("index", ["note", ["b", "note"], None])
+@pytest.mark.parametrize("missing", ["group", "drop"])
+def test_partitions_stay_and_records_are_numbered_through(table, index, missing):
+    frame = table.to_pandas()
+    frame["row"] = range(len(frame))
+    if isinstance(index, list):  # which Dask does not divide
+        cut = [frame.iloc[first : first + 175].set_index(index) for first in range(0, 700, 175)]
+        parts = dd.from_delayed([dask.delayed(part) for part in cut])
+    else:
+        parts = dd.from_pandas(frame if index is None else frame.set_index(index), npartitions=4)
+    release = shoal.mask(parts, 3, columns=["a"], block=100, missing=missing, keep=["row"])
+    found = release.data.compute()
+    assert release.data.npartitions == 4
+    assert release.data.known_divisions
+    assert found.index.equals(pd.RangeIndex(len(found)))
+    assert found.index.names == [None]
+    expected = frame["row"] if missing == "group" else frame["row"][frame["a"].notna()]
+    assert found["row"].tolist() == expected.tolist()
+    assert release.data.loc[5:7].compute()["row"].tolist() == expected.iloc[5:8].tolist()
+    told = any("index of the pandas table is not in the release" in note for note in release.notes)
+    assert told == (index is not None)
+
+
+@pytest.mark.usefixtures("here")
+def test_an_empty_partition_is_numbered_too(table):
+    frame = table.to_pandas()
+    cut = [frame[:300], frame[:0], frame[300:]]
+    parts = dd.from_delayed([dask.delayed(part.set_index("note")) for part in cut])
+    found = shoal.mask(parts, 3, columns=["b"], block=100).data
+    assert found.npartitions == 3
+    assert found.compute().index.equals(pd.RangeIndex(700))
 
 
 def test_labels_of_a_frame(table, expected, tmp_path, here):
@@ -389,7 +422,8 @@ def test_a_frame_is_written_by_the_workers_too(tmp_path, table, expected, index)
         assert pl.read_parquet(path / "*.parquet").equals(known)
         assert (path / "_SUCCESS").exists()
     assert release.data == tmp_path / "out.parquet"
-    assert any("index of the pandas table is not in the file" in note for note in release.notes) == (index is not None)
+    told = any("index of the pandas table is not in the release" in note for note in release.notes)
+    assert told == (index is not None)
 
 
 @pytest.mark.parametrize("scheduler", ["tcp://127.0.0.1:1", "no://address"])

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,14 +75,71 @@ def test_whatever_is_asked_the_release_is_k_anonymous(n, k, seed, name, integers
     assert np.array_equal(again.labels, release.labels)
 
 
+INDEXES = {
+    "text": pd.Index([f"person {i}" for i in range(12)]),
+    "named": pd.RangeIndex(12, name="salary of ACME"),
+    "shifted": pd.RangeIndex(5, 17),
+    "backwards": pd.RangeIndex(11, -1, -1),
+    "dates": pd.date_range("2024-01-01", periods=12, name="birthday"),
+    "several levels": pd.MultiIndex.from_product([["x", "y"], range(6)], names=["firm", "person"]),
+    "categories": pd.CategoricalIndex(list("abcdefabcdef")),
+    "twice the same": pd.Index([7] * 12),
+}
+NO_INDEX = "the index of the pandas table is not in the release: records are numbered from 0"
+
+
+@pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
+@pytest.mark.parametrize("asked", [{}, {"missing": "drop"}, {"shuffle": 1}, {"by": "part", "small": "suppress"}])
+def test_no_index_of_pandas_leaves(index, asked):
+    numbers = np.arange(12.0)
+    if "missing" in asked:
+        numbers[3] = np.nan
+    frame = pd.DataFrame({"x": numbers, "part": list("aaaaaabbbbbc"), "row": range(12)}, index=index)
+    release = shoal.mask(frame, 3, columns="x", keep="row", **asked)
+    assert release.data.index.equals(pd.RangeIndex(release.records))
+    assert release.data.index.names == [None]
+    assert release.data["row"].tolist() == release.kept.tolist()
+    assert sum(NO_INDEX in note for note in release.notes) == 1
+    assert frame.index is index or frame.index.equals(index)
+
+
+def test_a_plain_index_of_pandas_is_not_mentioned():
+    release = shoal.mask(pd.DataFrame({"x": np.arange(6.0)}), 3)
+    assert release.data.index.equals(pd.RangeIndex(6))
+    assert not any("index" in note for note in release.notes)
+
+
+def test_sorting_by_the_index_does_not_undo_a_shuffle():
+    frame = pd.DataFrame({"x": np.arange(60.0), "row": range(60)})
+    released = shoal.mask(frame, 3, columns="x", keep="row", shuffle=1).data
+    assert released.sort_index()["row"].tolist() == released["row"].tolist() != list(range(60))
+
+
+@pytest.mark.parametrize("engine", ["memory", "local"])
+@pytest.mark.usefixtures("one_template")
+def test_an_index_that_a_parquet_file_stores_stays_behind(tmp_path, engine):
+    frame = pd.DataFrame({"x": np.arange(12.0)}, index=np.arange(12) * 7)
+    frame.to_parquet(tmp_path / "in.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "in.parquet").names
+    names = {"output": tmp_path / "out.parquet", "engine": engine}
+    release = shoal.mask(tmp_path / "in.parquet", 3, **names)
+    assert pq.read_schema(tmp_path / "out.parquet").names == ["x"]
+    assert pd.read_parquet(tmp_path / "out.parquet").index.equals(pd.RangeIndex(12))
+    assert sum(NO_INDEX in note for note in release.notes) == 1
+    assert release.left == ()
+    release = shoal.mask(tmp_path / "in.parquet", 3, **names, keep="__index_level_0__")
+    assert pq.read_schema(tmp_path / "out.parquet").names == ["x", "__index_level_0__"]
+    assert not any("index of the pandas table" in note for note in release.notes)
+
+
 def test_the_same_kind_of_table_comes_back(table):
     expected = shoal.mask(table, 3, columns=MONEY).data
     frame = table.to_pandas().set_index(pd.Index(range(1000, 700, -1), name="number"))
     frame["kind"] = pd.Categorical(frame["sector"])
     masked = shoal.mask(frame, 3, columns=MONEY).data
     assert isinstance(masked, pd.DataFrame)
-    assert masked.index.equals(frame.index)
-    assert masked.drop(columns=MONEY).equals(frame.drop(columns=MONEY))
+    assert masked.index.equals(pd.RangeIndex(300))
+    assert masked.drop(columns=MONEY).equals(frame.drop(columns=MONEY).reset_index(drop=True))
     assert np.array_equal(masked[MONEY].to_numpy(), expected.select(MONEY).to_numpy())
     masked = shoal.mask(table.to_arrow(), 3, columns=MONEY).data
     assert isinstance(masked, pa.Table)
@@ -186,7 +244,7 @@ def test_missing_group_masks_within_the_pattern(table, convert):
 
 def test_missing_group_refuses_a_rare_pattern():
     frame = pl.DataFrame({"a": [1.0, 2, 3, None, 5], "b": [1.0, 2, 3, 4, 5]})
-    with pytest.raises(InputError, match="only 1 records of the table miss exactly: a; k=2 are needed"):
+    with pytest.raises(InputError, match="only 1 record of the table misses exactly: a; k=2 are needed"):
         shoal.mask(frame, 2, missing="group")
 
 
@@ -202,6 +260,40 @@ def test_missing_drop_leaves_records_out(table):
     assert np.array_equal(release.kept, np.flatnonzero(table["research"].is_not_null().to_numpy()))
     assert len(release.labels) == len(full)
     assert "were left out" in str(release)
+
+
+@pytest.mark.parametrize(
+    ("policies", "notes"),
+    [
+        ({"missing": "group", "small": "suppress"}, ["1 record", "4 records have missing values"]),
+        ({"missing": "group", "small": "merge"}, ["made 5 cells missing", "5 records have missing values"]),
+        ({"missing": "drop"}, ["5 records with missing values were left out"]),
+        ({"missing": "drop", "small": "suppress"}, ["5 records with missing values were left out"]),
+    ],
+    ids=str,
+)
+def test_notes_count_the_records_that_are_released(policies, notes):
+    frame = pl.DataFrame({"a": [1, 2, 3, 4, *[None] * 4, 5, 6], "b": [1, 2, 3, 4, 5, 6, 7, 8, None, 9]})
+    release = shoal.mask(frame, 2, **policies)
+    counted = [note for note in release.notes if note[0].isdigit()]
+    assert all(any(words in note for note in counted) for words in notes)
+    incomplete = release.data.filter(pl.any_horizontal(pl.all().is_null())).height
+    numbers = [int(note.split()[0]) for note in counted if "have missing values" in note]
+    assert numbers == [incomplete] * (incomplete > 0)
+    assert "records have missing values" not in str(shoal.mask(frame.drop_nulls(), 2, **policies))
+
+
+def test_notes_never_count_more_records_than_are_released():
+    """Hundreds of records miss a value, and nearly all of them are suppressed."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(600, 12))
+    table[rng.random(table.shape) < 0.5] = np.nan
+    frame = pl.DataFrame(table).fill_nan(None)
+    release = shoal.mask(frame, 2, missing="group", small="suppress")
+    incomplete = release.data.filter(pl.any_horizontal(pl.all().is_null())).height
+    assert 0 < incomplete < 100
+    assert f"{incomplete} records have missing values" in str(release)
+    assert f"{600 - release.records} records of strata or patterns" in str(release)
 
 
 def test_nan_is_missing_too():
@@ -271,7 +363,15 @@ def test_individual_ranking_warns_by_name(table):
     with pytest.warns(NotKAnonymousWarning, match="not k-anonymous for whole records"):
         release = shoal.mask(table, 3, columns=MONEY, method="individual-ranking")
     assert release.labels.shape == (300, 3)
-    assert "NOT k-anonymous" in str(release)
+    assert "NOT k-anonymous" in str(release).splitlines()[0]
+    assert "NOT k-anonymous" not in " ".join(release.notes), "once is enough"
+    groups = sum(len(np.unique(labels)) for labels in release.labels.T)
+    assert f"300 in {groups} groups of 3 to 5 across 3 columns" in str(release)
+
+
+def test_one_column_is_k_anonymous_whatever_the_method(table):
+    release = shoal.mask(table, 3, columns=["sales"], method="individual-ranking")
+    assert "NOT k-anonymous" not in str(release)
 
 
 def test_a_release_prints_itself(table):
@@ -329,8 +429,8 @@ def test_refusals_name_what_is_wrong(table, change, words):
         ([[1.0, 2.0]], "must be a pandas, polars or pyarrow table"),
         (np.array([["a"]]), "must be an array of numbers"),
         (np.zeros((2, 2, 2)), "records in rows"),
-        (pd.DataFrame([[1.0, 2.0]] * 4, columns=["a", "a"]), "'a' stands more than once"),
-        (pa.table([[1.0, 2.0], [1.0, 2.0]], names=["a", "a"]), "'a' stands more than once"),
+        (pd.DataFrame([[1.0, 2.0]] * 4, columns=["a", "a"]), "'a' appears more than once"),
+        (pa.table([[1.0, 2.0], [1.0, 2.0]], names=["a", "a"]), "'a' appears more than once"),
     ],
 )
 def test_tables_that_cannot_be_masked(data, words):
@@ -429,7 +529,7 @@ def test_nothing_that_would_be_left_is_said_in_words():
     table = pl.DataFrame({"x": [1.0, 2, 3, 4], "by": list("abcd"), "p": [1, 1, 2, 2]})
     with pytest.raises(InputError, match="every stratum or pattern has fewer than k=2 records: nothing would be left"):
         shoal.mask(table, 2, columns=["x"], by="by", small="suppress")
-    with pytest.raises(InputError, match=r"the table has 2 different p\. Take a smaller k\.$"):
+    with pytest.raises(InputError, match=r"the table has 2 different units \(p\)\. Take a smaller k\.$"):
         shoal.mask(table, 3, columns=["x"], unit="p")
 
 
@@ -447,3 +547,138 @@ def test_column_0_of_an_array_is_a_name_too():
         shoal.mask(X, 4, method="individual-ranking", distance=0)
     with pytest.raises(InputError, match="'bound' does not go with 'importance' or 'distance'"):
         shoal.mask(X, 4, distance=0, bound=True)
+
+
+# --- words of messages -----------------------------------------------------------------------------------------------
+
+WIDE = [f"a rather long name of column {i}" for i in range(200)]
+
+
+def wide_table(share):
+    """Return a wide table in which hardly two records miss, or are zero in, the same columns."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, len(WIDE)))
+    hidden = rng.random(X.shape) < share
+    return pl.DataFrame({name: X[:, j] for j, name in enumerate(WIDE)}), hidden
+
+
+def missing_patterns():
+    table, hidden = wide_table(0.3)
+    return pl.DataFrame([pl.Series(n, np.where(hidden[:, j], np.nan, table[n])) for j, n in enumerate(WIDE)]).fill_nan(
+        None
+    )
+
+
+def zero_patterns():
+    table, hidden = wide_table(0.3)
+    return pl.DataFrame([pl.Series(n, np.where(hidden[:, j], 0.0, table[n])) for j, n in enumerate(WIDE)])
+
+
+def long_strata():
+    return wide_table(0.0)[0].with_columns(town=pl.Series([f"town {i} " * 500 for i in range(300)]))
+
+
+@pytest.mark.parametrize(
+    ("table", "asked", "named"),
+    [
+        (missing_patterns, {}, " and 195 others; 300 records have missing values"),
+        (missing_patterns, {"missing": "group"}, "only 1 record of the table misses exactly: "),
+        (zero_patterns, {"zeros": WIDE}, "only 1 record of the table is zero in exactly: "),
+        (long_strata, {"by": "town", "columns": WIDE}, " has 1 record, the stratum town='town 1 "),
+        (long_strata, {"by": WIDE[:199], "columns": WIDE[199:]}, " and 194 others has 1 record"),
+        (long_strata, {"method": "univariate", "columns": WIDE}, "masks one column, got 200: "),
+        (long_strata, {"columns": WIDE[:199], "distance": WIDE}, " and 194 others; name it in 'columns' too"),
+        (long_strata, {"columns": ["salse"]}, " and 189 others"),
+        (
+            long_strata,
+            {"sums": [f"`{a}` = `{b}`" for a, b in zip(WIDE, [*WIDE[1:], WIDE[0]], strict=True)]},
+            "goes round in a circle",
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_about_a_wide_table_is_short(table, asked, named):
+    with pytest.raises(InputError) as refused:
+        shoal.mask(table(), 5, **asked)
+    assert named in str(refused.value)
+    assert len(str(refused.value)) < 4000
+
+
+def test_one_is_not_many():
+    table = pl.DataFrame({"x": [1, 2, 3], "id": [1, 1, 2], "y": [5, None, 7]})
+    release = shoal.mask(table, 3, columns=["x"], keep=["id"])
+    assert "records           3 in 1 group of 3 (k = 3)" in str(release)
+    with pytest.raises(InputError, match=r"in column 'y' \(1\); 1 record has missing values\."):
+        shoal.mask(table, 2, columns=["y"])
+    with pytest.raises(InputError, match=r"k=3, but the table has 2 different units \(id\)\."):
+        shoal.mask(table, 3, columns=["x"], unit="id")
+    town = table.with_columns(town=pl.Series(["a", "a", "b"]))
+    with pytest.raises(InputError, match="the stratum town='b' has 1 record\\."):
+        shoal.mask(town, 2, columns=["x"], by="town")
+    with pytest.raises(InputError, match=r"the stratum town='b' has 1 different unit \(id\)"):
+        shoal.mask(town, 2, columns=["x"], by="town", unit="id")
+    left = shoal.mask(town, 2, columns=["x"], by="town", small="suppress", keep=["id"])
+    assert "1 record of strata or patterns with fewer than k was left out (small='suppress')" in left.notes
+
+
+def test_units_are_named_by_their_column():
+    table = pl.DataFrame({"x": np.arange(12), "id": np.arange(12) // 2})
+    release = shoal.mask(table, 3, columns=["x"], unit="id", identifiers="id")
+    assert release.verified == "every value of x is shared by at least 3 different units (id)"
+
+
+def test_masked_cells_of_an_array_are_missing():
+    X = np.random.default_rng(1).normal(size=(30, 2))
+    hidden = np.zeros(X.shape, dtype=bool)
+    hidden[4:12, 1] = True
+    masked = np.ma.masked_array(X, mask=hidden)
+    with pytest.raises(InputError, match="Values are missing in column 1"):
+        shoal.mask(masked, 3)
+    release = shoal.mask(masked, 3, missing="group")
+    expected = shoal.mask(np.where(hidden, np.nan, X), 3, missing="group")
+    assert np.array_equal(release.data, expected.data, equal_nan=True)
+    assert not isinstance(release.data, np.ma.MaskedArray)
+    whole = shoal.mask(np.ma.masked_array((100 * X).astype(int), mask=hidden), 3, missing="drop")
+    assert whole.records == 22
+    with pytest.raises(InputError, match=r"whole numbers up to 2\^53, but it holds 4611686018427387904"):
+        shoal.mask(np.ma.masked_array([2**62, 2, 3, 4], mask=[0, 0, 0, 1]), 2)
+    with pytest.raises(InputError, match="'weights' must be positive, but record 2 holds nan"):
+        shoal.mask(X, 3, weights=np.ma.masked_array(np.ones(30), mask=np.arange(30) == 1))
+    with pytest.raises(InputError, match="'X' must be finite"):
+        shoal.partition(masked, 3)
+    release = shoal.mask(X, 3)
+    with pytest.raises(InputError, match="must miss the same cells"):
+        shoal.assess(masked, release.data)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_arrays_of_other_classes_are_masked_or_refused():
+    X = np.random.default_rng(1).normal(size=(30, 2))
+    release = shoal.mask(np.matrix(X), 3)
+    assert type(release.data) is np.ndarray
+    assert np.array_equal(release.data, shoal.mask(X, 3).data)
+    if np.dtype(np.longdouble).itemsize > 8:
+        with pytest.raises(InputError, match=r"'data' must be .* at most 64 bits, got type float.*Convert it first"):
+            shoal.mask(X.astype(np.longdouble), 3)
+
+
+def test_columns_of_pandas_may_have_names_that_are_numbers(tmp_path):
+    table = pd.DataFrame(np.random.default_rng(1).normal(size=(30, 3)), columns=[2, "2", ("a", 1)])
+    assert list(shoal.mask(table, 3, identifiers=[2]).data.columns) == ["2", ("a", 1)]
+    assert list(shoal.mask(table, 3, identifiers=["2"]).data.columns) == [2, ("a", 1)]
+    with pytest.raises(InputError, match=r"'output' writes columns whose names are text, but one is called 2\. Rename"):
+        shoal.mask(table, 3, output=tmp_path / "out.csv")
+    for names, words in (
+        ([1, True], "must be unique, but '1', 'True' appear more than once"),
+        ([1.0, 1], "must be unique"),
+        ([np.nan, "x"], "Column number 1 must have a name, but it is called nan"),
+        (["x", None], "Column number 2 must have a name"),
+    ):
+        strange = pd.DataFrame(np.ones((6, 2)), columns=pd.Index(names, dtype=object))
+        with pytest.raises(InputError, match=words):
+            shoal.mask(strange, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*complex")
+def test_a_column_of_complex_numbers_stays_as_it_is():
+    table = pd.DataFrame({"x": np.arange(6.0), "z": np.arange(6) * 1j})
+    assert shoal.mask(table, 3, columns=["x"]).data["z"].equals(table["z"])

@@ -39,6 +39,12 @@ def run(name, folder, monkeypatch):
     return before, after, re.sub(r"<[^>]*>", " ", (folder / f"{name}.html").read_text(encoding="utf-8"))
 
 
+def stated(pattern):
+    """Return the number that the page gives, line breaks aside."""
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    return int(re.search(pattern, page)[1].replace(",", ""))
+
+
 @pytest.mark.skipif(not PAGE.exists(), reason="not run from a checkout")
 class TestPersons:
     def test_adult(self, tmp_path, monkeypatch):
@@ -49,6 +55,8 @@ class TestPersons:
         for name in ("relationship", "capital-gain", "capital-loss", "hours-per-week", "Salary"):
             assert after[name].equals(before[name])
             assert name in page
+        unique = (after.group_by(after.columns).len()["len"] == 1).sum()
+        assert unique == pytest.approx(stated(r"single out about ([\d,]+) of the 30,162"), rel=0.01)
 
     def test_households(self, tmp_path, monkeypatch):
         before, after, page = run("testdata", tmp_path, monkeypatch)
@@ -59,6 +67,7 @@ class TestPersons:
         assert sizes[0].equals(sizes[1])
         assert not after["income"].equals(before["income"])
         assert "ties the records of each ori_hid together" in page
+        assert stated(r"each of the ([\d,]+) records is unique") == len(after) == after.n_unique()
 
     def test_covid(self, tmp_path, monkeypatch):
         before, after, page = run("covid_testing", tmp_path, monkeypatch)
@@ -71,3 +80,11 @@ class TestPersons:
         assert not any(name in text for name in before["fake_last_name"].unique())
         assert after["result"].equals(kept["result"])
         assert all(name in page for name in ("result", "ct_result", "10 records"))
+        groups = after.group_by(COVID).agg(pl.len(), pl.col("result").unique().alias("results"))
+        alike = groups.filter(pl.col("results").list.len() == 1)
+        share = stated(r"About (\d+) % of the records are in groups that share one result")
+        assert 100 * alike["len"].sum() / len(after) == pytest.approx(share, abs=5)
+        negative, positive = (
+            alike.filter(pl.col("results").list.contains(value)) for value in ("negative", "positive")
+        )
+        assert 0 < len(positive) < 0.01 * len(negative)

@@ -26,6 +26,10 @@ class Parts:
     def __init__(self, frames, rows, forgotten):
         self.tables, self.rows, self.forgotten = [open_table(frame) for frame in frames], rows, forgotten
 
+    @property
+    def names(self):
+        return self.tables[0].names
+
     def rows_of_a_target(self, numbers, *, counted):
         assert counted
         return self.rows
@@ -81,7 +85,7 @@ def counted(frames, k=2, masked=("x",), *, by=(), rows=100, **more):
     )  # fmt: skip
     buckets = [SimpleNamespace(new_zeros=np.array(new)) for new in more.get("new_zeros", [[0] * len(plan.zeros)])]
     engine = Parts(frames, rows, more.get("forgotten", {}))
-    return recount(engine, names, request, plan, buckets, more.get("units")), engine
+    return recount(engine, more.get("planned", names), request, plan, buckets, more.get("units")), engine
 
 
 def table(**columns):
@@ -99,12 +103,21 @@ def test_groups_are_counted_across_parts_and_targets(rows):
         table(x=[3.0] * 2, y=[5] * 2),
     ]
     found, engine = counted(frames, 2, ["x", "y"], rows=rows)
-    assert found == (0, {}, pytest.approx([0, 0]), {}, [])
+    assert found == (0, {}, pytest.approx([0, 0]), {}, [], {})
     assert len(engine.targets) == 8
     with pytest.raises(
-        VerificationError, match=r"^\d of \d groups of identical records ha(s|ve) fewer than k=3 records; "
+        VerificationError, match=r"^\d of \d groups? of identical records ha(s|ve) fewer than k=3 records; "
     ):
         counted(frames, 3, ["x", "y"], rows=rows)
+
+
+def test_columns_are_the_planned_ones_and_no_others():
+    found, _ = counted(table(x=[1.0] * 3, y=[5] * 3), 3, planned=["x", "y"])
+    assert found.uniques == 0
+    with pytest.raises(VerificationError, match=r"^Column 'y' is in the release but was not planned\. Nothing was"):
+        counted(table(x=[1.0] * 3, y=[5] * 3), 3, planned=["x"])
+    with pytest.raises(VerificationError, match=r"^Column 'y' is not in the release but was planned\. Nothing was"):
+        counted(table(x=[1.0] * 3), 3, planned=["x", "y"])
 
 
 def test_records_that_are_alike_meet_and_others_are_spread():
@@ -154,6 +167,24 @@ def test_columns_that_were_masked_on_their_own_are_counted_on_their_own():
             )
     with pytest.raises(VerificationError, match="2 of 3 groups"):
         counted(frame.with_columns(s=pl.Series([0, 0, 0, 1])), 2, ["x", "y"], by=["s"], method="individual-ranking")
+
+
+def test_units_and_values_in_two_unicode_forms_are_one():
+    one, two = "Jos\u00e9", "Jose\u0301"
+    with pytest.raises(VerificationError, match="fewer than k=2 units; the smallest has 1"):
+        counted(table(x=[1.0] * 2 + [2.0] * 2, u=[one, two, one, "Ann"]), 2, unit="u")
+    frames = [table(x=[1.0, 2.0, 2.0], c=[one, one, "Ann"]), table(x=[1.0], c=[two])]
+    with pytest.raises(VerificationError, match="Nothing was released"):
+        counted(frames, 2, confidential=["c"], models=((0, Diversity(2)),))
+    assert counted(frames, 2, confidential=["c"])[0].reached["c"]["diversity"] == 1
+
+
+def test_strata_and_categories_are_counted_as_they_are_written():
+    one, two = "Jos\u00e9", "Jose\u0301"
+    for asked in ({"by": ["s"]}, {"masked": ["x", "s"], "kinds": {"s": Nominal()}}):
+        counted(table(x=[1.0] * 4, s=[one, one, two, two]), 2, **asked)
+        with pytest.raises(VerificationError, match="fewer than k=3 records"):
+            counted(table(x=[1.0] * 4, s=[one, one, two, two]), 3, **asked)
 
 
 def test_units_are_counted_not_their_records():
@@ -283,7 +314,9 @@ def test_confidential_values_keep_what_is_promised():
     }
     with pytest.raises(VerificationError, match="2 of 2 groups of identical records lack at least 3 different values"):
         counted(frames, 2, confidential=["ill"], models=((0, Diversity(3)),))
-    with pytest.raises(VerificationError, match=r"1 of . groups of identical records lack a distribution at most 0.25"):
+    with pytest.raises(
+        VerificationError, match=r"1 of (1 group|2 groups) of identical records lacks a distribution at most 0.25"
+    ):
         counted(frames, 2, confidential=["ill"], models=((0, Closeness(0.25)),), rows=1)
 
 

@@ -101,7 +101,8 @@ def assert_same(release, expected, found=None):
         assert left.to_list() == right.to_list(), name
     assert release.loss == pytest.approx(expected.loss, rel=1e-12)
     assert release.size_histogram == expected.size_histogram
-    for attribute in ("notes", "verified", "left", "uniques", "status", "reached"):
+    for attribute in ("notes", "verified", "left", "uniques", "status", "reached", "warnings", "homogeneous",
+                      "dominated"):  # fmt: skip
         assert getattr(release, attribute) == getattr(expected, attribute), attribute
 
 
@@ -147,6 +148,26 @@ def test_row_by_row_the_same_as_in_memory(spark, table):
     assert release.facts["engine"] == "spark, 5 partitions"
     assert release.data.is_cached
     assert release.data.rdd.getNumPartitions() == 5
+
+
+def test_columns_are_found_by_their_exact_names(spark, table):
+    names = ["^.*$", "*", "^r.*$", "region", "a.b"]
+    asked = {"k": 3, "columns": names[:2], "by": ["region"], "identifiers": ["^r.*$"], "block": 200}
+    renamed = table.rename_columns(names)
+    release = shoal.mask(in_parts(spark, renamed, 3), **asked)
+    assert release.data.columns == ["^.*$", "*", "region", "a.b"]
+    assert_same(release, shoal.mask(renamed, **asked))
+
+
+def test_a_text_in_two_unicode_forms_is_one(spark, table):
+    names = pa.array(["Jos\u00e9", "Jose\u0301", "Ann", "Ulm"] * 300)
+    table = table.append_column("name", names)
+    roles = ({"by": "name"}, {"columns": ["a", "name"], "kinds": {"name": "nominal"}}, {"unit": "name", "k": 2})
+    for asked in ({**ASKED, **role, "block": 1300} for role in roles):
+        release = shoal.mask(in_parts(spark, table, 3), **asked)
+        assert_same(release, shoal.mask(table, **asked))
+        if "unit" not in asked:
+            assert "Jose\u0301" not in pl.from_arrow(release.data.toArrow())["name"]
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +222,14 @@ def test_refusals_are_the_same_word_for_word(spark, many, asked):
         shoal.mask(many, **asked)
     with pytest.raises(InputError, match=f"^{re.escape(str(memory.value))}$"):
         shoal.mask(in_parts(spark, many, 4), **asked)
+
+
+def test_numbers_that_are_text_are_refused_as_in_memory(spark, many):
+    slips = many.select(["b"]).append_column("pay", pa.array([*map(str, range(len(many) - 1)), "Total"]))
+    with pytest.raises(InputError, match=f"'pay' holds numbers, but record {len(many)} holds 'Total'") as memory:
+        shoal.mask(slips, 3)
+    with pytest.raises(InputError, match=f"^{re.escape(str(memory.value))}$"):
+        shoal.mask(in_parts(spark, slips, 4), 3)
 
 
 def test_every_type_of_column(spark):
@@ -332,6 +361,7 @@ def test_executors_write_a_data_set_in_the_order_of_the_input(spark, table, tmp_
     values = pl.read_parquet(sorted(target.glob("*.parquet"))).with_columns(told["group"])
     assert values.group_by("group").agg(pl.n_unique("a")).get_column("a").max() == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.parquet", "out.parquet"]
+    assert labels.stat().st_mode & 0o777 == 0o700, "labels tie released records to the original ones"
 
 
 def test_the_command_line_starts_and_ends_a_session(table, tmp_path):
@@ -390,3 +420,32 @@ def tasks_of(tracker, group):
     """Return the tasks of all jobs of a group, however many were skipped."""
     stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}
     return sum(info.numTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None)
+
+
+# The Python of the executors
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_executors_on_this_machine_run_this_python_unless_another_is_named(tmp_path, named):
+    """A session of the user's has python3 of the path, which may be another Python without shoal."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    program = """
+import sys
+import polars as pl
+from pyspark.sql import SparkSession
+import shoal
+pl.DataFrame({"x": [float(i * 7 % 40) for i in range(40)]}).write_parquet("in.parquet")
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+release = shoal.mask(session.read.parquet("in.parquet"), 4, columns=["x"])
+print("masked", release.data.count(), session.sparkContext.pythonExec)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment["PATH"] = f"{tmp_path}{os.pathsep}{environment['PATH']}"
+    if named:
+        environment["PYSPARK_PYTHON"] = str(other)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ("masked 40 python3\n" in done.stdout) != named, done.stderr[-2000:]

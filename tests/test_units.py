@@ -102,7 +102,7 @@ def test_groups_of_records_hold_too_few_persons_and_groups_of_units_do_not():
     release = shoal.mask(table, 4, columns=["income", "age"], unit="person")
     assert fewest(release.data, ["income", "age"], "person") >= 4
     assert release.data["person"].to_list() == table["person"].to_list()
-    assert release.verified == "every combination of income, age is shared by at least 4 different person"
+    assert release.verified == "every combination of income, age is shared by at least 4 different units (person)"
     assert any("ties the records of each person together" in note for note in release.notes)
 
 
@@ -153,11 +153,11 @@ def test_any_table_keeps_units_or_is_refused(data):
 
 def test_a_stratum_with_too_few_units_is_named_or_left_out():
     table = panel(12).with_columns(region=pl.when(pl.col("person") < 2).then(pl.lit("isle")).otherwise("region"))
-    with pytest.raises(InputError, match=r"region='isle' has 2 different person\."):
+    with pytest.raises(InputError, match=r"region='isle' has 2 different units \(person\)\."):
         shoal.mask(table, 3, columns=["income"], by="region", unit="person")
     release = shoal.mask(table, 3, columns=["income"], by="region", unit="person", small="suppress")
     assert len(release.data) == len(table) - 8
-    with pytest.raises(InputError, match=r"the table has 12 different person\."):
+    with pytest.raises(InputError, match=r"the table has 12 different units \(person\)\."):
         shoal.mask(table, 13, columns=["income"], unit="person")
 
 
@@ -170,7 +170,7 @@ def test_a_record_without_a_unit_is_named():
 @pytest.mark.parametrize("spelled", [["7", "07", "7.0", "8"], [7.0, 7.0, 7.0, 8.0]])
 def test_one_unit_may_be_spelled_in_several_ways(tmp_path, spelled):
     pl.DataFrame({"id": spelled * 3, "x": np.arange(12.0)}).write_csv(tmp_path / "in.csv")
-    with pytest.raises(InputError, match="the table has 2 different id"):
+    with pytest.raises(InputError, match=r"the table has 2 different units \(id\)"):
         shoal.mask(tmp_path / "in.csv", 3, columns=["x"], unit="id")
 
 
@@ -285,4 +285,4 @@ def test_a_bar_of_the_report_stands_for_k_units(tmp_path):
     page = release.report(tmp_path / "r.html", original=table).read_text()
     assert release.unit_records == 4
     assert "every bar stands for at least 12 records" in page
-    assert "is shared by at least 3 different person" in page
+    assert "is shared by at least 3 different units (person)" in page

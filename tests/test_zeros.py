@@ -85,7 +85,7 @@ def test_zero_where_it_was_and_elsewhere_only_where_it_is_said(rows, integers, k
     before = frame[release.kept.tolist()]
     said = 0
     for note in release.notes:
-        if found := re.search(r"in column (\w+), 0 also stands for (\d+) records", note):
+        if found := re.search(r"in column (\w+), 0 also stands for (\d+) record", note):
             new = (release.data[found[1]] == 0) & (before[found[1]] != 0)
             assert new.sum() == int(found[2])
             said += int(found[2])
@@ -118,14 +118,14 @@ def test_few_records_of_a_pattern_are_listed_or_left_out():
     with pytest.raises(InputError) as refused:
         shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group")
     assert str(refused.value) == (
-        "Parameter 'zeros' keeps records apart that are zero in different columns, but only 1 records of the table are "
-        "zero in exactly: a, b, only 2 records of the table are zero in exactly: a, only 1 records of the table miss "
-        "exactly: c and are zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', take a smaller k, or "
+        "Parameter 'zeros' keeps records apart that are zero in different columns, but only 1 record of the table is "
+        "zero in exactly: a, b, only 2 records of the table are zero in exactly: a, only 1 record of the table misses "
+        "exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', take a smaller k, or "
         "leave these records out: small='suppress'."
     )
     release = shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group", small="suppress")
     assert release.kept.tolist() == [3, 4, 5]
-    with pytest.raises(InputError, match="only 1 records of the table are zero in none of: a"):
+    with pytest.raises(InputError, match="only 1 record of the table is zero in none of: a"):
         shoal.mask(frame[:4], k=2, columns=["a", "b"], zeros="a")
 
 

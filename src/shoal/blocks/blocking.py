@@ -115,7 +115,11 @@ class Blocks(NamedTuple):
 
 
 def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
-    """Divide the records of every root into blocks.
+    """Divide the records of every root into blocks of at least k records.
+
+    A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records: equal records come in pieces of almost
+    twice that size, and a leaf below k joins another even if none has room. With split="sorted" it has up to L, with
+    split="univariate" any number.
 
     Parameters
     ----------

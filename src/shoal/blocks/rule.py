@@ -23,7 +23,7 @@ MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small: one co
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a table is divided: into blocks of k to L records, splitting all columns at once or one at a time."""
+    """How a table is divided: into blocks of k to about L records, splitting all columns at once or one at a time."""
 
     L: int
     k: int
@@ -92,7 +92,7 @@ def choose_blocking(
     elif isinstance(block, bool) or not isinstance(block, (int, np.integer)):
         raise InputError(f"Parameter 'block' must be a number of records, or 0 for none, got {block!r}.")
     else:
-        L = int(block)
+        L = min(int(block), 2**62)  # no table is larger
     if L < 2 * k:  # noqa: SIM300  (L is the block size, not a constant)
         raise InputError(
             f"Parameter 'block' must be at least 2k = {2 * k} records, got {L}: a smaller block leaves no choice of "

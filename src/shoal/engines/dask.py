@@ -82,7 +82,7 @@ def open_dask(
                     f"Output {target} is an address: CSV files are rewritten as Parquet beside the output, which must "
                     "be a path then. Convert them to Parquet first, or name a path."
                 )
-            source = open_source(places, folder, RECORDS, wanted=wanted, codes=codes, **csv)  # type: ignore[arg-type]
+            source = open_source(places, folder, RECORDS, wanted=wanted, codes=codes, named=True, **csv)  # type: ignore[arg-type]
             if not source.parts:
                 raise InputError(f"File {data} has no records. Mask a table with at least k.")
         else:
@@ -146,7 +146,7 @@ class Shared:
 
 
 class DaskRecords:
-    """Parts on a cluster; the index, the partitions and the order of the records stay as they are."""
+    """Parts on a cluster; the partitions and the order of the records stay as they are."""
 
     name = "dask"
     whole = False
@@ -165,6 +165,11 @@ class DaskRecords:
         self._answers: list[Any] = []
         self._reading: Shared | None = None  # how arrays are made of a part
         self._digests: list[bytes] = []  # of those arrays
+
+    @property
+    def names(self) -> Sequence[Name]:
+        """The names of all columns."""
+        return self._given.names
 
     @property
     def schema(self) -> Schema:
@@ -260,9 +265,8 @@ class DaskRecords:
             place = as_place(output)
             source = written_parts(self._dask, released, place, layout)
             return Released(place, DaskRecords(FileParts(source)), self._given.notes)
-        levels = self.schema.levels
-        frame, parts = release_parts(self._dask, released, levels, getattr(self._given, "divisions", None))
-        return Released(frame, DaskRecords(FrameParts(frame, parts)))
+        frame, parts = release_parts(self._dask, released, self.schema.levels)
+        return Released(frame, DaskRecords(FrameParts(frame, parts)), self._given.notes)
 
     def labels(self) -> None:
         """Return nothing: labels stay on the cluster."""

@@ -22,7 +22,7 @@ __all__ = ["label_parts", "release_parts", "written_parts"]
 
 
 def release_parts(
-    dask: Any, released: Sequence[Any], levels: Mapping[Name, Sequence[Any]], divisions: Any
+    dask: Any, released: Sequence[Any], levels: Mapping[Name, Sequence[Any]]
 ) -> tuple[Any, Sequence[Any]]:
     """Return a Dask DataFrame whose partitions the cluster holds, and these: what is recounted is what is there."""
     delayed = dask.delayed
@@ -35,7 +35,11 @@ def release_parts(
             for name, values in levels.items()
         }
         parts = dask.persist(*[delayed(_set_levels)(part, kept) for part in parts])
-    meta = dask.compute(delayed(_head)(parts[0]))[0]
+    meta, *rows = dask.compute(delayed(_head)(parts[0]), *[delayed(len)(part) for part in parts])
+    *firsts, end = np.cumsum([0, *rows]).tolist()
+    parts = dask.persist(*[delayed(_numbered)(part, first) for part, first in zip(parts, firsts, strict=True)])
+    # Dask knows no divisions of a partition without records.
+    divisions = (*firsts, end - 1) if all(rows) else None
     frame = import_module("dask.dataframe").from_delayed(list(parts), meta=meta, divisions=divisions, verify_meta=False)
     return frame, parts
 
@@ -78,6 +82,13 @@ def _set_levels(part: Any, levels: Mapping[Name, Sequence[Any]]) -> Any:
 
 def _head(part: Any) -> Any:
     return part.iloc[:0]
+
+
+def _numbered(part: Any, first: int) -> Any:
+    """Return a partition whose records are numbered on from those before it."""
+    import pandas as pd
+
+    return part.set_axis(pd.RangeIndex(first, first + len(part)), axis=0)
 
 
 def _write_table(folder: Place, part: int, table: Any, plain: Sequence[str]) -> tuple[int, Any]:

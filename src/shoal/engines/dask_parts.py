@@ -17,6 +17,7 @@ from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.frames import index_notes, open_table
 from shoal.tables.native import as_polars, from_arrow
+from shoal.tables.row_index import NO_INDEX
 from shoal.tables.sources import Part, Source, check_same_columns, describe_parquet, parquet_source, parts_of
 from shoal.tables.table import Table, check_unique
 
@@ -33,20 +34,21 @@ class FrameParts:
 
     def __init__(self, frame: Any, held: Sequence[Any] | None = None) -> None:
         self._dask, self._frame, self._held = import_module("dask"), frame, held
-        check_unique([str(name) for name in frame.columns])
+        check_unique(self.names)
         with refusing():
             self.parts = list(frame.to_delayed() if held is None else held)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What is not written to files."""
-        return index_notes(open_table(self._frame._meta))  # noqa: SLF001  (Dask's own description of the columns)
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return [str(name) for name in self._frame.columns]
 
     @property
-    def divisions(self) -> Any:
-        """What Dask knows of the index, if partitions are as it says."""
-        known = self._frame.divisions
-        return known if len(known) == len(self.parts) + 1 and None not in known else None
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the release."""
+        if self._frame.divisions[0] not in (None, 0):
+            return (NO_INDEX,)
+        return index_notes(open_table(self._frame._meta))  # noqa: SLF001  (Dask's own description of the columns)
 
     def some(self, columns: Sequence[str]) -> list[Any]:
         """Return the partitions, with little more than some columns."""
@@ -72,7 +74,7 @@ class FrameParts:
             timed = [_timed(empty, list(empty.columns)), *self._dask.compute(*seen)]
             levels = self._dask.compute(delayed(levels_of)(self.parts[0], ordered))[0] if ordered else {}
         names = tuple(dict.fromkeys(name for part in timed for name in part))
-        return Schema(tuple(map(str, self._frame.columns)), tuple(numeric), names, levels)
+        return Schema(self.names, tuple(numeric), names, levels)
 
 
 class FileParts:
@@ -84,6 +86,11 @@ class FileParts:
     def __init__(self, source: Source) -> None:
         self._source, self.dialect = source, source.dialect
         self.parts: list[Any] = list(source.parts)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all columns."""
+        return self._source.names
 
     def some(self, columns: Sequence[str]) -> list[Any]:
         """Return the parts: of files only those columns are read that are asked for."""

@@ -98,7 +98,7 @@ def open_local(
     with folder_beside(target) as folder, Workers(limits.processes, state, template) as workers:
         rows = _part_rows(paths, limits.room)
         stamps = {path: _stamp(path) for path in paths}
-        source = open_source(paths, folder, rows, wanted=wanted, codes=codes, run=workers.map, **csv)
+        source = open_source(paths, folder, rows, wanted=wanted, codes=codes, run=workers.map, named=True, **csv)
         yield LocalRecords(source, folder, workers, limits, stamps)
 
 
@@ -121,6 +121,11 @@ class LocalRecords:
         self._stored: list[tuple[int, list[str]]] = []  # of each part: the records of its arrays, and their names
         self._shuffle: Shuffle | None = None
         self._places: list[Places] = []
+
+    @property
+    def names(self) -> Sequence[Name]:
+        """The names of all columns."""
+        return self._source.names
 
     @property
     def schema(self) -> Schema:

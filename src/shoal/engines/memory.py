@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from shoal.core.measures import canonical_labels
 from shoal.core.memory import peak_memory
 from shoal.core.progress import Title, watch
-from shoal.core.types import Ints
+from shoal.core.types import Ints, State
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable
@@ -27,18 +28,38 @@ __all__ = ["MemoryRecords"]
 
 
 class MemoryRecords:
-    """A table in memory."""
+    """A table in memory.
+
+    Parameters
+    ----------
+    table
+        The table.
+    progress
+        Show a progress bar on a terminal.
+    """
 
     name = "memory"
     whole = True
 
     def __init__(self, table: Table, *, progress: bool = False) -> None:
         self._table, self._progress = table, progress
+        self.state: State | None = None  # of a caller that watches the work itself
         self._arrays: Arrays = {}
         self._answers: Arrays = {}
         self.parameters: Mapping[str, Any] = {}
         self.dialect = table.dialect if isinstance(table, CsvTable) else None
         self.parallel = self.threads = os.cpu_count() or 1
+
+    def watched(self, state: State) -> MemoryRecords:
+        """Return the same records, for a caller that watches the work itself by the state."""
+        records = copy(self)
+        records.state = state
+        return records
+
+    @property
+    def names(self) -> Sequence[Name]:
+        """The names of all columns."""
+        return self._table.names
 
     @cached_property
     def schema(self) -> Schema:
@@ -72,13 +93,14 @@ class MemoryRecords:
     def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
         """Let the one target have all records."""
         targets, sent = how.deal(0, self._arrays, how.own[0], *how.dealing)
-        answers, known = watch(
-            lambda state: how.gather(sent, state, *how.gathering),
-            len(targets),
-            title=title,
-            show=self._progress,
-            keep=anytime,
-        )
+
+        def gather(state: State) -> tuple[Arrays, Any]:
+            return how.gather(sent, state, *how.gathering)
+
+        if self.state is not None:
+            answers, known = gather(self.state)
+        else:
+            answers, known = watch(gather, len(targets), title=title, show=self._progress, keep=anytime)
         self._answers = {name: array for name, array in self._arrays.items() if name == KEPT} | dict(answers)
         return [known]
 
@@ -86,9 +108,10 @@ class MemoryRecords:
         """Make the released table; write it, if there is an output, and read it again."""
         table = function(self._table, self._answers, *arguments)
         if output is None:
-            return Released(table.native, MemoryRecords(table))
+            return Released(table.native, MemoryRecords(table), index_notes(self._table))
         write_table(table, output)
-        return Released(table.native, MemoryRecords(read_back(written_path(output), table)), index_notes(table))
+        again = MemoryRecords(read_back(written_path(output), table))
+        return Released(table.native, again, index_notes(self._table))
 
     def labels(self) -> Ints:
         """Return the group of each record, or of each of its cells."""
@@ -101,6 +124,10 @@ class MemoryRecords:
     def original(self) -> Arrays:
         """Return the numbers of the given table."""
         return self._arrays
+
+    def answers(self) -> Arrays:
+        """Return the released numbers and the group of each record, once they are masked."""
+        return self._answers
 
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Write the labels in the order of the release."""

@@ -86,6 +86,10 @@ class Records(Protocol):
     dialect: Dialect | None  # of tables of text
 
     @property
+    def names(self) -> Sequence[Name]:
+        """The names of all columns."""
+
+    @property
     def schema(self) -> Schema:
         """The columns."""
 

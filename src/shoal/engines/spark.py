@@ -28,7 +28,7 @@ from shoal.core.progress import Title
 from shoal.core.types import Ints
 from shoal.engines.packing import KNOWN, ROWS
 from shoal.engines.records import Arrays, Layout, Regrouping, Released, Schema, Shapes
-from shoal.engines.spark_sessions import Output, address, open_session, telling
+from shoal.engines.spark_sessions import Output, address, open_session, running_python, telling
 from shoal.engines.spark_tasks import (
     FAN,
     Columns,
@@ -70,7 +70,8 @@ def open_spark(
             )
     if not is_spark(data) and output is None:
         raise InputError("Parameter 'output' must name a folder of Parquet files: Spark masks from files to files.")
-    with nullcontext(data.sparkSession) if is_spark(data) else open_session(master) as session:
+    opened = nullcontext(data.sparkSession) if is_spark(data) else open_session(master)
+    with opened as session, running_python(session):
         tag = f"shoal-{uuid.uuid4().hex}"
         session.addTag(tag)
         frame = data if is_spark(data) else _read(session, data)
@@ -178,6 +179,11 @@ class SparkRecords:
         return self._placed.select(*(f"c{i}" for i in places)), Columns(self._empty.select(places))
 
     @property
+    def names(self) -> Sequence[Name]:
+        """The names of all columns."""
+        return self._names
+
+    @property
     def schema(self) -> Schema:
         """The columns."""
         table = open_table(self._empty)
@@ -273,9 +279,9 @@ class SparkRecords:
             return Released(made, self._again(made))
         return Released(output, self._again(self._session.read.parquet(self._written(made, self._output))))
 
-    def _written(self, frame: Any, path: str | os.PathLike[str]) -> str:
+    def _written(self, frame: Any, path: str | os.PathLike[str], *, private: bool = False) -> str:
         """Let the executors write a table beside its target; return where."""
-        output = Output(self._session, address(path))
+        output = Output(self._session, address(path), private=private)
         with output.written() as temporary, telling(f"Output {path} cannot be written"):
             frame.write.parquet(temporary)
         return temporary
@@ -315,7 +321,7 @@ class SparkRecords:
         shared = self._share((self._firsts, groups, self._answered))
         rows = self._answers_by("key", "source", "data").repartition(len(self._parts), "key")
         labels = rows.mapInArrow(Groups(shared), "record bigint, group bigint, size bigint")
-        self._written(labels, path)
+        self._written(labels, path, private=True)
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
         """Return the number of partitions."""

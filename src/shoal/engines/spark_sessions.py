@@ -19,8 +19,9 @@ from shoal.core import errors
 from shoal.core.errors import FileError, InputError, ShoalError
 from shoal.tables.outputs import MARK, folder_beside, moved_together
 
-__all__ = ["Output", "address", "open_session", "telling"]
+__all__ = ["Output", "address", "open_session", "running_python", "telling"]
 
+PYTHON = "PYSPARK_PYTHON"  # where users name the Python of the executors
 _OURS = re.compile(r"shoal\.core\.errors\.(\w+): ([^\n]*)")
 
 
@@ -102,16 +103,33 @@ def _same_python() -> Iterator[None]:
 
     Who answers Ctrl-C stays the same too: Spark would end all its jobs, and forget it.
     """
-    name, handler = "PYSPARK_PYTHON", signal.getsignal(signal.SIGINT)
-    given = name in os.environ
-    os.environ.setdefault(name, sys.executable)
+    handler = signal.getsignal(signal.SIGINT)
+    given = PYTHON in os.environ
+    os.environ.setdefault(PYTHON, sys.executable)
     try:
         yield
     finally:
         if not given:
-            del os.environ[name]
+            del os.environ[PYTHON]
         if threading.current_thread() is threading.main_thread() and handler is not None:
             signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def running_python(session: Any) -> Iterator[None]:
+    """Let the executors of a user's session on this machine run this Python, unless the user has named another."""
+    context: Any = None
+    with suppress(Exception):  # a session of Spark Connect has no context
+        context = session.sparkContext
+    named = PYTHON in os.environ or context is None or context.getConf().contains("spark.pyspark.python")
+    if named or context.pythonExec != "python3" or not context.master.startswith("local"):
+        yield
+        return
+    context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = "python3"
 
 
 @contextmanager
@@ -139,11 +157,15 @@ def telling(what: str) -> Iterator[None]:
 
 
 class Output:
-    """A data set that the executors write beside its target, and that is moved into place once it is verified."""
+    """A data set that the executors write beside its target, and that is moved into place once it is verified.
 
-    def __init__(self, session: Any, target: str) -> None:
+    A private one is a folder that only its owner may open, where the file system has permissions.
+    """
+
+    def __init__(self, session: Any, target: str, *, private: bool = False) -> None:
         jvm = session._jvm  # noqa: SLF001  (the way to Hadoop's file systems)
         self._path = jvm.org.apache.hadoop.fs.Path
+        self._mode = jvm.org.apache.hadoop.fs.permission.FsPermission("700") if private else None
         self._target = self._path(target)
         self._system = self._target.getFileSystem(session._jsc.hadoopConfiguration())  # noqa: SLF001
         self._stack = ExitStack()
@@ -166,6 +188,8 @@ class Output:
 
     def _place(self) -> None:
         """Move it into place; what was there before stays until then."""
+        if self._mode is not None:
+            self._system.setPermission(self._temporary, self._mode)
         old = self._path(self._temporary.getParent(), "old")
         there = self._system.exists(self._target)
         if there and not self._system.rename(self._target, old):

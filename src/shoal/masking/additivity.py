@@ -14,6 +14,7 @@ import numpy as np
 
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Floats
+from shoal.core.wording import listed
 from shoal.tables.columns import Column, Name
 
 __all__ = ["Rule", "add_up", "breaks", "count_broken", "in_order", "read_rule", "round_together"]
@@ -91,8 +92,8 @@ def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         open_totals = {rule.total for rule in left}
         ready = [rule for rule in left if not open_totals.intersection(rule.columns[1:])]
         if not ready:
-            listed = ", ".join(repr(rule.text) for rule in left)
-            raise InputError(f"Parameter 'sums' goes round in a circle: {listed}. Leave one of these rules out.")
+            texts = listed([repr(rule.text) for rule in left])
+            raise InputError(f"Parameter 'sums' goes round in a circle: {texts}. Leave one of these rules out.")
         ordered += ready
         left = [rule for rule in left if rule not in ready]
     return tuple(ordered)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from shoal.engines.records import Arrays
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
 from shoal.masking.confidential import Promise, least_error
+from shoal.masking.contributions import count_dominated
 from shoal.masking.gathering import Gathered, gather
 from shoal.masking.grouping import finish_groups, start_method, with_bound
 from shoal.masking.parts import Bucket
@@ -40,6 +41,8 @@ class BucketPlan(NamedTuple):
     records: int
     parallel: int  # buckets that are masked at the same time
     threads: int  # that mask the blocks of a bucket
+    amounts: tuple[int, ...] = ()  # places of columns of non-negative numbers
+    shared: Sequence[Mapping[str, Any]] = ()  # options of the method per cell that serve many runs
 
 
 class ReleasedValues(NamedTuple):
@@ -77,7 +80,7 @@ def _group(gathered: Gathered, plan: BucketPlan, state: State) -> Outcome:
     if request.entry.confidential:
         outcome = Outcome(np.zeros(len(gathered.X), dtype=np.int64))
     elif whole:
-        outcome = group_cells(gathered.compared, gathered.cells, *method, request.seed, state)
+        outcome = group_cells(gathered.compared, gathered.cells, *method, request.seed, state, plan.shared)
     else:
         labels = group_blocks(
             gathered.compared, gathered.block, *method, records=plan.records, seed=request.seed, state=state,
@@ -125,7 +128,25 @@ def _measure(
         plan.rounding.new_zeros(gathered.X, released.rounded, released.row),
         largest,
         np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
+        _count_dominated(outcome.labels, gathered, released, plan),
     )
+
+
+def _count_dominated(labels: Ints, gathered: Gathered, released: ReleasedValues, plan: BucketPlan) -> Ints:
+    """Count per column the groups that one member dominates, and the groups that have values; 0 where neither is known.
+
+    Only means tell the totals of their groups.
+    """
+    counts = np.zeros((2, gathered.X.shape[1]), dtype=np.int64)
+    for j in plan.amounts if plan.request.aggregate == "mean" else ():
+        counts[:, j] = count_dominated(
+            gathered.X[:, j],
+            labels if labels.ndim == 1 else labels[:, j],
+            np.take(released.rounded[:, j] - released.values[:, j], released.row),
+            gathered.weights,
+            gathered.units,
+        )
+    return counts
 
 
 def _lose(

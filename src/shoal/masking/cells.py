@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -10,18 +10,18 @@ import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.core.types import Ints
+from shoal.core.wording import agreeing, clauses, count_holders, holders, listed
 from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
 from shoal.models.units import units_in_cells
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_cells import Dialect, one_spelling, parse_numbers
 from shoal.tables.strata import describe_stratum
+from shoal.tables.unicode_forms import composed_cells, one_form
 
 T = TypeVar("T", bound=Hashable)
 
 __all__ = ["check_cells", "count_cells", "holders_of", "number_cells", "sizes_of", "small_cells", "spell_strata"]
-
-MOST_LISTED = 100  # strata that a message names
 
 
 def number_cells(parts: Sequence[Sequence[T]]) -> tuple[list[Ints], list[T]]:
@@ -35,14 +35,10 @@ def spell_strata(
     columns: Columns, parts: Sequence[Sequence[Cell]], dialect: Dialect | None
 ) -> tuple[list[list[Cell]], dict[Name, dict[Spelling, Spelling]]]:
     """Give every value of the strata one spelling in all parts; only text has several."""
-    if dialect is None or not columns.by:
-        return [list(cells) for cells in parts], {name: {} for name in columns.by}
-    changed: list[dict[Spelling, Spelling]] = []
-    for place in range(len(columns.by)):
-        text = list(dict.fromkeys(cell.stratum[place] for cells in parts for cell in cells))
-        old = pl.Series(text, dtype=pl.String)
-        new = one_spelling(old, parse_numbers(old, dialect, codes=False))
-        changed.append({before: after for before, after in zip(old, new, strict=True) if before != after})
+    changed = [
+        _other_spellings({cell.stratum[place]: None for cells in parts for cell in cells}, dialect)
+        for place in range(len(columns.by))
+    ]
     spelled = [
         [
             cell._replace(stratum=tuple(to.get(text, text) for text, to in zip(cell.stratum, changed, strict=True)))  # type: ignore[call-overload]
@@ -51,6 +47,15 @@ def spell_strata(
         for cells in parts
     ]
     return spelled, dict(zip(columns.by, changed, strict=True))
+
+
+def _other_spellings(values: Collection[object], dialect: Dialect | None) -> dict[Spelling, Spelling]:
+    """Return the values of a column that are to be spelled otherwise, and how."""
+    if dialect is None:
+        return one_form(values)
+    old = pl.Series(list(values), dtype=pl.String)
+    new = one_spelling(old, composed_cells(parse_numbers(old, dialect, codes=False)))
+    return {before: after for before, after in zip(old, new, strict=True) if before != after}
 
 
 def small_cells(
@@ -96,64 +101,58 @@ def holders_of(
 def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], sizes: Ints) -> None:
     """Check k against every stratum, and against the records of it that miss, or are zero in, the same columns.
 
-    All that fail are listed.
+    The first of those that fail are listed.
     """
-    counted = "records" if columns.unit is None else f"different {columns.unit}"
+    unit = columns.unit
     strata: dict[tuple[object, ...], int] = {}
     for cell, size in zip(cells, sizes.tolist(), strict=True):
         strata[cell.stratum] = strata.get(cell.stratum, 0) + size
     small = [
-        f"{describe_stratum(columns.by, stratum)} has {size} {counted if size != 1 else counted.removesuffix('s')}"
+        f"{describe_stratum(columns.by, stratum)} has {count_holders(size, unit)}"
         for stratum, size in strata.items()
         if size < request.k
     ]
-    if small and not columns.by and columns.unit is not None:
+    if small and not columns.by and unit is not None:
         raise InputError(
-            f"Parameter 'k' must not exceed the number of {counted}: k={request.k}, but {_listed(small)}. Take a "
+            f"Parameter 'k' must not exceed the number of {holders(unit)}: k={request.k}, but {clauses(small)}. Take a "
             "smaller k."
         )
     if small and columns.by:
         raise InputError(
-            f"Parameter 'k' must not exceed the number of {counted} of a stratum: k={request.k}, but {_listed(small)}. "
-            f"Take a smaller k, or join small strata first; masking joins small strata with small='merge', "
-            "or leaves their records out with small='suppress'."
+            f"Parameter 'k' must not exceed the number of {holders(unit)} of a stratum: k={request.k}, but "
+            f"{clauses(small)}. Take a smaller k, or join small strata first; masking joins small strata with "
+            "small='merge', or leaves their records out with small='suppress'."
         )
     rare = [
-        f"only {size} {counted} of {describe_stratum(columns.by, cell.stratum)} {_describe_patterns(columns, cell)}"
+        f"only {count_holders(size, unit)} of {describe_stratum(columns.by, cell.stratum)} "
+        f"{_describe_patterns(columns, cell, size)}"
         for cell, size in zip(cells, sizes.tolist(), strict=True)
         if size < request.k
     ]
     if rare and columns.zeros:
         raise InputError(
-            f"Parameter 'zeros' keeps records apart that are zero in different columns, but {_listed(rare)}; "
+            f"Parameter 'zeros' keeps records apart that are zero in different columns, but {clauses(rare)}; "
             f"k={request.k} are needed. Name fewer columns in 'zeros', take a smaller k, or leave these records out: "
             "small='suppress'."
         )
     if rare:
         raise InputError(
-            f"Parameter 'missing' is 'group', but {_listed(rare)}; k={request.k} are needed. Take missing='drop', a "
+            f"Parameter 'missing' is 'group', but {clauses(rare)}; k={request.k} are needed. Take missing='drop', a "
             f"smaller k or fewer columns; masking makes more cells missing with small='merge', or leaves these records "
             "out with small='suppress'."
         )
 
 
-def _describe_patterns(columns: Columns, cell: Cell) -> str:
+def _describe_patterns(columns: Columns, cell: Cell, size: int) -> str:
     """Say for a message which columns the records of a cell miss, and in which they are zero."""
     lacking, zero = (
-        ", ".join(str(name) for name, found in zip(names, pattern, strict=True) if found)
+        listed([name for name, found in zip(names, pattern, strict=True) if found])
         for names, pattern in ((columns.masked, cell.missing), (columns.zeros, cell.zero))
     )
-    told = [f"miss exactly: {lacking}" if lacking else "miss nothing"] if lacking or not columns.zeros else []
+    misses, are = agreeing(size, "misses", "miss"), agreeing(size, "is", "are")
+    told = [f"{misses} exactly: {lacking}" if lacking else f"{misses} nothing"] if lacking or not columns.zeros else []
     if columns.zeros:
-        told.append(f"are zero in exactly: {zero}" if zero else f"are zero in none of: {_names(columns.zeros)}")
+        told.append(
+            f"{are} zero in exactly: {zero}" if zero else f"{are} zero in none of: {listed(list(columns.zeros))}"
+        )
     return " and ".join(told)
-
-
-def _names(names: Sequence[Name]) -> str:
-    return ", ".join(map(str, names))
-
-
-def _listed(found: Sequence[str]) -> str:
-    """List what was found, the first hundred of very many."""
-    more = f", and {len(found) - MOST_LISTED:,} more" if len(found) > MOST_LISTED else ""
-    return ", ".join(found[:MOST_LISTED]) + more

@@ -20,6 +20,7 @@ from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 from shoal.tables.columns import Name
 from shoal.tables.kinds import Category, Hierarchy, Nominal, Ordinal
+from shoal.tables.unicode_forms import composed
 
 __all__ = ["MOST_VALUES", "Coding", "Embedding", "make_coding", "order_values"]
 
@@ -76,15 +77,15 @@ def order_values(name: Name, kind: Category, values: Collection[Any]) -> list[An
     if isinstance(kind, Nominal):
         return sorted(values)
     given: Any = kind.levels if isinstance(kind, Ordinal) else kind.ways
-    known = [str(value) for value in given]  # cells of a CSV file are text, levels may be numbers
+    known = [composed(str(value)) for value in given]  # cells of a CSV file are text, levels may be numbers
     for value in values:
-        if str(value) not in known:
+        if composed(str(value)) not in known:
             raise InputError(
                 f"Column {name!r} holds {value!r}, which its kind {kind.word} does not name.{closest(value, known)} "
                 "Name all values in 'kinds'."
             )
     order = {value: place for place, value in enumerate(known)}
-    return sorted(values, key=lambda value: order[str(value)])
+    return sorted(values, key=lambda value: order[composed(str(value))])
 
 
 def make_coding(name: Name, kind: Category, values: Sequence[Any], counts: Ints) -> Coding:
@@ -123,7 +124,11 @@ def make_coding(name: Name, kind: Category, values: Sequence[Any], counts: Ints)
         return Coding(tuple(values), _nominal(np.eye(len(values)), shares), "mode")
     given: Any = kind.ways
     ways = {str(value): above for value, above in given.items()}
-    levels = [[(value, *ways[str(value)])[level] for value in values] for level in range(kind.depth)]
+    spelled = {composed(value): value for value in values}  # an ancestor may be called as a value is
+    levels = [
+        [spelled.get(node, node) for node in nodes]
+        for nodes in zip(*((composed(value), *ways[composed(str(value))]) for value in values), strict=True)
+    ]
     nodes = {(0, value): code for code, value in enumerate(values)}
     for level in range(1, kind.depth):
         for node in levels[level]:

@@ -18,6 +18,7 @@ from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
+from shoal.core.wording import agreeing, count
 from shoal.masking.coding import order_values
 from shoal.masking.gathering import Gathered
 from shoal.models.model import Confidential, Model
@@ -28,6 +29,7 @@ from shoal.tables.columns import Name
 from shoal.tables.csv_cells import MISSING
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
 from shoal.tables.times import in_order
+from shoal.tables.unicode_forms import composed_cells
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
     from shoal.tables.table import Table
 
 __all__ = [
-    "Chosen", "Promise", "Values", "half_time", "keep_promise", "least_error", "number_values", "read_values", "told",
-    "worst",
+    "Chosen", "Promise", "Values", "count_homogeneous", "half_time", "keep_promise", "least_error", "number_values",
+    "read_values", "told", "worst",
 ]  # fmt: skip
 
 DIGITS = 12  # of distances and entropies
@@ -172,10 +174,10 @@ def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
 
 
 def _as(dtype: pl.DataType, values: Values) -> pl.DataFrame:
-    """Return the values of a part in the type that they have in the whole table; a part may miss them all."""
+    """Return the values of a part in the type and form that they have in the whole table; a part may miss them all."""
     empty = values.cells.null_count() == len(values.cells)
     cells = pl.Series([None] * len(values.cells), dtype=dtype) if empty else values.cells.cast(dtype)
-    return pl.DataFrame({"cell": cells, "len": values.counts})
+    return pl.DataFrame({"cell": composed_cells(cells), "len": values.counts})
 
 
 def _check_values(promise: Promise) -> None:
@@ -184,7 +186,7 @@ def _check_values(promise: Promise) -> None:
         different = len(promise.counts[place])
         if model.values > different:
             raise InputError(
-                f"Parameter {model.parameter!r} must not exceed the {different} different values of column "
+                f"Parameter {model.parameter!r} must not exceed the {count(different, 'different value')} of column "
                 f"{promise.columns[place].name!r}, got {model.text}."
             )
 
@@ -308,12 +310,30 @@ def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
     for rule, (place, model) in enumerate(measures):
         lacks, found = reached_by(rules, rule, groups)
         reached.append(model.worst(found))
-        if rule >= len(measures) - len(promise.models) and (lacks > 0).any():
+        few = int((lacks > 0).sum())
+        if rule >= len(measures) - len(promise.models) and few:
             raise VerificationError(
-                f"{int((lacks > 0).sum())} of {len(lacks)} groups of identical records lack {model.says} in column "
-                f"{promise.columns[place].name!r}; the worst has {model.told(reached[-1])}. Nothing was released."
+                f"{few} of {count(len(lacks), 'group')} of identical records {agreeing(few, 'lacks', 'lack')} "
+                f"{model.says} in column {promise.columns[place].name!r}; the worst has "
+                f"{model.told(reached[-1])}. Nothing was released."
             )
     return reached
+
+
+def count_homogeneous(codes: Ints, groups: Ints) -> list[int]:
+    """Count per column the groups whose records all have one value.
+
+    Examples
+    --------
+    >>> count_homogeneous(np.array([[0, 5], [0, 6], [1, 7], [2, 7]]), np.array([0, 0, 1, 1]))
+    [1, 1]
+    """
+    one = np.empty((int(groups.max(initial=-1)) + 1, codes.shape[1]), dtype=codes.dtype)
+    one[groups] = codes  # of each group, any of its records
+    varied = np.zeros(one.shape, dtype=np.bool_)
+    for place, differ in enumerate((codes != one[groups]).T):
+        varied[groups[differ], place] = True
+    return [int(count) for count in np.count_nonzero(~varied, axis=0)]
 
 
 def _measured(promise: Promise) -> list[tuple[int, Model]]:

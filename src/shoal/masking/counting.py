@@ -12,7 +12,7 @@ from shoal.core.types import Bools, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kernels.words import Words, bucket_of_words, number_words
 from shoal.masking.additivity import count_broken
-from shoal.masking.confidential import Promise, Values, read_values, worst
+from shoal.masking.confidential import Promise, Values, count_homogeneous, read_values, worst
 from shoal.masking.parts import Columns
 from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.steps import confidential_codes
@@ -25,7 +25,7 @@ from shoal.tables.formulas import formula_columns
 from shoal.tables.looks import Cells, Span, looks_like_identifier, number_span
 from shoal.tables.table import Table
 
-__all__ = ["Counted", "count_bucket", "count_part", "deal_for_counting"]
+__all__ = ["Counted", "CountedGroups", "count_bucket", "count_part", "deal_for_counting"]
 
 
 class Counted(NamedTuple):
@@ -41,6 +41,15 @@ class Counted(NamedTuple):
     spans: dict[Name, Span]  # columns that were left and hold whole numbers, no two alike
     confidential: tuple[Values, ...]
     formulas: list[Name]  # columns with text that a spreadsheet would run, of a CSV file
+
+
+class CountedGroups(NamedTuple):
+    """What is known of the groups of a bucket once they are counted."""
+
+    uniques: int  # records that are unique over all columns
+    groups: int  # of identical records
+    reached: list[float]  # the worst that groups reach in confidential columns
+    homogeneous: list[int]  # per confidential column: the groups whose records all have one value
 
 
 def count_part(
@@ -105,19 +114,19 @@ def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]
 
 def count_bucket(
     arrays: Arrays, state: State, k: int, columns: int, whole_records: bool, promise: Promise
-) -> tuple[Arrays, tuple[int, list[float]]]:
-    """Count the groups of a bucket; one below k, or that breaks a model, is an error.
-
-    Return the records that are unique over all columns, and the worst that groups reach in confidential columns.
-    """
-    reached: list[float] = []
+) -> tuple[Arrays, CountedGroups]:
+    """Count the groups of a bucket; one below k, or that breaks a model, is an error."""
+    count, reached, homogeneous = 0, list[float](), list[int]()
     words = np.ascontiguousarray(arrays["words"])
     strata = words[:, columns:]
     for released in [words] if whole_records else [np.column_stack([words[:, [j]], strata]) for j in range(columns)]:
         groups = number_words(np.ascontiguousarray(released))
-        check_sizes(group_sizes(groups), k)
+        sizes = group_sizes(groups)
+        check_sizes(sizes, k)
         if "unit" in arrays:
             check_sizes(count_units(groups, arrays["unit"].reshape(-1)), k, "units")
         if promise.columns and len(groups):
-            reached = worst(arrays["confidential"].reshape(len(groups), -1), groups, promise)
-    return {}, (count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0, reached)
+            codes = arrays["confidential"].reshape(len(groups), -1)
+            count, reached, homogeneous = len(sizes), worst(codes, groups, promise), count_homogeneous(codes, groups)
+    uniques = count_unique(arrays["row"].reshape(-1)) if "row" in arrays else 0
+    return {}, CountedGroups(uniques, count, reached, homogeneous)

@@ -16,6 +16,7 @@ import numpy as np
 
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
+from shoal.core.wording import count, holders, listed
 from shoal.engines.records import Arrays, Records
 from shoal.masking.cells import holders_of, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Embedding, order_values
@@ -24,6 +25,7 @@ from shoal.masking.plan import check_records, code_values, merged_limits
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import number_of_cells, numbers_of
 from shoal.tables.kinds import Hierarchy
+from shoal.tables.unicode_forms import composed
 
 __all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata"]
 
@@ -259,7 +261,7 @@ def _name(request: MaskRequest, column: object, values: Sequence[object]) -> obj
         order_values(column, kind, values)  # refuses what it does not name
         ways: Any = kind.ways
         ways = {str(value): (value, *above) for value, above in ways.items()}
-        levels = zip(*(ways[str(value)] for value in values), strict=True)
+        levels = zip(*(ways[composed(str(value))] for value in values), strict=True)
         return next(nodes[0] for nodes in levels if len(set(nodes)) == 1)
     return " or ".join("missing" if value is None else str(value) for value in values)
 
@@ -268,17 +270,18 @@ def _notes(
     columns: Columns, groups: Sequence[int], joined: Sequence[Mapping[Pattern, Pattern]], blanked: int
 ) -> list[str]:
     """Say what was joined."""
-    notes, counted = [], "records" if columns.unit is None else f"different {columns.unit}"
+    notes, counted = [], holders(columns.unit)
     sizes = [size for size in Counter(groups).values() if size > 1]
     if sizes:
-        by = ", ".join(map(str, columns.by))
         notes.append(
-            f"{sum(sizes):,} strata of {by} were joined into {len(sizes):,} of at least k {counted} (small='merge')"
+            f"{sum(sizes):,} strata of {listed(columns.by)} were joined into {len(sizes):,} of at least k {counted} "
+            "(small='merge')"
         )
     rare = [size for found in joined for size in Counter(found.values()).values() if size > 1]
     if rare:
         notes.append(
             f"{sum(rare):,} patterns of missing values were joined into {len(rare):,} of at least k {counted}, which "
-            f"made {blanked:,} cells missing (small='merge'); each counts in the loss with all its squared deviation"
+            f"made {count(blanked, 'cell')} missing (small='merge'); each counts in the loss with all its squared "
+            "deviation"
         )
     return notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from shoal.tables.frames import open_table
 from shoal.tables.strata import codes_of, strata_of
 from shoal.tables.table import Table
 from shoal.tables.times import Scale
+from shoal.tables.unicode_forms import composed, composed_cells
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
 
@@ -44,6 +45,7 @@ class Numbers:
     alike: Ints | None = None  # the same for records that are identical before masking, strata included
     lost: Floats | None = None  # numbers that masking made missing, NaN elsewhere
     scales: Mapping[Name, Scale] = field(default_factory=dict)  # of columns of dates, times and durations
+    weights: Floats | None = None  # of the records, if the means of their groups are weighted
 
     def scale_notes(self) -> tuple[str, ...]:
         """Say how dates, times and durations are counted."""
@@ -97,7 +99,6 @@ def read_pair(
     columns = find_scales(records, choose_masked(request, records.schema))
     arrays, part = read_part(before, 0, columns, "group", STAY, None, request.k)
     X, lost = arrays["X"], None
-    alike = identical_records(X, codes_of(strata_of(before, by), len(X)))
     if blanked:
         missing = [_misses(name, after, kind) for name, kind in zip(columns.masked, columns.kinds, strict=True)]
         hidden = np.column_stack(missing) & ~np.isnan(X)
@@ -107,6 +108,7 @@ def read_pair(
     codings, (codes,) = code_values(columns, [part])
     released = [_released(name, after, columns, coding) for name, coding in zip(columns.masked, codings, strict=True)]
     own = Own(np.empty(0, dtype=np.int64), codes)
+    alike = identical_records(numbers_of(arrays, own), codes_of(strata_of(before, by), len(X)))
     embedding = Embedding(codings, columns.importance, tuple(np.flatnonzero(np.isnan(X).all(axis=0)).tolist()))
     X = numbers_of({"X": X}, own)
     lost = None if lost is None else numbers_of({"X": lost}, own)
@@ -144,8 +146,8 @@ def _codes(name: Name, cells: pl.Series, coding: Coding) -> Floats:
     # Of a value only its text is the same in all kinds of tables: codes are numbers in a frame and text in a CSV file.
     known: dict[str, float] = {}
     for code, value in enumerate(coding.values):
-        known.setdefault(str(value).lower() if isinstance(value, bool) else str(value), float(code))
-    texts = cells.cast(pl.String)
+        known.setdefault(composed(str(value).lower() if isinstance(value, bool) else str(value)), float(code))
+    texts = composed_cells(cells.cast(pl.String))
     for text in texts.drop_nulls().unique().sort():
         if text not in known:
             raise InputError(
@@ -159,8 +161,10 @@ def _codes(name: Name, cells: pl.Series, coding: Coding) -> Floats:
 def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
     """Return the numbers of the released records before and after masking; refuse another table."""
     asked = release.parameters
-    table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV})
-    if {*release.columns, *asked["by"]} <= set(table.names) and release.kept.max() < table.rows:
+    column = asked["weights"] if release.weights is None else None
+    numbers = [*release.columns, *([] if column is None else [column])]
+    table = open_data(original, numbers=numbers, **{name: asked[name] for name in CSV})
+    if {*numbers, *asked["by"]} <= set(table.names) and release.kept.max() < table.rows:
         request = MaskRequest(
             **{name: asked[name] for name in ("k", "distance", "importance", "missing_codes")},
             columns=release.columns,
@@ -173,7 +177,8 @@ def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
         except InputError:  # a column of another kind, or other categories
             found = None
         if found is not None and _fits(release, *found):
-            return found
+            weights = release.weights if column is None else table.take(release.kept).column(column).values
+            return replace(found[0], weights=weights), found[1]
     raise InputError(
         "Parameter 'original' must be the table that was masked, with its records in the same order: the released "
         f"values are not {release.loss:.5g} % of its information away from it. Give that table."

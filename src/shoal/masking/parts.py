@@ -17,6 +17,7 @@ from shoal.masking.confidential import Chosen, Values
 from shoal.tables.codes import Code, Codes
 from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
+from shoal.tables.series import TextNumbers
 from shoal.tables.times import Scale
 
 __all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings", "new_zeros"]
@@ -49,6 +50,7 @@ class Columns(NamedTuple):
     confidential: tuple[Chosen, ...] = ()
     block_by: tuple[Name, ...] = ()  # masked columns that blocks are cut along; none for all
     typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
+    texts: tuple[Name, ...] = ()  # other columns without a role, which must not hold numbers
 
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
@@ -101,9 +103,8 @@ class Columns(NamedTuple):
     def read(self) -> list[Name]:
         """Return all of them."""
         apart = [name for name in (self.weights, self.unit) if name is not None]
-        return list(
-            dict.fromkeys([*self.masked, *self.by, *apart, *(column.name for column in self.confidential), *self.typed])
-        )
+        confidential = (column.name for column in self.confidential)
+        return list(dict.fromkeys([*self.masked, *self.by, *apart, *confidential, *self.typed, *self.texts]))
 
 
 class Part(NamedTuple):
@@ -126,6 +127,7 @@ class Part(NamedTuple):
     values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
     confidential: tuple[Values, ...]
     types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
+    texts: dict[Name, TextNumbers]  # of columns of text without a role
 
 
 class Own(NamedTuple):
@@ -170,6 +172,7 @@ class Bucket(NamedTuple):
     new_zeros: Ints  # of each column whose zeros are kept: zeros that stand for other values
     largest: Floats  # errors of the group of few records that has most: in each column, and in all together
     taken: Bools  # whether a released value is the number that stands for missing in the column
+    dominated: Ints  # per column: the groups that one member dominates, and the groups that have values
 
 
 def new_zeros(buckets: Sequence[Bucket]) -> Ints:

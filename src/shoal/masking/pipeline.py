@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,19 +40,68 @@ from shoal.masking.steps import (
     release_part,
     units_of_part,
 )
-from shoal.masking.summarising import formula_notes, identifier_notes, summarise, total_notes
-from shoal.tables.outputs import moved_together
+from shoal.masking.summarising import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
+from shoal.tables.formulas import escape_header
+from shoal.tables.outputs import moved_together, written_path
+from shoal.tables.series import check_no_numbers
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
     from shoal.blocks.rule import Blocking
 
-__all__ = ["mask_records"]
+__all__ = ["Grouped", "Planned", "Seconds", "group_records", "mask_records", "plan_records"]
 
 
-def mask_records(records: Records, request: MaskRequest) -> Release:
-    """Mask the records of an engine."""
-    seconds = _Seconds()
+@dataclass
+class Seconds:
+    """Seconds by step."""
+
+    steps: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, step: str) -> Iterator[None]:
+        """Note the seconds of a step."""
+        start = time.perf_counter()
+        yield
+        self.steps[step] = time.perf_counter() - start
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Note how much of a step was spent on compiling kernels here, if any."""
+        from numba.core.event import install_timer
+
+        with install_timer("numba:compile", lambda seconds: self.steps.update(compile=seconds)):
+            yield
+
+
+class Planned(NamedTuple):
+    """Records that were read, and what will be done with them."""
+
+    request: MaskRequest  # settled
+    columns: Columns
+    plan: Plan
+
+    def asking(self, request: MaskRequest) -> Planned:
+        """Return the plan of a request that differs in method, k and promises, for the same records."""
+        columns, plan = self.columns, self.plan
+        settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
+        promise = plan.promise._replace(models=tuple(request.models()))
+        return self._replace(request=settled, plan=replace(plan, promise=promise))
+
+
+class Grouped(NamedTuple):
+    """Records that have the values of their groups; nothing is released yet."""
+
+    request: MaskRequest  # settled
+    columns: Columns
+    plan: Plan
+    most: int  # no unit has more records
+    blocks: Blocks | None
+    buckets: list[Bucket]
+
+
+def plan_records(records: Records, request: MaskRequest, seconds: Seconds) -> Planned:
+    """Read the records of an engine and plan what the request asks for."""
     columns = choose_masked(request, records.schema)
     if records.dialect is not None and not (records.whole or request.writes_csv):
         columns = columns._replace(typed=columns.with_own_cells)
@@ -63,15 +112,29 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
     with seconds("read"):
         columns = find_scales(records, columns)
         parts, moves = _read(records, request, columns)
-        plan = make_plan(request, columns, parts, records.dialect, moves)
+        return Planned(request, columns, make_plan(request, columns, parts, records.dialect, moves))
+
+
+def group_records(
+    records: Records, planned: Planned, seconds: Seconds, shared: Sequence[Mapping[str, Any]] = ()
+) -> Grouped:
+    """Group records and compute the values of the groups; `shared` holds options per cell that serve many runs."""
+    request, columns, plan = planned
     with seconds("block"):
         most = _most_records(records, request, plan)
         rule = choose_rule(request, records, plan, most)
         blocks = None if rule is None else _divide(records, plan, rule)
     with seconds("partition"), seconds.compiling():
-        buckets = _group(records, request, plan, blocks)
-        plan = _without_taken(plan, buckets)
-    with seconds("write"), moved_together():
+        buckets = _group(records, request, plan, blocks, shared)
+        return Grouped(request, columns, _without_taken(plan, buckets), most, blocks, buckets)
+
+
+def mask_records(records: Records, request: MaskRequest) -> Release:
+    """Mask the records of an engine."""
+    seconds = Seconds()
+    planned = plan_records(records, request, seconds)
+    request, columns, plan, most, blocks, buckets = group_records(records, planned, seconds)
+    with seconds("write"), moved_together() as outputs:
         output = None if request.output is None else Path(request.output)
         shuffled = _random_order(request, plan.rows) if request.shuffled else None
         released = records.release(
@@ -82,8 +145,11 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         with seconds("verify"):
             units = _units(records, request, plan, shuffled)
             found = recount(released.records, columns.released, request, plan, buckets, units)
+        if request.escape_formulas and output is not None and released.records.dialect is not None:
+            escape_header(written_path(output), columns.released, released.records.dialect)
         if request.labels is not None:
             groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
+            outputs.keep_private(Path(request.labels))  # they tie released records to the original ones
             records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups, shuffled)
     release = summarise(records, request, plan, blocks, buckets)
     changed = {*columns.masked, *columns.by, *([request.unit] if request.shuffled else [])}
@@ -92,20 +158,24 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         *release.notes,
         *total_notes(plan, found.totals),
         *identifier_notes(request, columns, found.identifiers),
-        *formula_notes(request, found.formulas),
+        *formula_notes(request, found.formulas, columns.released),
         *released.notes,
+        *stored_index_notes(request, columns, records.names),
     )
     if shuffled is not None:
         release = replace(release, labels=release.labels[shuffled], kept=release.kept[shuffled])
+    vector = request.weight_vector
     return replace(
         release,
         data=released.native,
         left=left,
         uniques=found.uniques,
         reached=found.reached,
+        homogeneous=found.homogeneous,
         unit_records=most,
         notes=notes,
         timings=seconds.steps,
+        weights=None if vector is None else vector[release.kept],
     )
 
 
@@ -125,6 +195,8 @@ def _read(records: Records, request: MaskRequest, columns: Columns) -> tuple[lis
         )
 
     parts, moves = read(STAY), STAY
+    for name in columns.texts:
+        check_no_numbers(name, [part.texts[name] for part in parts if name in part.texts])
     if request.small == "suppress":
         moves = Moves(dict.fromkeys(small_cells(request, columns, parts, records.dialect)))
     elif request.small == "merge":
@@ -143,27 +215,6 @@ def _units(records: Records, request: MaskRequest, plan: Plan, shuffled: Ints | 
 def _random_order(request: MaskRequest, rows: int) -> Ints:
     """Return a random order of the records, by the randomness of the system if there is no seed."""
     return np.random.default_rng(None if request.shuffle is True else request.shuffle).permutation(rows)
-
-
-@dataclass
-class _Seconds:
-    """Seconds by step."""
-
-    steps: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def __call__(self, step: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.steps[step] = time.perf_counter() - start
-
-    @contextmanager
-    def compiling(self) -> Iterator[None]:
-        """Note how much of a step was spent on compiling kernels here, if any."""
-        from numba.core.event import install_timer
-
-        with install_timer("numba:compile", lambda seconds: self.steps.update(compile=seconds)):
-            yield
 
 
 @dataclass(frozen=True)
@@ -192,7 +243,9 @@ def _divide(records: Records, plan: Plan, rule: Blocking) -> Blocks:
     return find_blocks(numbers, plan.extent, rule)
 
 
-def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None) -> list[Bucket]:
+def _group(
+    records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None, shared: Sequence[Mapping[str, Any]]
+) -> list[Bucket]:
     """Bring the records of every block, or every cell, together and mask them."""
     d = len(plan.columns.masked)
     deal: Any = deal_to_cells
@@ -215,7 +268,7 @@ def _group(records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | 
         answered |= {"group": ("int64", 1), "size": ("int64", 1)}
     bucket_plan = BucketPlan(
         request, plan.rounding, plan.embedding, plan.promise, None if blocks is None else blocks.scale, plan.rows,
-        records.parallel, records.threads,
+        records.parallel, records.threads, plan.amounts, shared,
     )  # fmt: skip
     how = Regrouping(
         deal,

@@ -17,6 +17,7 @@ from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
+from shoal.core.wording import agreeing, count, listed
 from shoal.engines.records import Records
 from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
@@ -30,6 +31,7 @@ from shoal.tables.columns import Kind, Name, Spelling
 from shoal.tables.csv_cells import MISSING, Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
 from shoal.tables.kinds import Date
+from shoal.tables.unicode_forms import one_form
 
 __all__ = ["Plan", "check_engine", "check_records", "choose_rule", "code_values", "make_plan", "merged_limits"]
 
@@ -42,6 +44,7 @@ class Plan:
     rows: int  # records that are released
     own: list[Own]  # of each part: what its cells and values are in the whole table
     sizes: Ints  # the records of each cell
+    strata: Ints  # the number of the stratum of each cell
     kinds: tuple[Kind, ...]
     spellings: Spellings
     limits: Floats
@@ -61,6 +64,12 @@ class Plan:
         return Extent(self.limits, self.sizes)
 
     @property
+    def amounts(self) -> tuple[int, ...]:
+        """The places of the columns of non-negative numbers: their groups have totals that a member can dominate."""
+        kinds, least = self.columns.kinds, self.limits[0].tolist()
+        return tuple(j for j, (kind, low) in enumerate(zip(kinds, least, strict=True)) if kind is None and low >= 0)
+
+    @property
     def whole_columns(self) -> list[Name]:
         """The columns of whole numbers."""
         return [name for name, kind in zip(self.columns.masked, self.kinds, strict=True) if kind.whole]
@@ -71,10 +80,11 @@ def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part])
     incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
     check_k(request.k, sum(part.rows for part in parts))
     if incomplete and request.missing == "error":
-        listed = ", ".join(f"{name!r} ({n})" for name, n in zip(columns.masked, missing.tolist(), strict=True) if n)
+        named = [f"{name!r} ({n:,})" for name, n in zip(columns.masked, missing.tolist(), strict=True) if n]
         raise InputError(
-            f"Values are missing in column {listed}; {incomplete} records are concerned. Choose missing='group' to "
-            "mask them among records that miss the same columns, or missing='drop' to leave them out."
+            f"Values are missing in {agreeing(len(named), 'column')} {listed(named)}; {count(incomplete, 'record')} "
+            f"{agreeing(incomplete, 'has', 'have')} missing values. Choose missing='group' to mask them among records "
+            "that miss the same columns, or missing='drop' to leave them out."
         )
     dropped = request.missing == "drop" and incomplete > 0
     kept = sum(part.kept for part in parts)
@@ -113,6 +123,7 @@ def make_plan(
         kept,
         [Own(*found) for found in zip(roots, codes, numbers, _firsts(parts), strict=True)],
         sizes,
+        number_cells([[cell.stratum for cell in numbered]])[0][0],
         kinds,
         Spellings(
             spellings,
@@ -134,7 +145,12 @@ def make_plan(
         np.sum([part.totals for part in parts], axis=0, dtype=np.int64),
         sizes @ np.array([cell.zero for cell in numbered], dtype=np.int64).reshape(len(sizes), len(columns.zeros)),
         (
-            *_notes(request, incomplete, sum(part.suppressed for part in parts)),
+            *_notes(
+                request,
+                dropped=incomplete if request.missing == "drop" else 0,
+                suppressed=sum(part.suppressed for part in parts),
+                grouped=int(sizes @ [any(cell.missing) for cell in numbered]),
+            ),
             *moves.notes,
             *_code_notes(request, coded),
         ),
@@ -169,13 +185,13 @@ def _check_rules(request: MaskRequest, columns: Columns, kinds: Sequence[Kind], 
         name for name, *found in zip(columns.masked, *(part.kinds for part in parts), strict=True) if not any(found)
     }
     for rule, *found in zip(columns.rules, *(part.broken for part in parts), strict=True):
-        count = sum(broken for broken, _ in found)
-        if count:
-            first = min(record for broken, record in found if broken)
+        broken = sum(number for number, _ in found)
+        if broken:
+            first = min(record for number, record in found if number)
             raise InputError(
-                f"Parameter 'sums' says {rule.text!r}, but {count} record{' breaks' if count == 1 else 's break'} it, "
-                f"{'' if count == 1 else 'the first of them '}record {first}. Correct the values, make one of them "
-                "missing, or leave the rule out."
+                f"Parameter 'sums' says {rule.text!r}, but {count(broken, 'record')} "
+                f"{agreeing(broken, 'breaks', 'break')} it, {agreeing(broken, '', 'the first of them ')}record "
+                f"{first}. Correct the values, make one of them missing, or leave the rule out."
             )
         split = [name for name in rule.columns if name not in whole | empty]
         if request.whole and rule.total in whole and split:
@@ -239,11 +255,11 @@ def _spell_missing(
 
 def _check_words(columns: Columns, codings: Sequence[Coding | None], missing: Ints) -> None:
     """Refuse text that a CSV file would read as missing, if there is more than one spelling of that."""
-    for name, coding, count in zip(columns.masked, codings, missing.tolist(), strict=True):
+    for name, coding, holes in zip(columns.masked, codings, missing.tolist(), strict=True):
         values = () if coding is None else coding.values
         words = [repr(value) for value in values if isinstance(value, str) and value.strip() in MISSING]
-        if len(words) + (count > 0) > 1:
-            found = " and ".join([*words, *(["missing cells"] if count else [])])
+        if len(words) + (holes > 0) > 1:
+            found = " and ".join([*words, *(["missing cells"] if holes else [])])
             raise InputError(
                 f"Column {name!r} holds {found}, which mean the same in a CSV file. Write Parquet, or make them one "
                 "before."
@@ -277,27 +293,36 @@ def code_values(
                 own.append(None)
             continue
         found: dict[Any, int] = {}
+        spelled = one_form(value for part in parts for value, _ in part.values[j])
         for part in parts:
-            for value, count in part.values[j]:
-                found[value] = found.get(value, 0) + count
+            for value, times in part.values[j]:
+                form = spelled.get(value, value)
+                found[form] = found.get(form, 0) + times
         values = order_values(name, kind, found)
         codings.append(make_coding(name, kind, values, np.array([found[value] for value in values], dtype=np.int64)))
         place = {value: code for code, value in enumerate(values)}
         for own, part in zip(codes, parts, strict=True):
-            own.append(np.array([place[value] for value, _ in part.values[j]], dtype=np.float64))
+            forms = (spelled.get(value, value) for value, _ in part.values[j])
+            own.append(np.array([place[form] for form in forms], dtype=np.float64))
     return tuple(codings), [tuple(own) for own in codes]
 
 
-def _notes(request: MaskRequest, incomplete: int, suppressed: int) -> tuple[str, ...]:
+def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int) -> tuple[str, ...]:
+    """Report the records that were left out, and the released records that have missing values."""
     notes = []
     if suppressed:
-        notes.append(f"{suppressed:,} records of strata or patterns with fewer than k were left out (small='suppress')")
+        were = agreeing(suppressed, "was", "were")
+        notes.append(
+            f"{count(suppressed, 'record')} of strata or patterns with fewer than k {were} left out (small='suppress')"
+        )
     if request.columns is None:
         notes.append("all numeric columns were masked, as none were named")
-    if incomplete and request.missing == "drop":
-        notes.append(f"{incomplete:,} records with missing values were left out (missing='drop')")
-    elif incomplete:
-        notes.append(f"{incomplete:,} records were masked among those that miss the same columns")
+    if dropped:
+        were = agreeing(dropped, "was", "were")
+        notes.append(f"{count(dropped, 'record')} with missing values {were} left out (missing='drop')")
+    if grouped:
+        have = agreeing(grouped, "has missing values and was", "have missing values and were")
+        notes.append(f"{count(grouped, 'record')} {have} grouped with others that miss the same columns")
     return tuple(notes)
 
 

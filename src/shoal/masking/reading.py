@@ -21,11 +21,12 @@ from shoal.masking.totals import whole_total
 from shoal.models.units import least_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, Spelling
-from shoal.tables.csv_cells import MISSING
+from shoal.tables.csv_cells import present_cells
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.kinds import Date
 from shoal.tables.table import Table
 from shoal.tables.times import Span
+from shoal.tables.unicode_forms import composed_cells
 
 __all__ = ["count_values", "look_at_times", "number_rows", "read_part", "unit_words"]
 
@@ -46,6 +47,7 @@ def read_part(
     Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
     """
     coded = table.coded(columns.codes)
+    texts = {name: numbers for name in columns.texts if (numbers := table.text_numbers(name, first)) is not None}
     read, values = _read_columns(coded, first, columns)
     X = np.column_stack([column.values for column in read])
     limits = bounds(X)
@@ -93,6 +95,7 @@ def read_part(
         values=tuple(count_values(X[:, j], found) for j, found in enumerate(values)),
         confidential=confidential,
         types={name: table.number_type(name) for name in columns.typed} if isinstance(table, CsvTable) else {},
+        texts=texts,
     )
 
 
@@ -187,8 +190,8 @@ def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
         raise InputError(
             f"Column {name!r}, the unit, must hold numbers or text, but its type is {cells.dtype}. Name another column."
         )
-    text = cells.cast(pl.String).str.strip_chars()
-    lacking = text.is_null() | text.is_in(MISSING)
+    text = composed_cells(cells.cast(pl.String).str.strip_chars())
+    lacking = present_cells(text).is_null()
     if lacking.any():
         which = "one" if first is None else f"record {first + int(lacking.arg_max() or 0) + 1}"
         raise InputError(

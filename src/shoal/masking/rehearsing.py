@@ -50,7 +50,7 @@ def rehearse(request: MaskRequest, d: int) -> bool:
             stored, plain, none = Rounding((FLOAT,) * d), Embedding.of_numbers(d), Promise()
             if request.entry.confidential:
                 request = replace(request, method="mdav", options={})
-            plan = BucketPlan(request, stored, plain, none, blocks.scale, rows, 1, 1)
+            plan = BucketPlan(request, stored, plain, none, blocks.scale, rows, 1, 1, tuple(range(d)))
             answers, _ = mask_bucket(arrays, fresh_state(), plan)
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])

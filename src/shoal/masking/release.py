@@ -7,20 +7,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from shoal.core.display import html_table, write_report
-from shoal.core.dominance import may_be_told, published_loss, withheld_columns
-from shoal.core.types import Ints
+from shoal.core.dominance import PERCENT, may_be_told, published_loss, withheld_columns
+from shoal.core.types import Floats, Ints
+from shoal.core.wording import count, count_holders, visible
 from shoal.models.asked import PROMISES, tell_asked
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
     from shoal.comparison.trials import Comparison
 
-__all__ = ["Release"]
+__all__ = ["GroupCount", "Release"]
+
+LISTED = 8  # columns of a warning
+
+
+class GroupCount(NamedTuple):
+    """A number of groups, and the number of groups that were looked at."""
+
+    groups: int
+    of: int
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,8 @@ class Release:
     Parameters
     ----------
     data
-        The masked table: the same kind as given, the same records in the same order; its path if it stayed on disk.
+        The masked table: the same kind as given, the same records in the same order, without the index of pandas; its
+        path if it stayed on disk.
     labels
         The group of each record of `data`; ``(n, d)`` if every column was grouped on its own; empty if the table
         stayed on disk.
@@ -69,6 +80,14 @@ class Release:
         Of each confidential column what every group reaches: the least number of values (``"diversity"``), the least l
         by entropy (``"entropy"``), the greatest distance from the table (``"closeness"``), and if that was asked for
         the greatest ratio of recursive diversity (``"recursive"``).
+    homogeneous
+        Per confidential column, the groups of identical released records that all have the same value there: whoever
+        finds a person's group learns that value.
+    dominated
+        Per masked column of non-negative numbers, the groups in which one member can be estimated to within 10 % (p
+        %-rule): what the group's total leaves after its two largest members is below 10 % of the largest one. Members
+        are records, or units if there are any, with their weighted values; totals follow from released means, so
+        medians and medoids are not counted.
     certificate
         What an independent check of the bound needs (`shoal.verify_bound`), or None.
     group_loss, column_group_loss
@@ -78,6 +97,8 @@ class Release:
         What missing cells read in masked columns, where it is one of the codes that were named.
     blanked
         Whether cells were made missing (``small="merge"``).
+    weights
+        The weight of each record of `data`, if weights were passed as a vector; else None.
     """
 
     data: Any = field(repr=False)
@@ -98,11 +119,14 @@ class Release:
     uniques: int = 0
     unit_records: int = 1
     reached: Mapping[Name, Mapping[str, float]] = field(default_factory=dict)
+    homogeneous: Mapping[Name, GroupCount] = field(default_factory=dict)
+    dominated: Mapping[Name, GroupCount] = field(default_factory=dict)
     certificate: Any = field(default=None, repr=False)
     group_loss: float = 0.0
     column_group_loss: Mapping[Name, float] = field(default_factory=dict)
     codes: Mapping[Name, Any] = field(default_factory=dict)
     blanked: bool = False
+    weights: Floats | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> float | None:
@@ -126,6 +150,34 @@ class Release:
         )
 
     @property
+    def anonymous(self) -> bool:
+        """Whether whole records are k-anonymous, not only the values of each column."""
+        return self.labels.ndim < 2 or len(self.columns) == 1
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the release does not protect although it seems to, in sentences; read these first."""
+        messages = []
+        if not self.anonymous:
+            messages.append(
+                "NOT k-anonymous for whole records: each column was grouped separately, so a record's combination of "
+                "values may be unique"
+            )
+        if columns := _columns_with(self.homogeneous):
+            messages.append(
+                "groups of identical records share one confidential value, which anyone who finds a person's group "
+                f"learns: {columns}"
+            )
+        if columns := _columns_with(self.dominated):
+            unit, weighted = self.parameters["unit"], self.parameters["weights"] is not None
+            member, value = ("record", "value") if unit is None else (unit, "total")
+            messages.append(
+                f"one {member} dominates its group, so another member can estimate its {'weighted ' * weighted}{value} "
+                f"to within {PERCENT} % (p %-rule): {columns}"
+            )
+        return tuple(messages)
+
+    @property
     def verified(self) -> str:
         """What was counted again in the released table, in words: it holds for the columns that are named."""
         names = ", ".join(map(str, self.columns))
@@ -134,7 +186,7 @@ class Release:
         if len(self.columns) == 1:
             what = f"every value of {names}"
         unit = self.parameters.get("unit")
-        sharing = f"{self.k} records" if unit is None else f"{self.k} different {unit}"
+        sharing = count_holders(self.k, unit)
         return "; ".join([f"{what}{within} is shared by at least {sharing}", *self._promised()])
 
     def _promised(self) -> list[str]:
@@ -187,9 +239,10 @@ class Release:
         spread = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
         names = ", ".join(f"{name} ({self.kinds[name]})" if name in self.kinds else str(name) for name in self.columns)
         chosen = ", ".join(f"{name}={value}" for name, value in self.facts.items())
-        each = " in each column" if self.labels.ndim == 2 else ""
+        each = f" across {len(self.columns)} columns" if not self.anonymous else ""
         lines = [
-            ("records", f"{self.records:,} in {self.groups:,} groups of {spread}{each} (k = {self.k})"),
+            *(("warning", warning) for warning in self.warnings),
+            ("records", f"{self.records:,} in {count(self.groups, 'group')} of {spread}{each} (k = {self.k})"),
             ("method", self.parameters["method"] + (f" ({chosen})" if chosen else "")),
             ("columns", f"{len(self.columns)}: {names}"),
         ]
@@ -294,10 +347,18 @@ class Release:
         return not timed and "stopped" not in self.facts and self.parameters["shuffle"] is not True
 
     def __str__(self) -> str:
-        return "\n".join(f"{name:<17} {value}" for name, value in self.rows())
+        return "\n".join(f"{name:<17} {visible(value)}" for name, value in self.rows())
 
     def _repr_html_(self) -> str:
         return html_table(self.rows())
+
+
+def _columns_with(counts: Mapping[Name, GroupCount]) -> str:
+    """List the columns that have such groups, those with most of them first; empty if there are none."""
+    present = sorted((item for item in counts.items() if item[1].groups), key=lambda item: -item[1].groups)
+    texts = [f"{name} in {groups:,} of {of:,} groups" for name, (groups, of) in present[:LISTED]]
+    rest = len(present) - LISTED
+    return ", ".join([*texts, *([f"and {rest} more column{'s' * (rest > 1)}"] if rest > 0 else [])])
 
 
 def _reached(found: Mapping[str, float]) -> str:

@@ -166,6 +166,7 @@ def read_manifest(path: Path) -> Recorded:
                 f"{closest(name, PARAMETERS)}"
             )
     _check_keys(path, parameters, "parameters.", PARAMETERS)
+    _check_kinds(path, parameters.get("kinds") or {})
     # The name of a user's function begins with its module.
     if "." in parameters["method"]:
         raise InputError(
@@ -211,6 +212,20 @@ def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mappin
         if type(value) not in types or (type(value) is list and not all(type(part) is str for part in value)):
             rule = " or ".join(WORDS[kind] for kind in types)
             raise _not_a_manifest(path, f"the key {above + name!r} must be {rule}, got {value!r}")
+
+
+def _check_kinds(path: Path, kinds: Mapping[str, Any]) -> None:
+    """Refuse a kind that is not written as `shoal.tables.kinds.as_plain` does: none of it is the path of a file."""
+    for name, kind in kinds.items():
+        listed = [kind]
+        if type(kind) is dict:
+            ways = kind.get("ways")
+            sound = set(kind) == {"ways", "release"} and type(kind["release"]) is str and type(ways) is dict
+            listed = list(ways.values()) if sound and ways else [None]
+        elif type(kind) is str:
+            listed = []
+        if not all(type(values) is list and not any(type(v) in (list, dict) for v in values) for values in listed):
+            raise _not_a_manifest(path, f"the key {f'parameters.kinds.{name}'!r} is not a kind of column, got {kind!r}")
 
 
 def _not_a_manifest(path: Path, reason: str) -> InputError:

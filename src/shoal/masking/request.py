@@ -15,7 +15,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
-from shoal.core.checks import as_names, check_choice, check_size
+from shoal.core.checks import as_names, check_choice, check_size, plain_array
 from shoal.core.errors import InputError, closest
 from shoal.masking.request_rules import check_method, check_together
 from shoal.models.asked import PROMISES, plain_asked, read_asked
@@ -221,7 +221,7 @@ class MaskRequest:
     )
     block: int | None = _ask(
         None,
-        """Mask the table in blocks of at most this many records; 0 for none. If not given, tables with more than
+        """Mask the table in blocks of about this many records at most; 0 for none. If not given, tables with more than
         100,000 records in a stratum are masked in blocks of 10,000 by methods that take several columns.""",
         "--block",
         stored=(int, NoneType),
@@ -312,8 +312,8 @@ class MaskRequest:
     )
     escape_formulas: bool | None = _ask(
         False,
-        """Put an apostrophe before cells of text in a CSV file that a spreadsheet would run as formulas: those that
-        begin with =, +, - or @ and are no numbers.""",
+        """Put an apostrophe before cells of text and column names in a CSV file that a spreadsheet would run as
+        formulas: those that begin with =, +, - or @ and are not numbers.""",
         "--escape-formulas",
         stored=(bool, NoneType),
     )
@@ -327,6 +327,12 @@ class MaskRequest:
         check_size(self.k)
         if self.kinds is not None:
             from shoal.tables.kinds import read_kind
+
+            if not isinstance(self.kinds, Mapping):
+                raise InputError(
+                    "Parameter 'kinds' must map names of columns to their kinds, such as {'job': shoal.Nominal()}, got "
+                    f"{self.kinds!r}."
+                )
 
             object.__setattr__(self, "kinds", {name: read_kind(name, kind) for name, kind in self.kinds.items()})
         if self.missing_codes is not None:
@@ -444,7 +450,15 @@ class MaskRequest:
         import numpy as np
 
         given = self.weights is not None and not isinstance(self.weights, (str, int))
-        return np.asarray(self.weights, dtype=np.float64) if given else None
+        if not given:
+            return None
+        masked = isinstance(self.weights, np.ma.MaskedArray)
+        return np.asarray(plain_array(self.weights) if masked else self.weights, dtype=np.float64)
+
+    @property
+    def numbers(self) -> list[Name]:
+        """The columns that are named to be masked, and the column of weights."""
+        return [*as_names(self.columns), *([self.weights] if isinstance(self.weights, str) else [])]
 
     @property
     def codes(self) -> Codes:

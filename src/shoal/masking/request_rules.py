@@ -13,6 +13,7 @@ from shoal.algorithms.registry import AUTO, find
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.memory import read_memory
+from shoal.core.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,6 +120,8 @@ def _check_comparison(request: MaskRequest) -> None:
 def _check_refine(request: MaskRequest) -> None:
     if isinstance(request.refine, bool) or not isinstance(request.refine, (int, NoneType)) or (request.refine or 0) < 0:
         raise InputError(f"Parameter 'refine' must be a whole number of at least 0, got {request.refine!r}.")
+    if (request.refine or 0) >= 2**31:
+        raise InputError(f"Parameter 'refine' must be below 2^31 steps per record, got {request.refine}.")
     for name in ("weights", "distance", "importance"):
         if request.refine and getattr(request, name) is not None:
             raise InputError(
@@ -148,7 +151,7 @@ def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], n
         _check_columnwise(request, f"Method {entry.name!r} groups every column on its own")
     if entry.univariate and len(columns) != 1:
         raise InputError(
-            f"Method {entry.name!r} masks one column, got {len(columns)}: {', '.join(map(str, columns))}. Name one "
+            f"Method {entry.name!r} masks one column, got {len(columns)}: {listed(columns)}. Name one "
             "column, or take 'individual-ranking' (each column on its own) or a multivariate method."
         )
     if entry.confidential and request.closeness is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
+from shoal.core.wording import listed
 from shoal.engines.records import Records, Schema
 from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.confidential import Chosen
@@ -15,6 +16,7 @@ from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Name
 from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
+from shoal.tables.row_index import is_stored_index
 from shoal.tables.table import check_name
 from shoal.tables.times import Span, make_scale
 
@@ -34,18 +36,15 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
     numbers = [name for name in names if name in schema.numeric or isinstance(kinds.get(name), Date)]
     wanted = None if request.columns is None else as_names(request.columns)
-    chosen = choose_columns(
-        names,
-        numbers,
-        wanted,
-        apart=[*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)],
-    )
+    apart = [*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)]
+    chosen = choose_columns(names, numbers, wanted, apart=apart)
     for name in chosen:
         if name in by:
             raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
     if request.unit is not None and request.unit in (*chosen, *by, weights):
         raise InputError(f"Parameter 'unit' names column {request.unit!r}, which is masked, a stratum or the weight.")
     _check_roles(request, schema, chosen, [*by, weights])
+    named = [*chosen, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
     return Columns(
         tuple(chosen),
         tuple(by),
@@ -53,7 +52,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         request.unit,
         tuple(_kind_of(name, kinds, schema) for name in chosen),
         frozenset(kinds),
-        tuple(name for name in names if name not in dropped),
+        tuple(name for name in names if name not in dropped and (name in named or not is_stored_index(name))),
         _importance(request, chosen),
         request.codes,
         {},
@@ -62,6 +61,8 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         request.integers == "totals",
         _confidential(request, names, [*chosen, *by, weights, request.unit, *dropped], schema),
         _numbers_among(request, "block_by", chosen, schema),
+        # Columns that are chosen by name leave the others unmasked on purpose.
+        texts=() if wanted is not None else tuple(n for n in names if n not in (*numbers, *schema.timed, *apart)),
     )
 
 
@@ -137,12 +138,12 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
         dict(request.importance or {}),
         as_names(request.distance) if request.distance is not None else masked,
     )
-    for parameter, listed in (("distance", decide), ("importance", list(given))):
-        for name in listed:
+    for parameter, names in (("distance", decide), ("importance", list(given))):
+        for name in names:
             if name not in masked:
                 raise InputError(
                     f"Parameter {parameter!r} names column {name!r}, which is not masked. Masked are "
-                    f"{', '.join(map(str, masked))}; name it in 'columns' too."
+                    f"{listed(masked)}; name it in 'columns' too."
                 )
     if not decide:
         raise InputError("Parameter 'distance' must name at least one masked column, got none.")
@@ -153,8 +154,8 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart
     """Refuse columns that are named for two things at once."""
     names = list(schema.names)
     dropped, kept = as_names(request.identifiers), as_names(request.keep)
-    for parameter, listed in (("identifiers", dropped), ("keep", kept)):
-        for name in listed:
+    for parameter, columns in (("identifiers", dropped), ("keep", kept)):
+        for name in columns:
             check_name(name, names, parameter)
             if name in (*masked, *apart):
                 raise InputError(

@@ -14,7 +14,7 @@ from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
-from shoal.tables.choosing import check_output, is_beyond_memory, is_dask, is_spark, open_data
+from shoal.tables.choosing import check_output, check_text_names, is_beyond_memory, is_dask, is_spark, open_data
 from shoal.tables.files import check_data_set, check_target
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import stored_bytes
@@ -36,6 +36,8 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
             return mask_records(records, request)
     clustered = dask or request.engine == "dask"
     check_output(data, request.output, clustered=clustered)
+    if request.output is not None:
+        check_text_names(data)
     if request.labels is not None:
         (check_data_set if clustered else check_target)(request.labels)
     wanted = as_names(request.columns)
@@ -54,8 +56,7 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
                 f"Parameter 'processes' goes with engine='local' only, got {request.processes!r} for a table that is "
                 "masked in memory. Leave it out, or take engine='local'."
             )
-        numbers = [*wanted, *([request.weights] if isinstance(request.weights, str) else [])]
-        read = partial(open_data, data, numbers=numbers, **request.csv)
+        read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
         table = watch(lambda _: read(), None, title="read", show=request.progress)
         return mask_records(MemoryRecords(table.coded(request.codes), progress=request.progress), request)
 

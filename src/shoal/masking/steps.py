@@ -20,6 +20,7 @@ from shoal.masking.reading import number_rows, unit_words
 from shoal.models.units import record_counters
 from shoal.tables.columns import Kind, Name, NewColumn
 from shoal.tables.formulas import escape_formulas
+from shoal.tables.selection import check_released
 from shoal.tables.table import Table
 
 if TYPE_CHECKING:
@@ -138,6 +139,8 @@ def release_part(
     if spellings.joined is not None and spellings.joined.texts:
         released = released.relabelled(_joined_cells(table, columns.by, spellings.joined))
     released = released.without(dropped)
+    # A part may hold its columns in another order than the whole release.
+    check_released(sorted(map(str, released.names)), sorted(map(str, columns.released)))
     if escape:
         released = escape_formulas(released)
     if shuffled is None:

@@ -4,52 +4,83 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from shoal.core.checks import as_names
 from shoal.core.errors import FormulaWarning, IdentifierWarning, NotKAnonymousWarning
-from shoal.core.types import Ints
+from shoal.core.types import Floats, Ints
+from shoal.core.wording import agreeing, count, listed
 from shoal.engines.records import Records
 from shoal.masking.parts import Bucket, Columns, new_zeros
 from shoal.masking.plan import Plan
-from shoal.masking.release import Release
+from shoal.masking.release import GroupCount, Release
 from shoal.masking.request import MaskRequest
 from shoal.tables.columns import Name
-from shoal.tables.formulas import FORMULAS
+from shoal.tables.formulas import FORMULAS, formula_names
+from shoal.tables.row_index import NO_INDEX, is_stored_index
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
 
-__all__ = ["formula_notes", "identifier_notes", "summarise", "total_notes"]
+__all__ = ["formula_notes", "identifier_notes", "losses", "stored_index_notes", "summarise", "total_notes"]
+
+
+class Losses(NamedTuple):
+    """Squared errors over all buckets, and the losses that they make, in percent."""
+
+    errors: Floats  # of each column
+    totals: Floats
+    largest: Floats  # of the group of few records that has most: in each column, and in all together
+
+    @property
+    def percent(self) -> float:
+        """The factor that turns squared errors into a loss."""
+        total = float(self.totals.sum())
+        return 100 / total if total > 0 else 0.0
+
+    @property
+    def loss(self) -> float:
+        """The information loss."""
+        return self.percent * float(self.errors.sum())
+
+    @property
+    def group_loss(self) -> float:
+        """The part of the loss that is due to one group of few records."""
+        return self.percent * float(self.largest[-1])
+
+
+def losses(buckets: Sequence[Bucket]) -> Losses:
+    """Add up the squared errors of all buckets."""
+    errors, totals = (np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals"))
+    return Losses(errors, totals, np.max([bucket.largest for bucket in buckets], axis=0))
 
 
 def summarise(
     records: Records, request: MaskRequest, plan: Plan, blocks: Blocks | None, buckets: Sequence[Bucket]
 ) -> Release:
     """Return the release, but for its data: losses and sizes summed over the buckets."""
-    errors, totals = (np.sum([getattr(bucket, name) for bucket in buckets], axis=0) for name in ("errors", "totals"))
-    largest = np.max([bucket.largest for bucket in buckets], axis=0)
-    total = float(totals.sum())
-    percent = 100 / total if total > 0 else 0.0
+    lost = losses(buckets)
+    (errors, totals, largest), percent = lost, lost.percent
     counts = np.zeros(max(len(bucket.sizes) for bucket in buckets), dtype=np.int64)
     for bucket in buckets:
         counts[: len(bucket.sizes)] += bucket.sizes
     outcome = buckets[0].outcome
     labels, columns = records.labels(), plan.columns.masked
+    dominated = np.sum([bucket.dominated for bucket in buckets], axis=0)
     return Release(
         data=None,
         labels=np.empty(0, dtype=np.int64) if labels is None else labels,
         size_histogram={int(size): int(counts[size]) for size in np.flatnonzero(counts)},
-        loss=percent * float(errors.sum()),
+        loss=lost.loss,
         bound=None if outcome.bound is None else percent * outcome.bound,
         # What is optimal is the partition, not the values that stand for its groups where they are no means.
         status="bounded" if outcome.status == "optimal" and not plan.embedding.plain else outcome.status,
         partition_loss=percent * float(np.sum([bucket.grouped for bucket in buckets])),
         kinds=plan.columns.words,
         column_loss=dict(zip(columns, (100 * errors / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)),
-        group_loss=percent * float(largest[-1]),
+        group_loss=lost.group_loss,
         column_group_loss=dict(
             zip(columns, (100 * largest[:-1] / np.where(totals > 0, totals, np.inf)).tolist(), strict=True)
         ),
@@ -61,6 +92,9 @@ def summarise(
         certificate=outcome.certificate,
         codes=dict(plan.spellings.codes),
         blanked=plan.blanked,
+        dominated={
+            n: GroupCount(*counts) for n, counts in zip(columns, dominated.T.tolist(), strict=True) if counts[1]
+        },
     )
 
 
@@ -78,12 +112,12 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             "every one of them is shared, all of them together may not be"
         )
     if plan.columns.zeros:
-        notes.append(f"zeros were kept ({', '.join(map(str, plan.columns.zeros))}): a record that is zero stayed zero")
+        notes.append(f"zeros were kept ({listed(plan.columns.zeros)}): a record that is zero stayed zero")
         notes += [
-            f"in column {name}, 0 also stands for {count} records that are not zero, but whose values have it as "
-            f"{request.aggregate}"
-            for name, count in zip(plan.columns.zeros, new_zeros(buckets), strict=True)
-            if count
+            f"in column {name}, 0 also stands for {count(new, 'record')} that {agreeing(new, 'is', 'are')} not zero, "
+            f"but whose values have it as {request.aggregate}"
+            for name, new in zip(plan.columns.zeros, new_zeros(buckets).tolist(), strict=True)
+            if new
         ]
     partly = ", but for those that miss a part of it" if request.missing == "group" else ""
     notes += [
@@ -93,10 +127,11 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
     changed = [name for name, found in zip(plan.columns.masked, decimals, strict=True) if found]
     if request.whole and plan.whole_columns:
         rounding = percent * float(np.sum([bucket.rounding for bucket in buckets]))
-        listed = ", ".join(map(str, plan.whole_columns))
-        notes.append(f"integer columns were rounded ({listed}), which adds {rounding:+.5f} % to the loss")
-    elif listed := ", ".join(str(name) for name in plan.whole_columns if name in changed):
-        notes.append(f"integer columns hold decimals now ({listed}); integers='round' keeps them whole")
+        notes.append(
+            f"integer columns were rounded ({listed(plan.whole_columns)}), which adds {rounding:+.5f} % to the loss"
+        )
+    elif decimal := [name for name in plan.whole_columns if name in changed]:
+        notes.append(f"integer columns hold decimals now ({listed(decimal)}); integers='round' keeps them whole")
     for name, scale in plan.columns.scales.items():
         finer = "" if scale.exact else ": it spans more time than finer digits can be kept for"
         notes.append(f"column {name} is released in whole {scale.resolution}{finer}")
@@ -106,7 +141,6 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             "may be unique, so the release is not k-anonymous for whole records. Take a multivariate method for that."
         )
         warnings.warn(warning, NotKAnonymousWarning, stacklevel=5)
-        notes.append("NOT k-anonymous for whole records: every column was grouped on its own")
     return tuple(notes)
 
 
@@ -132,16 +166,31 @@ def identifier_notes(request: MaskRequest, columns: Columns, found: Mapping[Name
     return notes
 
 
-def formula_notes(request: MaskRequest, names: Sequence[Name]) -> list[str]:
-    """Say that formulas were escaped, or warn of those that were not."""
+def formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequence[Name]) -> list[str]:
+    """Say that formulas were escaped, or warn of those that were not: in cells of `names`, and in released names."""
     if request.escape_formulas:
-        return [f"an apostrophe stands before cells of text that begin with {FORMULAS} and are no numbers"]
-    if not names:
-        return []
-    held = f"{', '.join(map(str, names))} hold cells that a spreadsheet would run as formulas ({FORMULAS})"
-    warning = f"Columns {held}. Take escape_formulas=True to put an apostrophe before them."
-    warnings.warn(warning, FormulaWarning, stacklevel=5)
-    return [f"columns {held}: take escape_formulas=True to put an apostrophe before them"]
+        return [
+            f"text cells and column names that begin with {FORMULAS} and are not numbers have an apostrophe before them"
+        ]
+    headers = formula_names(released) if request.writes_csv else []
+    notes = []
+    for places, what, hold in (
+        (names, "column", ("holds cells", "hold cells")),
+        (headers, "column name", ("is text", "are text")),
+    ):
+        if places:
+            held = f"{agreeing(len(places), what)} {listed(places)} {agreeing(len(places), *hold)}"
+            note = f"{held} that a spreadsheet would run as formulas ({FORMULAS})"
+            remedy = "take escape_formulas=True to put an apostrophe before them"
+            warnings.warn(f"{note[0].upper()}{note[1:]}. T{remedy[1:]}.", FormulaWarning, stacklevel=5)
+            notes.append(f"{note}: {remedy}")
+    return notes
+
+
+def stored_index_notes(request: MaskRequest, columns: Columns, names: Sequence[Name]) -> list[str]:
+    """Return a note if the columns of a file include an index that is not in the release."""
+    meant = {*columns.released, *as_names(request.identifiers)}
+    return [NO_INDEX] if any(is_stored_index(name) and name not in meant for name in names) else []
 
 
 def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import VerificationError
 from shoal.core.measures import group_sizes
 from shoal.core.types import Ints
+from shoal.core.wording import agreeing, count
 from shoal.kernels.words import Words, number_bits, number_words, words_of
 
 __all__ = ["check_sizes", "count_unique", "identical_records", "row_hashes", "verify"]
@@ -67,8 +68,8 @@ def check_sizes(counts: Ints, k: int, what: str = "records") -> None:
     small = int((counts < k).sum())
     if small:
         raise VerificationError(
-            f"{small} of {len(counts)} groups of identical records ha{'s' if small == 1 else 've'} fewer than "
-            f"k={k} {what}; the smallest has {counts.min()}. Nothing was released."
+            f"{small} of {count(len(counts), 'group')} of identical records {agreeing(small, 'has', 'have')} fewer "
+            f"than k={k} {what}; the smallest has {counts.min()}. Nothing was released."
         )
 
 
