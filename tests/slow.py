@@ -304,3 +304,20 @@ def minimal_uniques(codes):
 
     sets = [list(chosen) for size in range(1, d + 1) for chosen in combinations(range(d), size)]
     return [(i, tuple(chosen)) for i in range(n) for chosen in sets if minimal(i, chosen)]
+
+
+def dominated(values, labels, released, weights, units):
+    """p %-rule, p = 10: the second largest member of a group subtracts itself from the total, and has the largest."""
+    count = of = 0
+    for group in sorted(set(labels)):
+        rows = [i for i, label in enumerate(labels) if label == group and not np.isnan(values[i])]
+        if not rows:
+            continue
+        members = {}
+        for i in rows:
+            members[units[i]] = members.get(units[i], 0) + Fraction(weights[i]) * Fraction(values[i])
+        largest, second, *_ = [*sorted(members.values(), reverse=True), 0, 0]
+        total = Fraction(released[rows[0]]) * sum(Fraction(weights[i]) for i in rows)
+        count += abs(total - second - largest) < largest / 10
+        of += 1
+    return count, of

@@ -8,9 +8,12 @@ import pytest
 
 import shoal
 from shoal.algorithms import auto as module
+from shoal.algorithms.optimize import exchange as exchange_module
 from shoal.algorithms.optimize.certificate import Certificates
 from shoal.algorithms.optimize.exchange import exchange, new_partition
-from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.optimize.neighbours import list_size, nearest
+from shoal.algorithms.optimize.random import below, seeded, uniform
+from shoal.algorithms.optimize.search import _Search
 from shoal.algorithms.optimize.starting import split_large
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
@@ -110,6 +113,124 @@ def test_nearby_against_all_distances():
         expected = np.argsort(squares, axis=1, kind="stable")[:, :4]
         np.testing.assert_array_equal(near, expected)
         np.testing.assert_array_equal(found, np.take_along_axis(squares, expected, axis=1))
+
+
+@pytest.mark.parametrize("step", [2, 7, 60])
+def test_nearby_among_every_step_th_record(step):
+    random = np.random.default_rng(0)
+    for n, values in ((300, 4), (400, 10**6)):
+        X = random.integers(0, values, (n, 3)).astype(float)
+        squares = ((X[:, None] - X) ** 2).sum(axis=2)
+        np.fill_diagonal(squares, np.inf)
+        squares[:, np.arange(n) % step > 0] = np.inf
+        expected = np.argsort(squares, axis=1, kind="stable")[:, :4]
+        near, found = nearby(X, 4, state=fresh_state(), step=step, threads=2)
+        np.testing.assert_array_equal(near, expected)
+        np.testing.assert_array_equal(found, np.take_along_axis(squares, expected, axis=1))
+        distances = np.take_along_axis(squares, nearest(X, 4, step=step), axis=1)
+        np.testing.assert_array_equal(distances, found)
+
+
+@pytest.mark.parametrize(("n", "k"), [(10, 5), (5000, 3), (5000, 256), (5000, 257), (5000, 2500), (10**6, 10**5)])
+def test_lists_of_neighbours_do_not_grow_with_k(n, k):
+    count, step = list_size(n, k)
+    assert 1 <= count <= 512
+    # The list reaches as far as that of the 2k nearest.
+    assert min(n, 2 * k) - 2 * step < count * step
+    assert step == 1 or 2 * k > 512
+
+
+def test_a_partition_needs_no_memory_that_grows_with_k():
+    n = 3000
+    used = []
+    for k in (10, 1500):
+        labels = np.minimum(np.arange(n) // k, n // k - 1)
+        used.append(sum(array.nbytes for array in new_partition(np.zeros((n, 2)), labels, k)))
+    assert used[1] < 2 * used[0]
+
+
+class Stopping:
+    """The state of a kernel, which asks it to stop at the given look; counts the looks."""
+
+    def __init__(self, at):
+        self.at, self.looks = at, 0
+
+    def __getitem__(self, place):
+        assert place == STOP
+        self.looks += 1
+        return int(self.looks >= self.at)
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """Run the kernels of light steps as plain Python, which can be watched."""
+    for name, kernel in list(vars(exchange_module).items()):
+        if kernel not in (below, uniform) and hasattr(kernel, "py_func"):
+            monkeypatch.setattr(exchange_module, name, kernel.py_func)
+    return exchange_module
+
+
+def light_steps(k, seed=1):
+    X = np.random.default_rng(seed).normal(size=(6 * k, 2))
+    near, squares = nearby(X, 2 * k, state=fresh_state())
+    return X, near, squares[:, 0].copy(), new_partition(X, shoal.partition(X, k, "mdav"), k)
+
+
+def test_light_steps_look_whether_to_stop_at_every_step(interpreted):
+    X, near, scale, partition = light_steps(20)
+    state = Stopping(at=6)
+    before = partition.label.copy()
+    interpreted.exchange(X, 20, near, scale, partition, 1000, (0.0, 1.0), state, seeded(0))
+    assert state.looks == 6
+    assert np.count_nonzero(partition.label != before) <= 2 * 5
+
+
+def test_dissolving_a_group_looks_whether_to_stop_at_every_record(interpreted):
+    X, near, _, partition = light_steps(20)
+    state = Stopping(at=4)
+    change, done = interpreted._dissolve(X, partition, near, 20, 0, 0, 0.0, np.inf, state)
+    assert (state.looks, done, change) == (4, 3, np.inf)
+
+
+def test_a_stop_ends_all_rounds(monkeypatch):
+    monkeypatch.setattr(module, "REGION", 100)
+    rounds, split = [], module.split_groups
+
+    def stopped(X, labels, most, random):
+        rounds.append(len(X))
+        state[STOP] = 1
+        return split(X, labels, most, random)
+
+    monkeypatch.setattr(module, "split_groups", stopped)
+    state = fresh_state()
+    X = np.random.default_rng(0).normal(size=(600, 2)) ** 5
+    labels = shoal.partition(X, 5, "mdav")
+    np.testing.assert_array_equal(module.exchanged(X, 5, labels, 20, 0, state, 1), labels)
+    assert len(rounds) == 1
+
+
+EFFORT = {"auto": {"effort": "best"}, "search": {"steps": 1000}}
+
+
+@pytest.mark.parametrize("method", EFFORT)
+def test_nothing_is_searched_where_nothing_is_lost(monkeypatch, method):
+    def unexpected(*_, **__):
+        raise AssertionError
+
+    shoal.partition(np.random.default_rng(0).normal(size=(40, 2)), 3, method, **EFFORT[method])
+    monkeypatch.setattr(module, "nearby", unexpected)
+    monkeypatch.setattr(_Search, "anneal", unexpected)
+    X = np.repeat([[0.1, 3.0], [0.7, 1.0]], 6, axis=0)
+    assert sse(X, shoal.partition(X, 3, method, **EFFORT[method])) == 0.0
+
+
+def test_large_groups_are_searched_as_well_as_small_ones():
+    """Lists of neighbours that are cut reach as far as before: two groups of 600 meet in the middle of the table."""
+    X = np.random.default_rng(1).random((1200, 2))
+    halves = [sse(X, (X[:, j] > np.median(X[:, j])).astype(int)) for j in range(2)]
+    for method, options in (("auto", {}), ("search", {"steps": 20 * 1200})):
+        assert sse(X, shoal.partition(X, 600, method, **options)) < 1.01 * min(halves)
+    assert sse(X, shoal.partition(X, 600, "mdav")) > 1.05 * min(halves)
 
 
 def test_search_starts_from_labels():

@@ -17,21 +17,37 @@ from shoal.core.progress import STOP, fresh_state
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.integers(1, 60))
 def test_subsets_are_as_the_paper_says(data, subsets):
-    """Step 4: at most s subsets of whole groups, in order, each of at least round(n / s) records."""
+    """Step 4: at most s subsets of whole groups, in order, each closed once it has round(n / s) records."""
     sizes = data.draw(st.lists(st.integers(2, 9), min_size=1, max_size=60))
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
     parts = divide(labels, subsets)
     assert len(parts) <= subsets
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
     assert [g for part in parts for g in sorted(set(labels[part].tolist()))] == list(range(len(sizes)))
-    assert min(map(len, parts)) >= int(np.floor(len(labels) / subsets + 0.5))
+    least = max(1, int(np.floor(len(labels) / subsets + 0.5)))
+    for part in parts[:-1]:
+        before = len(part) - sizes[labels[part].max()]
+        assert before < least <= len(part)
+    # Groups stay together in the last one only if it is short, or there are s subsets already.
+    assert len(parts) == subsets or len(parts[-1]) - sizes[-1] < least
 
 
 def test_a_subset_is_closed_as_soon_as_it_has_enough():
-    assert [len(part) for part in divide(np.repeat(np.arange(10), 3), 4)] == [9, 9, 12]
+    assert [len(part) for part in divide(np.repeat(np.arange(10), 3), 4)] == [9, 9, 9, 3]
     assert [len(part) for part in divide(np.repeat(np.arange(10), 3), 5)] == [6] * 5
     # round(10 / 4) is 3, not the even number.
-    assert [len(part) for part in divide(np.arange(10), 4)] == [3, 3, 4]
+    assert [len(part) for part in divide(np.arange(10), 4)] == [3, 3, 3, 1]
+    assert [len(part) for part in divide(np.repeat([0, 1, 2], [3, 4, 3]), 2)] == [7, 3]
+    # round(12 / 5) is 2: the fifth subset takes what remains.
+    assert [len(part) for part in divide(np.repeat(np.arange(6), 2), 5)] == [2, 2, 2, 2, 4]
+
+
+@pytest.mark.parametrize(("n", "requested", "most"), [(120, 1, 5), (120, 7, 7), (50, 1, 1)])
+def test_large_tables_have_more_subsets_than_requested(monkeypatch, n, requested, most):
+    monkeypatch.setattr(module, "PROVABLE", 50)
+    monkeypatch.setattr(module, "_solve", lambda X, k, *_: canonical_labels(shoal.partition(X, k, "mdav")))
+    X = np.random.default_rng(1).normal(size=(n, 2))
+    assert find_groups(X, 2, "decomposition", subsets=requested).facts["subsets"] == most
 
 
 def test_one_subset_of_a_tiny_table_is_its_optimum():
@@ -87,12 +103,12 @@ def test_a_time_limit_is_for_all_subsets_together(monkeypatch):
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(module, "_solve", solve)
     labels = shoal.partition(X, 3, "decomposition", subsets=10, time_limit=5.5)
-    # One share more than there are subsets left, nine at first; each takes 2 s, and the fourth does not begin.
-    assert allowed == pytest.approx([5.5 / 10, 3.5 / 9, 1.5 / 8])
+    # One share more than there are subsets left, ten at first; each takes 2 s, and the fourth does not begin.
+    assert allowed == pytest.approx([5.5 / 11, 3.5 / 10, 1.5 / 9])
     assert group_sizes(labels).min() >= 3
     allowed.clear()
     shoal.partition(X, 3, "decomposition", subsets=10, subset_limit=7)
-    assert allowed == [7] * 9
+    assert allowed == [7] * 10
 
 
 def test_a_time_limit_never_makes_the_start_worse():
@@ -104,3 +120,19 @@ def test_a_time_limit_never_makes_the_start_worse():
 def test_duplicates():
     X = np.repeat([[0.0, 1.0], [2.0, 2.0], [5.0, 1.0]], 6, axis=0)
     assert sse(X, shoal.partition(X, 3, "decomposition", subsets=2)) == 0.0
+
+
+# Tables 1, 2 and 4 of the paper, s = 40.
+@pytest.mark.parametrize(
+    ("name", "k", "first_swap", "step_5", "step_7"),
+    [
+        ("tarragona", 3, True, 14.96, 14.85),
+        ("tarragona", 3, False, 15.15, 14.95),
+        ("tarragona", 5, False, 21.81, 21.18),
+        ("census", 3, False, 5.56, 5.19),
+    ],
+)
+def test_losses_of_the_paper(reference, name, k, first_swap, step_5, step_7):
+    facts = find_groups(reference(name), k, "decomposition", subsets=40, first_swap=first_swap).facts
+    assert facts["step 5 loss"] == pytest.approx(step_5, abs=0.0051)
+    assert facts["step 7 loss"] == pytest.approx(step_7, abs=0.0051)

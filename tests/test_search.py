@@ -215,6 +215,26 @@ def test_the_seed_and_the_steps_decide():
     assert (first != shoal.partition(X, 5, "search", steps=400, seed=6)).any()
 
 
+def test_groups_too_large_for_patches_are_searched_by_light_steps(monkeypatch):
+    def unexpected(*_, **__):
+        raise AssertionError
+
+    X = np.random.default_rng(4).normal(size=(300, 2))
+    monkeypatch.setattr(search_module, "anneal", unexpected)
+    monkeypatch.setattr(search_module, "PATCHED", 7)
+    outcome = find_groups(X, 8, "search", steps=20_000, seed=0)
+    assert outcome.facts["steps"] == 20_000
+    assert group_sizes(outcome.labels).min() >= 8
+    assert sse(X, outcome.labels) < 0.97 * sse(X, shoal.partition(X, 8, "mdav"))
+    np.testing.assert_array_equal(find_groups(X, 8, "search", steps=20_000, seed=0).labels, outcome.labels)
+
+
+def test_groups_seen_are_kept_within_limits(monkeypatch):
+    monkeypatch.setattr(search_module, "POOLED", 20_000)
+    pool = search_module._Search(np.random.default_rng(4).normal(size=(300, 2)), 50, fresh_state(), 0, 1).column_pool
+    assert 0 < pool.members.size <= 20_000
+
+
 def test_threads_do_not_matter(monkeypatch):
     monkeypatch.setattr(search_module, "REGION", 80)
     X = np.random.default_rng(0).normal(size=(500, 2))

@@ -166,14 +166,14 @@ def test_units_of_joined_strata_are_counted():
         }
     )
     asked = {"columns": ["x"], "by": "town", "unit": "person", "keep": ["person"]}
-    with pytest.raises(InputError, match=r"town='a' has 2 different person.*small='merge'"):
+    with pytest.raises(InputError, match=r"town='a' has 2 different units \(person\).*small='merge'"):
         shoal.mask(table, 3, **asked)
     release = shoal.mask(table, 3, small="merge", **asked)
     assert release.data["town"].to_list() == ["a or b or c"] * 12  # a and b are the same two persons
     counted = release.data.group_by("town", "x").agg(pl.col("person").n_unique())
     assert counted["person"].min() >= 3
-    assert any("joined into 1 of at least k different person" in note for note in release.notes)
-    with pytest.raises(InputError, match="'k' must not exceed the number of different person"):
+    assert any("joined into 1 of at least k different units (person)" in note for note in release.notes)
+    with pytest.raises(InputError, match="'k' must not exceed the number of different units"):
         shoal.mask(table, 7, small="merge", **asked)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.partition import find_groups
-from shoal.algorithms.two_swap import _apply, _change, _Swaps, improve, lists_of, start_labels
+from shoal.algorithms.two_swap import _apply, _change, _Swaps, _update_partners, improve, lists_of, start_labels
 from shoal.core.measures import canonical_labels, centroids, group_sizes, information_loss, sse
 from shoal.core.progress import STOP, fresh_state
 
@@ -160,6 +160,19 @@ def test_a_stop_returns_the_start():
     state = fresh_state()
     state[STOP] = 1
     np.testing.assert_array_equal(improve(X, labels, state=state), labels)
+
+
+def test_a_stop_ends_the_search_for_partners():
+    random = np.random.default_rng(0)
+    X, labels, state = random.normal(size=(30, 2)), random_partition(random, 30, 15), fresh_state()
+    swaps = _Swaps(X, labels, centroids(X, labels), group_sizes(labels))
+    gain, partner = np.zeros(30), np.full(30, -1)
+    state[STOP] = 1
+    _update_partners(swaps, lists_of(X, labels), np.ones(30, dtype=np.bool_), gain, partner, state)
+    assert (partner == -1).all()
+    state[STOP] = 0
+    _update_partners(swaps, lists_of(X, labels), np.ones(30, dtype=np.bool_), gain, partner, state)
+    assert (partner >= 0).any()
 
 
 @pytest.mark.parametrize(

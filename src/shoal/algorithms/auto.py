@@ -5,9 +5,9 @@ with 100 steps of `search` a record and set partitioning. There is no clock: the
 the machine and the number of threads. What is returned never loses more than MDAV does.
 
 A step a record is a number of moves that grows with k up to 10, as there is more to choose from in larger groups, and
-falls beyond: it costs O(d min(k, 10)²) time. Memory is O(n (d + k)). Tables beyond `REGION` records are searched in
-regions, on all cores, whose borders change from round to round. Where few records have most of the loss, as in tables
-with outliers, the last steps are theirs.
+falls beyond: it costs O(d min(k, 10)²) time. Memory is O(n (d + min(k, 256))). Tables beyond `REGION` records are
+searched in regions, on all cores, whose borders change from round to round. Where few records have most of the loss, as
+in tables with outliers, the last steps are theirs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 from shoal.algorithms.method import EFFORTS, Outcome
 from shoal.algorithms.optimize.exchange import exchange, new_partition
+from shoal.algorithms.optimize.neighbours import list_size
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.optimize.starting import mdav_start, split_large
@@ -35,7 +36,6 @@ REGION = 10_000
 ROUNDS = 10  # of a table in regions
 MOVES = 5.0  # times k: the moves of one step
 WIDE = 10  # groups of more records take longer a move, and get the fewer
-NEIGHBOURS = 12  # at least; 2k for larger groups
 # Where this part of the records, the groups that lose most, has this share of the loss, so many rounds with this share
 # of the steps are theirs alone, from the temperature at this share of the cooling.
 COSTLY, UNEVEN, AGAIN, AGAIN_SHARE, WARM = 0.2, 0.9, 4, 0.4, 0.5
@@ -123,22 +123,31 @@ def compile_annealing() -> None:
 def exchanged(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: State, threads: int) -> Ints:
     """Return groups 0, 1, … of k to 2k−1 records after annealing, or the given ones if they lose less."""
     n = len(X)
+    counted = n if n <= REGION else 3 * n // 4  # what the start leaves to count
+    if not sse(X, canonical_labels(labels)):  # nothing to gain
+        state[DONE] += counted
+        return labels
     order, given = leaves_of(X)[0], labels
     X, labels = X[order], labels[order]
-    near, squares = nearby(X, min(n - 1, max(NEIGHBOURS, 2 * k)), state=state, threads=threads)
+    count, step = list_size(n, k)
+    near, squares = nearby(X, count, state=state, step=step, threads=threads)
     # A record that joins its neighbours costs about half their squared distance.
-    scale = np.ascontiguousarray(squares[:, : k - 1].mean(axis=1) / 2)
+    scale = np.ascontiguousarray(squares[:, : (k - 1) // step].mean(axis=1) / 2)
     found = canonical_labels(labels)
     again = AGAIN if _costliest(X, found)[1] >= UNEVEN else 0
     rounds = 1 if n <= REGION else ROUNDS
     moves = MOVES * k * min(1.0, (WIDE / k) ** 2) * steps * n
     annealing = _Annealing(X, k, near, scale, seed, state, threads)
     for turn in range(rounds):
+        if state[STOP]:
+            break
         share = (1.0 - (AGAIN_SHARE if again else 0.0)) / rounds
         cooling = turn / rounds, (turn + 1) / rounds
         found = annealing.run(found, np.arange(n), share * moves, cooling, turn)
-        state[DONE] += (n if n <= REGION else 3 * n // 4) // rounds
+        state[DONE] += counted // rounds
     for turn in range(again):
+        if state[STOP]:
+            break
         found = split_large(X, found, k)
         rows = _costliest(X, found)[0]
         tried = annealing.run(found, rows, AGAIN_SHARE / again * moves, (WARM, 1.0), rounds + turn)

@@ -1,4 +1,7 @@
-"""C, centroid-based fixed size: gather k records around the record farthest from the centroid of those left.
+"""C, centroid-based fixed size: groups of k records grow from the record farthest from the centroid of those left.
+
+A group takes the record nearest to its own centroid until it has k. When fewer than k records are left, they join the
+groups with the nearest centroids.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2. One nearest-record query for each record:

@@ -1,4 +1,7 @@
-"""D, diameter-based fixed size: gather k records around each of the two most distant records left.
+"""D, diameter-based fixed size: groups of k records grow from the two most distant records left.
+
+A group takes the record nearest to its centroid until it has k. With fewer than 2k records left, k or more of them make
+a group; fewer join the groups with the nearest centroids.
 
 M. Laszlo and S. Mukherjee, Minimum spanning tree partitioning algorithm for microaggregation, IEEE Transactions
 on Knowledge and Data Engineering 17 (2005), Section 4.2, after Domingo-Ferrer and Mateo-Sanz (2002).

@@ -6,8 +6,8 @@ Here a group costs the squared distances of its records to what stands for it. A
 group of one of its nearest neighbours; the record moves there, if both sizes stay between k and 2k − 1, or is exchanged
 with a random record of it; a change Δ of the cost is kept with probability min(1, exp(−Δ/t)), t falling to 0
 (simulated annealing, Kirkpatrick, Gelatt and Vecchi 1983). The costs of the two groups are summed anew: O(k d) a
-step, O(k²) for each median, and O(n k) memory, however many values a column of categories has. What is returned never
-costs more than what was given.
+step, O(k²) for each median, and O(n min(k, 256)) memory, however many values a column of categories has. What is
+returned never costs more than what was given.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.random import Word, below, seeded, uniform
 from shoal.core.compiling import kernel
 from shoal.core.measures import canonical_labels, group_sizes
@@ -65,7 +65,8 @@ def refine(
     n, sizes = len(X), group_sizes(labels)
     if len(sizes) < 2 or not steps:
         return labels
-    near = nearest(X, max(2 * k, 12), slack=0.0 if n <= 5000 else 1.0)
+    count, step = list_size(n, k)
+    near = nearest(X, count, step=step, slack=0.0 if n <= 5000 else 1.0)
     rng = seeded(int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed)
     members = np.zeros((len(sizes), max(2 * k - 1, int(sizes.max()))), dtype=np.int64)
     found = labels.copy()

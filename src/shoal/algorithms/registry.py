@@ -134,7 +134,7 @@ _ENTRIES = (
     ),
     Method(
         name="diameter",
-        summary="D: gather k records around each end of the diameter",
+        summary="D: two groups grow from the two most distant records, nearest to their centroid first",
         paper="Laszlo and Mukherjee 2005",
         cost="O(d n²) typically",
         function="diameter:diameter",
@@ -142,7 +142,7 @@ _ENTRIES = (
     ),
     Method(
         name="centroid",
-        summary="C: gather k records around the one farthest from the centroid",
+        summary="C: a group grows from the record farthest from the centroid, nearest to its own centroid first",
         paper="Laszlo and Mukherjee 2005",
         cost="O(d n²)",
         function="centroid:centroid",
@@ -225,7 +225,13 @@ _ENTRIES = (
         function="shoal.algorithms.optimize.decomposition:decomposition",
         below_2k=False,
         options=(
-            Option("subsets", int, 10, "how many subsets at most: fewer lose less and take longer", minimum=1),
+            Option(
+                "subsets",
+                int,
+                10,
+                "most subsets, raised to n/2500 above 5000 records; fewer lose less and take longer",
+                minimum=1,
+            ),
             Option("first_swap", bool, True, "improve the start by swaps before it is divided (Step 3)"),
             Option("subset_limit", float, 60.0, "seconds for each subset", minimum=0.0),
             Option("time_limit", float, None, "seconds for the whole run; not limited if not given", minimum=0.0),

@@ -12,7 +12,7 @@ for Σ_{j∈g} D_ij = c_g e_ig + SSE_g, put into the change written with pair su
   and only those that a swap can have changed are searched again: O(d n²) once, then O(d n k) and the few records
   whose partner is gone for each swap. O(n d) memory.
 * ``fast`` looks at the groups of the nearest neighbours only and swaps each record in turn with its best
-  partner there: O(d n k) for each sweep besides the neighbour lists, O(n k) memory.
+  partner there: O(d n k) for each sweep besides the neighbour lists, O(n min(k, 256)) memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.registry import Outcome, find
 from shoal.algorithms.starting import given_labels
 from shoal.core.compiling import kernel
@@ -85,8 +85,9 @@ def improve(X: Floats, labels: Ints, *, variant: str = "steepest", state: State)
     swaps = _Swaps(X, labels.copy(), centroids(X, labels), group_sizes(labels))
     lists = lists_of(X, labels)
     if variant == "fast":
-        width = min(len(X) - 1, 2 * int(swaps.size.min()) + 4)
-        _sweep(swaps, lists, nearest(X, width), state)
+        step = list_size(len(X), int(swaps.size.min()))[1]
+        width = 2 * int(swaps.size.min()) // step + 4
+        _sweep(swaps, lists, nearest(X, width, step=step), state)
     else:
         _steepest(swaps, lists, state)
     return swaps.label
@@ -200,13 +201,15 @@ def _steepest(swaps: _Swaps, lists: _Lists, state: State) -> None:
         _apply(swaps, lists, i, j)
         for x in range(n):
             touched[x] = swaps.label[x] == swaps.label[i] or swaps.label[x] == swaps.label[j]
-        _update_partners(swaps, lists, touched, gain, partner)
+        _update_partners(swaps, lists, touched, gain, partner, state)
 
 
 @kernel
-def _update_partners(swaps: _Swaps, lists: _Lists, touched: Bools, gain: Floats, partner: Ints) -> None:
+def _update_partners(swaps: _Swaps, lists: _Lists, touched: Bools, gain: Floats, partner: Ints, state: State) -> None:
     """Find the best partners again after a swap touched some records, the members of two groups."""
     for x in range(len(touched)):
+        if state[STOP]:  # with large groups this takes seconds
+            return
         if touched[x] or (partner[x] >= 0 and touched[partner[x]]):
             _partner(swaps, lists, x, gain, partner)
             continue

@@ -26,10 +26,11 @@ LEAF = 96
 SHARE = 2000  # records that a thread takes at a time
 
 
-def nearby(X: Floats, count: int, *, state: State, threads: int = 1) -> tuple[Ints, Floats]:
+def nearby(X: Floats, count: int, *, state: State, step: int = 1, threads: int = 1) -> tuple[Ints, Floats]:
     """Return the `count` nearest other records of each record and their squared distances, nearest first.
 
-    Ties go to the lowest record number. With fewer other records, or when asked to stop, numbers are −1.
+    With `step` they are the nearest among every `step`-th record. Ties go to the lowest record number. With fewer other
+    records, or when asked to stop, numbers are −1.
 
     Examples
     --------
@@ -39,15 +40,14 @@ def nearby(X: Floats, count: int, *, state: State, threads: int = 1) -> tuple[In
     ([1, 0, 1], [1.0, 1.0, 16.0])
     """
     n, d = X.shape
-    order, starts = leaves_of(X)
-    columns = np.ascontiguousarray(X[order].T)
-    low, high = (np.ascontiguousarray(side.reduceat(columns, starts[:-1], axis=1)) for side in (np.minimum, np.maximum))
-    leaves = Leaves(columns, order, starts, low, high)
+    queries = _in_leaves(X, np.arange(n))
+    leaves = queries if step == 1 else _in_leaves(X, np.arange(0, n, step))
+    starts = queries.starts
     near, squares = np.full((n, count), -1, dtype=np.int64), np.full((n, count), np.inf)
 
     def run(part: tuple[int, int]) -> None:
         buffers = np.empty(LEAF), np.empty(d), np.empty(count + 1)
-        _fill(leaves, *part, *buffers, np.empty(count + 1, dtype=np.int64), near, squares, state)
+        _fill(queries, leaves, *part, *buffers, np.empty(count + 1, dtype=np.int64), near, squares, state)
 
     cuts = np.unique(np.r_[0 : len(starts) - 1 : SHARE // LEAF, len(starts) - 1])
     list(spread(run, pairwise(cuts.tolist()), threads))
@@ -62,6 +62,14 @@ class Leaves(NamedTuple):
     starts: Ints  # where each leaf begins and the last one ends
     low: Floats  # (d, leaves): bounding boxes
     high: Floats
+
+
+def _in_leaves(X: Floats, records: Ints) -> Leaves:
+    """Sort some of the records into leaves."""
+    order, starts = leaves_of(X[records])
+    columns = np.ascontiguousarray(X[records[order]].T)
+    low, high = (np.ascontiguousarray(side.reduceat(columns, starts[:-1], axis=1)) for side in (np.minimum, np.maximum))
+    return Leaves(columns, records[order], starts, low, high)
 
 
 def leaves_of(X: Floats) -> tuple[Ints, Ints]:
@@ -97,6 +105,7 @@ def _gap(leaves: Leaves, leaf: int, point: Floats) -> float:
 
 @kernel(counted=False)
 def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted references ask for no memory
+    queries: Leaves,
     leaves: Leaves,
     first: int,
     last: int,
@@ -108,8 +117,8 @@ def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted 
     squares: Floats,
     state: State,
 ) -> None:
-    """Write the lists of the records in the leaves first … last − 1."""
-    starts, many, count = leaves.starts, len(leaves.starts) - 1, len(found) - 1
+    """Write the lists of the records in the leaves first … last − 1 of the queries, chosen from those in `leaves`."""
+    starts, many, count = queries.starts, len(leaves.starts) - 1, len(found) - 1
     for own in range(first, last):
         for place in range(starts[own], starts[own + 1]):
             if state[STOP]:
@@ -117,13 +126,13 @@ def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted 
             for t in range(count + 1):
                 found[t], ids[t] = np.inf, NO_RECORD
             for j in range(len(point)):
-                point[j] = leaves.columns[j, place]
-            # The own leaf comes first, then the others from there on, wrapping around.
+                point[j] = queries.columns[j, place]
+            # The own leaf, or one near it, comes first, then the others from there on, wrapping around.
             for turn in range(many):
-                leaf = (own + turn) % many
+                leaf = (own * many // (len(starts) - 1) + turn) % many
                 if _gap(leaves, leaf, point) <= found[count]:
                     _look(leaves, leaf, point, distances, found, ids)
-            _keep(leaves.order[place], found, ids, near, squares)
+            _keep(queries.order[place], found, ids, near, squares)
 
 
 @kernel(counted=False, inner=True)

@@ -60,8 +60,9 @@ def decomposition(
         if first_swap:
             labels = _swap(X, labels, limited, (until - clock) / 3)  # Step 3
             note("step 3", labels)
-        # A subset has fewer than 2 n / s records but for one group.
+        # The proof of a subset needs memory for all its pairs: subsets of large tables stay far below PROVABLE.
         parts = divide(labels, max(subsets, -(-2 * n // PROVABLE) if n > PROVABLE else 1))  # Step 4
+        facts["subsets"] = len(parts)
         found = _solve_all(X, k, labels, parts, until, subset_limit, limited)  # Steps 5 and 6
         note("step 5", found)
         found = _swap(X, canonical_labels(found), limited, None)  # Step 7
@@ -85,25 +86,25 @@ def _swap(X: Floats, labels: Ints, state: State, seconds: float | None) -> Ints:
 
 
 def divide(labels: Ints, subsets: int) -> list[Ints]:
-    """Return Step 4's subsets: whole groups in order, until each has p̄ = round(n / s) records; at most s of them.
+    """Divide the records into Step 4's subsets: whole groups in order, at most s subsets.
 
-    What is left when fewer than p̄ records are, or s − 1 subsets, belongs to the last one.
+    A subset is closed when it reaches p̄ = round(n / s) records; the last one holds what remains, more or less than p̄.
 
     Examples
     --------
-    >>> [part.tolist() for part in divide(np.array([0, 1, 0, 1, 2, 2]), 3)]
-    [[0, 2], [1, 3], [4, 5]]
+    >>> [part.tolist() for part in divide(np.array([0, 1, 0, 1, 2, 2]), 2)]
+    [[0, 1, 2, 3], [4, 5]]
     """
     n = len(labels)
     least = max(1, int(n / subsets + 0.5))
     sizes = group_sizes(labels)
     of_group = np.empty(len(sizes), dtype=np.int64)
-    part = held = given = 0
+    part = held = 0
     for g, size in enumerate(sizes):
-        of_group[g] = part
-        held, given = held + size, given + size
-        if held >= least and n - given >= least and part < subsets - 1:
+        if held >= least and part < subsets - 1:
             part, held = part + 1, 0
+        of_group[g] = part
+        held += size
     of_record = of_group[labels]
     return [np.flatnonzero(of_record == p) for p in range(part + 1)]
 

@@ -13,8 +13,9 @@ Of each group the sum of its records is kept, so that with M the centroids, c th
 * moving record i from group a to b changes the SSE by c_b/(c_b + 1) |x_i − M_b|² − c_a/(c_a − 1) |x_i − M_a|²;
 * exchanging i of a and j of b changes it by 2 e·(M_b − M_a) − |e|² (1/c_a + 1/c_b).
 
-A step costs O(k d), whatever n; memory is O(n (d + k)). While it runs a group may have up to 3k−1 records, or records
-could not pass through full groups: the caller splits those of 2k and more (Domingo-Ferrer and Mateo-Sanz 2002).
+A step costs O(k d), whatever n; memory is O(n d), next to the lists of neighbours. While it runs a group may have up to
+3k−1 records, or records could not pass through full groups: the caller splits those of 2k and more (Domingo-Ferrer and
+Mateo-Sanz 2002).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def new_partition(X: Floats, labels: Ints, k: int) -> Partition:
     sums = np.zeros((rows, d))
     sums[:groups] = np.add.reduceat(X[order], np.cumsum(size[:groups]) - size[:groups], axis=0)
     free = np.r_[groups:rows, np.zeros(groups, dtype=np.int64)]
-    log = np.empty((3, 3 * k * (k + 2)), dtype=np.int64)
+    log = np.empty((3, min(n, 3 * k * (k + 2))), dtype=np.int64)  # a step moves a record once at most
     left = np.array([rows - groups])
     return Partition(labels.copy(), place, size, members, sums, free, left, log[0], log[1], log[2], np.empty(d))
 
@@ -147,14 +148,14 @@ def _gather(X: Floats, partition: Partition, near: Ints, k: int, i: int, spare: 
 
 @kernel(counted=False, inner=True)
 def _dissolve(
-    X: Floats, partition: Partition, near: Ints, k: int, row: int, done: int, change: float, limit: float
+    X: Floats, partition: Partition, near: Ints, k: int, row: int, done: int, change: float, limit: float, state: State
 ) -> tuple[float, int]:
     """Put the records of a row, whose SSE is counted already, into others; return the change and how many moved.
 
-    The change is infinite if it would not stay below the limit.
+    The change is infinite if it would not stay below the limit, or if asked to stop: large groups take a while.
     """
     size, members, new = partition.size, partition.members, partition.free[partition.left[0] - 1]
-    while size[row] > 0 and change < limit:
+    while size[row] > 0 and change < limit and not state[STOP]:
         record = members[row, size[row] - 1]
         cost, into = _leave(X, partition, near, record, k, new)
         change += cost
@@ -204,7 +205,9 @@ def _free_rows(partition: Partition, done: int) -> None:
 
 
 @kernel(counted=False, inner=True)
-def _regroup(X: Floats, partition: Partition, near: Ints, k: int, i: int, way: int, limit: float) -> float:
+def _regroup(
+    X: Floats, partition: Partition, near: Ints, k: int, i: int, way: int, limit: float, state: State
+) -> float:
     """Dissolve a group (way 0) or form one (1: of what others can spare; 2: of the nearest); return the change."""
     change, done = 0.0, 0
     if way == 0:
@@ -218,7 +221,7 @@ def _regroup(X: Floats, partition: Partition, near: Ints, k: int, i: int, way: i
     for t in range(rows):
         change -= _spread(X, partition, partition.dissolved[t])
     for t in range(rows):
-        change, done = _dissolve(X, partition, near, k, partition.dissolved[t], done, change, limit)
+        change, done = _dissolve(X, partition, near, k, partition.dissolved[t], done, change, limit, state)
     if change < limit:
         partition.left[0] -= way > 0
         _free_rows(partition, done)
@@ -277,9 +280,10 @@ def exchange(
     window = min(n, WINDOW)
     total, heat, base = 0.0, 0.0, 0
     for step in range(steps):
+        # A step of large groups takes longer than 64 of small ones.
+        if state[STOP]:
+            break
         if step % 64 == 0:
-            if state[STOP]:
-                break
             heat = max(0.0, 1.0 - (cooling[0] + (cooling[1] - cooling[0]) * step / steps) / COLD)
             heat = HOT * heat * np.sqrt(heat)
             turn = step // (STAY * window)
@@ -289,7 +293,7 @@ def exchange(
         limit = 8.0 * heat * scale[i] * (1.0 - np.sqrt(np.sqrt(np.sqrt(uniform(rng)))))
         draw = uniform(rng)
         if draw * k < REGROUP:
-            total += _regroup(X, partition, near, k, i, int(draw * k / REGROUP * 3.0), limit)
+            total += _regroup(X, partition, near, k, i, int(draw * k / REGROUP * 3.0), limit, state)
             continue
         # The square prefers the nearest without excluding the others.
         draw = uniform(rng)

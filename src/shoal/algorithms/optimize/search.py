@@ -26,7 +26,7 @@ from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
 from shoal.algorithms.optimize.columns import Columns
-from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.recombining import Regions, recombine_regions
@@ -43,6 +43,8 @@ from shoal.core.types import Floats, Ints, State
 __all__ = ["Budget", "search"]
 
 REGION = 5000
+PATCHED = 1024  # a step keeps all pairs of two groups in memory: larger groups are searched by light steps alone
+POOLED = 1 << 26  # records of all groups that are kept to recombine, at most
 RECOMBINED = Regions(records=120, choices=20, nodes=1)  # where groups are recombined without a clock
 QUICK = 4  # groups up to this size are recombined within any time limit
 STEPS_TO_RECOMBINE = 50  # a record: fewer see too few groups for that
@@ -158,11 +160,14 @@ class _Search:
         self.scale = self.upper / self.n
         self.alone = self.n <= REGION
         self.near = np.zeros((self.n, 0), dtype=np.int64)
-        if self.n >= 2 * k:
+        if self.n >= 2 * k and k <= PATCHED:
             # The lists of large tables need not be exact: the search should begin within seconds.
-            self.near = nearest(X, max(2 * k, 12), slack=0.0 if self.alone else 1.0)
+            count, step = list_size(self.n, k)
+            self.near = nearest(X, count, step=step, slack=0.0 if self.alone else 1.0)
         # As many places as a step or two for each record fill; none where the set partitioning would be hopeless.
-        places = 1 << max(10, min(17, int(np.ceil(np.log2(128 * self.n))))) if self.alone else 0
+        places = 1 << max(10, min(17, int(np.ceil(np.log2(128 * self.n))))) if self.alone and k <= PATCHED else 0
+        while places * (2 * k - 1) > POOLED:
+            places //= 2
         self.column_pool: ColumnPool = new_column_pool(self.n if self.alone else 1, 2 * k - 1, places, seed)
         publish(state, steps=0, sse=self.upper)
 
@@ -177,6 +182,8 @@ class _Search:
         if self.n < 2 * self.k:
             proof = few_records(self.X, self.k)
             return Outcome(self.best, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof)
+        if not self.upper:  # nothing to gain
+            return Outcome(self.best, facts=self._facts())
         left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         if self._roundable(left, steps):
             return self._by_rounding(left, steps)
@@ -196,6 +203,8 @@ class _Search:
 
     def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
         """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
+        if self.k > PATCHED:
+            return False
         if seconds is None:
             return (steps or 0) >= STEPS_TO_RECOMBINE * self.n
         return self.k <= QUICK or (self.n <= 2000 and seconds >= 30)
@@ -317,6 +326,9 @@ class _Search:
     def anneal(self, budget: Budget, hot: float, done_from: float, done_to: float, start: Ints | None = None) -> None:
         """Anneal from a partition, or the best one; cool by the share of the budget used, be cold in its last 5 %."""
         labels, value = (self.best, self.upper) if start is None else (canonical_labels(start), sse(self.X, start))
+        if self.k > PATCHED:
+            self._exchange(budget, done_from, done_to)
+            return
         first = self.steps
         size = max(64, (budget.steps or 40_000) // (400 if self.alone else 40))
         runner = self._alone(labels) if self.alone else self._regions
@@ -342,6 +354,22 @@ class _Search:
         self.best = canonical_labels(self.best)
         # The sum of the changes has drifted by as many roundings as there were steps.
         self.upper = sse(self.X, self.best)
+
+    def _exchange(self, budget: Budget, done_from: float, done_to: float) -> None:
+        """Take light steps from the best partition, again and again, a fixed number per record at a time."""
+        X, first = self.X - self.X.mean(axis=0), self.steps
+        while not self.state[STOP]:
+            used = budget.used(self.steps - first)
+            if used >= 1.0:
+                break
+            some = STEPS_TO_POLISH * self.n
+            steps = some if budget.steps is None else min(some, budget.steps - (self.steps - first))
+            seed = int(np.random.SeedSequence((self.seed, self.round)).generate_state(1)[0])
+            self._take(exchanged(X, self.k, self.best, steps / self.n, seed, self.state, self.threads))
+            self.steps += steps
+            self.round += 1
+            self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * used))
+            publish(self.state, steps=self.steps, sse=self.upper)
 
     def _alone(self, labels: Ints) -> Callable[[Ints, int, float], tuple[Ints, float]]:
         groups = groups_of(labels, self.k)
