@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.comparison.around import compare_around
+from shoal.core.display import for_people
 from shoal.core.errors import FileError, InputError
 from shoal.core.measures import standardise
 from shoal.demo import firms
 from shoal.report.figures import short
+from shoal.report.pages import release_page
 from shoal.report.protection import protected_bins, protected_values
 
 CHROMIUM = next(
@@ -227,6 +229,72 @@ def test_ordinary_and_odd_tables(tmp_path, table, keywords):
     assert "nan" not in " ".join(page.words).replace("dominant", "").lower().split()
 
 
+def column_rows(page):
+    """Return the rows of the table of means and standard deviations, by column, and what stands before it."""
+    table = next(section for section in page.sections if section.title == "Columns before and after").tables[0]
+    return {name: cells for name, *cells in table.rows}, table.note
+
+
+def in_percent(cell):
+    return float(cell.removesuffix(" %").replace("−", "-"))
+
+
+@pytest.mark.parametrize("way", ["column", "vector", "file", "shuffled vector"])
+def test_means_in_the_report_of_a_weighted_release_are_weighted(tmp_path, way):
+    """The weighted mean of a column stays what it was; the plain mean does not, and is not shown."""
+    table = firms(400)
+    rng = np.random.default_rng(0)
+    table = table.with_columns(weight=pl.Series(np.exp(rng.normal(size=len(table)))))
+    asked = {"columns": ["sales", "research"], "missing": "drop", "weights": "weight"}
+    original = table
+    if "vector" in way:
+        asked["weights"] = table["weight"].to_numpy()
+    if way == "file":
+        original = tmp_path / "firms.csv"
+        table.write_csv(original)
+    if way == "shuffled vector":
+        asked["shuffle"] = 1
+    release = shoal.mask(original, 5, **asked)
+    rows, note = column_rows(release_page(release, original=original))
+    kept = table[release.kept.tolist()]
+    w = kept["weight"].to_numpy()
+    for name, (mean, change, sd, sd_change, *_) in rows.items():
+        x, y = kept[name].to_numpy(), pl.DataFrame(release.data)[name].to_numpy()
+        assert abs(y.mean() / x.mean() - 1) > 0.005, "the plain mean tells nothing of a weighted release"
+        assert mean == for_people(np.average(x, weights=w))
+        assert in_percent(change) == 0
+        spreads = [np.sqrt(np.cov(v, aweights=w, ddof=0) * len(v) / (len(v) - 1)) for v in (x, y)]
+        assert sd == for_people(spreads[0])
+        assert in_percent(sd_change) == pytest.approx(100 * (spreads[1] / spreads[0] - 1), abs=0.006)
+    assert "both weighted" in note
+    plain = shoal.mask(table, 5, columns=["sales"])
+    rows, note = column_rows(release_page(plain, original=table))
+    assert rows["sales"][0] == for_people(table["sales"].mean())
+    assert "weight" not in note
+
+
+def test_a_weighted_report_needs_the_table_with_its_weights():
+    table = firms(300)
+    release = shoal.mask(table, 5, columns=["sales"], weights="weight")
+    with pytest.raises(InputError, match="must be the table that was masked"):
+        release_page(release, original=table.drop("weight"))
+
+
+def test_a_weighted_deviation_that_one_group_makes_up_is_not_told():
+    """One heavy group makes up the weighted variance within groups, though hardly any of the loss."""
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"x": rng.uniform(size=600), "w": 1.0})
+    labels = shoal.mask(table, 3, columns=["x"]).labels
+    group = np.flatnonzero(labels == labels[0]).tolist()
+    heavy = table.with_columns(w=pl.Series(np.where(np.isin(np.arange(600), group), 1e6, 1.0)))
+    for frame, hidden in ((table, False), (heavy, True)):
+        release = shoal.mask(frame, 3, columns=["x"], weights="w")
+        assert np.array_equal(release.labels, labels)
+        mean, _, sd, change, *_ = column_rows(release_page(release, original=frame))[0]["x"]
+        assert mean != "–"
+        assert ((sd, change) == ("–", "–")) is hidden
+
+
 def test_a_release_that_is_not_k_anonymous_says_so(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with warnings.catch_warnings():
@@ -237,6 +305,16 @@ def test_a_release_that_is_not_k_anonymous_says_so(tmp_path):
         assert "NOT k-anonymous for whole records" in text
         assert "<strong>none</strong>" in text
         assert "moved farthest" not in text
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_one_column_that_is_grouped_alone_is_k_anonymous(tmp_path, measured):
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    release = shoal.mask(X, 3, method="individual-ranking")
+    page = release.report(tmp_path / "r.html", original=X if measured else None).read_text(encoding="utf-8")
+    assert release.anonymous
+    assert "NOT k-anonymous" not in page
+    assert "≥ 3" in page
 
 
 def test_an_assessment_has_a_page(tmp_path):
@@ -443,7 +521,7 @@ def test_the_page_says_what_else_was_done(tmp_path):
     assert "Nothing else in the table" not in page
     assert "these lines make the same masked table again" not in page
     assert release.left == ("town",)
-    assert "≥ 3 different person share each combination" in page
+    assert "≥ 3 different units (person) share each combination" in page
 
 
 def test_the_page_tells_what_groups_share_of_confidential_columns(tmp_path):

@@ -220,7 +220,9 @@ def assess_arrays(
     alike = identical_records(X, strata) if before.alike is None else before.alike
     placed = before.coordinates, before.place(Y)
     ordered = order_columns(X[:, embedding.numbers], Y[:, embedding.numbers])
-    measured = utility(X, Y, list(before.names), embedding, placed=placed, ordered=ordered, seed=seed)
+    measured = utility(
+        X, Y, list(before.names), embedding, placed=placed, ordered=ordered, weights=before.weights, seed=seed
+    )
     if before.lost is not None:
         measured = measured.with_losses(*before.loss(Y))
     risk = Risk(

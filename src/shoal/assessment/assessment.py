@@ -14,6 +14,7 @@ from shoal.assessment.regressions import Coefficient
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import LEVELS, Utility
 from shoal.core.display import aligned, for_people, html_table, write_report
+from shoal.core.wording import count, visible
 from shoal.tables.columns import Name
 
 __all__ = ["FREQUENCIES", "Assessment", "frequency_rows", "percent", "plain"]
@@ -56,7 +57,7 @@ class Assessment:
         within = f" within {', '.join(map(str, self.by))}" if self.by else ""
         what = "value" if len(names) == 1 else "combination"
         alike = self.risk.anonymity.k
-        return f"every {what} of {', '.join(names)}{within} is shared by at least {alike} record{'s' * (alike != 1)}"
+        return f"every {what} of {', '.join(names)}{within} is shared by at least {count(alike, 'record')}"
 
     @property
     def paired(self) -> bool:
@@ -109,12 +110,13 @@ class Assessment:
 
     def __str__(self) -> str:
         unique = f"{self.uniques:,} of {self.records:,} over all columns of the masked table"
-        parts = [f"{self.records:,} records\n{'counted':<17} {self.verified}\n{'unique records':<17} {unique}"]
+        counted = visible(self.verified)
+        parts = [f"{count(self.records, 'record')}\n{'counted':<17} {counted}\n{'unique records':<17} {unique}"]
         parts += [f"\n{title}\n{aligned([head, *rows], numeric=False)}" for title, head, rows in self.tables()]
         sentences = [f"{finding.name}: {finding.means} {finding.limits}" for finding in self.risk]
         parts.append("\nWhat the measures of risk mean, and do not mean\n" + "\n".join(sentences))
         if self.notes:
-            parts.append("\n" + "\n".join(f"note: {note}" for note in self.notes))
+            parts.append("\n" + "\n".join(f"note: {visible(note)}" for note in self.notes))
         return "\n".join(parts)
 
     def _repr_html_(self) -> str:

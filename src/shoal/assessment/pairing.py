@@ -19,6 +19,7 @@ from shoal.masking.numbers import Numbers
 from shoal.tables.columns import Name
 from shoal.tables.kinds import Hierarchy
 from shoal.tables.table import Table
+from shoal.tables.unicode_forms import composed_cells
 
 __all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "match_patterns"]
 
@@ -74,9 +75,9 @@ def _differ(left: pl.Series, right: pl.Series) -> pl.Series:
 
 
 def as_text(cells: pl.Series) -> pl.Series:
-    """Return cells of any type as text."""
+    """Return cells of any type as text in one Unicode form."""
     # polars writes no durations.
-    return (cells.to_physical() if cells.dtype == pl.Duration else cells).cast(pl.String)
+    return composed_cells((cells.to_physical() if cells.dtype == pl.Duration else cells).cast(pl.String))
 
 
 def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Any]) -> bool:

@@ -12,6 +12,7 @@ from shoal.assessment.pairing import as_text
 from shoal.assessment.statistics import Pair
 from shoal.core.errors import InputError
 from shoal.core.types import Floats
+from shoal.core.wording import count
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
 
@@ -92,8 +93,8 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
     complete = ~np.isnan(np.column_stack(pairs[0])).any(axis=1)
     if complete.sum() <= len(names) + 1:
         raise InputError(
-            f"Parameter 'model' has {len(names) + 1} coefficients, but only {int(complete.sum())} records are complete "
-            "in its columns. Name fewer columns."
+            f"Parameter 'model' has {len(names) + 1} coefficients, but only {count(int(complete.sum()), 'record')} "
+            "without missing values in its columns. Name fewer columns."
         )
     return tuple(replace(found, model=model) for found in regression(pairs[0], pairs[1], names))
 

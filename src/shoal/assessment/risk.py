@@ -19,6 +19,7 @@ from shoal.assessment.robust import RobustIntervals
 from shoal.assessment.special_uniques import SpecialUniques
 from shoal.core.measures import group_sizes
 from shoal.core.types import Ints
+from shoal.core.wording import count
 
 __all__ = [
     "Anonymity",
@@ -64,8 +65,8 @@ class Anonymity:
     @property
     def figure(self) -> str:
         """The result in words."""
-        text = f"smallest group {self.k}; {self.groups:,} groups of {self.mean_size:.1f} records on average"
-        return f"{text}; {self.below:,} records in groups below k = {self.asked}" if self.below else text
+        text = f"smallest group {self.k}; {count(self.groups, 'group')} of {self.mean_size:.1f} records on average"
+        return f"{text}; {count(self.below, 'record')} in groups below k = {self.asked}" if self.below else text
 
 
 @dataclass(frozen=True)

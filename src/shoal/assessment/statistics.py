@@ -18,6 +18,7 @@ __all__ = [
     "covariance",
     "il1s",
     "kolmogorov_smirnov",
+    "mean",
     "rank_correlation",
     "relations",
     "spread",
@@ -168,10 +169,35 @@ def relations(X: Floats) -> tuple[Floats, Floats]:
         return np.where(n > 1, together, np.nan), np.clip(products / length, -1.0, 1.0)
 
 
-def spread(x: Floats) -> float:
-    """Return the standard deviation of a column."""
+def mean(x: Floats, weights: Floats | None = None) -> float:
+    """Return the (weighted) mean of a column.
+
+    Examples
+    --------
+    >>> mean(np.array([1.0, 4.0]), np.array([2.0, 1.0]))
+    2.0
+    """
+    return float(x.mean() if weights is None else x[0] + np.average(x - x[0], weights=weights))
+
+
+def spread(x: Floats, weights: Floats | None = None) -> float:
+    """Return the standard deviation (n − 1) of a column; weighted, that of the population it is drawn from.
+
+    Weights enter by their shares, so that equal weights change nothing: n / (n − 1) · Σ w (x − x̄)² / Σ w.
+
+    Examples
+    --------
+    >>> spread(np.array([1.0, 4.0, 4.0])), spread(np.array([1.0, 4.0]), np.array([1.0, 2.0]))
+    (1.7320508075688772, 2.0)
+    """
+    if len(x) < 2:
+        return 0.0
     # Deviations from a value of the column: equal values have exactly 0, whatever their size.
-    return float(np.std(x - x[0], ddof=1)) if len(x) > 1 else 0.0
+    deviations = x - x[0]
+    if weights is None:
+        return float(np.std(deviations, ddof=1))
+    squares = np.square(deviations - np.average(deviations, weights=weights))
+    return float(np.sqrt(len(x) / (len(x) - 1) * np.average(squares, weights=weights)))
 
 
 def _together(Z: Floats) -> tuple[Floats, Floats, Floats]:

@@ -22,6 +22,7 @@ from shoal.assessment.statistics import (
     association,
     il1s,
     kolmogorov_smirnov,
+    mean,
     rank_correlation,
     relations,
     spread,
@@ -48,7 +49,7 @@ class ColumnChange:
     loss
         Its information loss, 100·SSE/SST.
     mean, sd
-        Mean and standard deviation (n − 1).
+        Mean and standard deviation (n − 1); weighted if the release is.
     quantiles
         At each of `LEVELS`.
     wasserstein
@@ -125,6 +126,8 @@ class Utility:
         The frequency tables that the user named.
     eigenvalues
         Those of the columns of numbers, if they were asked for.
+    weighted
+        Whether means and standard deviations are weighted; all other figures count every record once.
     """
 
     loss: float
@@ -137,6 +140,7 @@ class Utility:
     model: tuple[Coefficient, ...] = ()
     tables: tuple[TableChange, ...] = ()
     eigenvalues: Eigenvalues | None = None
+    weighted: bool = False
 
     @property
     def paired(self) -> bool:
@@ -206,6 +210,7 @@ def utility(
     *,
     placed: tuple[Floats, Floats] | None = None,
     ordered: Sequence[Ordered] | None = None,
+    weights: Floats | None = None,
     seed: int = 0,
 ) -> Utility:
     """Measure everything but what the user chooses; without an embedding, all columns hold numbers.
@@ -220,6 +225,8 @@ def utility(
         What they hold.
     placed, ordered
         The coordinates of the records before and after, and the columns of numbers sorted, if they are known.
+    weights
+        The weights of the records, for means and standard deviations.
     seed
         Decides samples.
 
@@ -237,7 +244,7 @@ def utility(
     ordered = order_columns(P, Q) if ordered is None else ordered
     numbers = iter(ordered)
     columns = [
-        column_change(name, next(numbers), float(losses[j]))
+        column_change(name, next(numbers), float(losses[j]), weights)
         if coding is None
         else category_change(name, coding.kind, X[:, j], Y[:, j], float(losses[j]))
         for j, (name, coding) in enumerate(zip(names, embedding.codings, strict=True))
@@ -251,24 +258,25 @@ def utility(
         correlation=(before[1], after[1]),
         association=(_associations(X, embedding), _associations(Y, embedding)),
         propensity=propensity(Z, W, seed=seed),
+        weighted=weights is not None,
     )
 
 
-def column_change(name: Name, column: Ordered, loss: float) -> ColumnChange:
-    """Compare one column with itself; missing cells do not count."""
+def column_change(name: Name, column: Ordered, loss: float, weights: Floats | None = None) -> ColumnChange:
+    """Compare one column with itself; missing cells do not count. Means and standard deviations may be weighted."""
     x, y = column.x, column.y
     if not len(x):
         nothing = Pair(float("nan"), float("nan"))
         return ColumnChange(name, loss, nothing, nothing, (nothing,) * len(LEVELS), 0.0, 0.0, float("nan"))
     quantiles = (np.quantile(cells.values, LEVELS).tolist() for cells in (column.before, column.after))
-    sd = Pair(spread(x), spread(y))
+    shares = None if weights is None else weights[column.records]
     return ColumnChange(
         name=name,
         loss=loss,
-        mean=Pair(float(x.mean()), float(y.mean())),
-        sd=sd,
+        mean=Pair(mean(x, shares), mean(y, shares)),
+        sd=Pair(spread(x, shares), spread(y, shares)),
         quantiles=tuple(Pair(*pair) for pair in zip(*quantiles, strict=True)),
-        wasserstein=wasserstein(column) / (sd.before or 1.0),
+        wasserstein=wasserstein(column) / (spread(x) or 1.0),
         kolmogorov_smirnov=kolmogorov_smirnov(column),
         rank_correlation=rank_correlation(column),
         values=len(x),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from shoal.algorithms.registry import ALL_METHODS
-from shoal.comparison.subject import Subject, read_subject
+from shoal.comparison.subject import Subject, as_trial
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.errors import InputError
 from shoal.core.progress import DONE, STOP, watch
 from shoal.core.types import State
 from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
-from shoal.masking.request import CSV, MaskRequest
+from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.masking.verification import identical_records
 from shoal.models.asked import PROMISES
 from shoal.tables.choosing import open_data
@@ -31,10 +30,9 @@ MOST_SECONDS = 5.0
 MOST_RECORDS = 50_000
 SIZES = (2, 3, 5, 10, 15)
 FACTORS = (0.5, 1.5, 2.0, 3.0)  # of t, and of l beyond 1
-ASKED = (
-    "k", "columns", "kinds", "distance", "importance", "by", "unit", "confidential", "diversity", "closeness", "zeros",
-    "missing_codes", "aggregate", "refine", "seed", "options",
-)  # fmt: skip
+# Parameters that decide where a table is masked and in which order it is released, not its figures.
+ELSEWHERE = ("engine", "memory", "processes", "shuffle", "escape_formulas")
+ASKED = tuple(item.name for item in parameters() if item.metadata["stored"] and item.name not in ELSEWHERE)
 
 
 def compare_around(release: Release, original: Any, *, progress: bool = False) -> Comparison | None:
@@ -72,21 +70,19 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     slow = release.records > MOST_RECORDS or seconds > MOST_SECONDS
     if asked["method"] not in ALL_METHODS or slow or not release.labels.size:
         return None
-    request = MaskRequest(**{name: asked[name] for name in ASKED}, method=ALL_METHODS[asked["method"]])
-    subject = _subject(release, original, request)
-    requests = [one for one in _around(request) if one.k <= subject.fewest]
+    request = _request_of(release)
+    subject = Subject.read(open_data(original, numbers=request.numbers, named=True, **request.csv), request)
+    requests = [one for one in _around(request) if subject.suits(one)]
 
     def work(state: State) -> list[Trial]:
-        trials = [subject.measure(request, release.labels, seconds)]
+        trials = [_own_trial(release, original, request, seconds)]
         for done, one in enumerate(requests, start=1):
             if state[STOP]:
                 break
-            start = time.perf_counter()
             try:
-                labels = subject.group(one, state)
+                trials.append(subject.attempt(one, state).measure())
             except InputError:
                 continue  # more is promised than the table can keep
-            trials.append(subject.measure(one, labels, time.perf_counter() - start))
             state[DONE] = done
         return trials
 
@@ -96,14 +92,27 @@ def compare_around(release: Release, original: Any, *, progress: bool = False) -
     )
 
 
-def _subject(release: Release, original: Any, request: MaskRequest) -> Subject:
-    """Read the records of a release as they were."""
-    asked, (numbers, _) = release.parameters, read_original(release, original)
-    strata = codes_of(strata_of(open_table(release.data), asked["by"]), len(numbers.X))
-    zero = numbers.X[:, [release.columns.index(name) for name in asked["zeros"]]] == 0
+def _request_of(release: Release) -> MaskRequest:
+    """Return the request that a release was made by; refuse what the release does not hold."""
+    asked = release.parameters
+    if objects := not_recorded(asked):
+        raise InputError(
+            f"Parameter {objects[0]!r} was an object, so the table cannot be masked again in the same way at other k. "
+            "Put weights in a column of the table, or leave the comparison out."
+        )
+    return MaskRequest(**{name: asked[name] for name in ASKED} | {"method": ALL_METHODS[asked["method"]]})
+
+
+def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: float) -> Trial:
+    """Return the release itself as a trial: its losses, and the risk of its released values."""
+    numbers, released = read_original(release, original)
+    strata = codes_of(strata_of(open_table(release.data), release.parameters["by"]), len(released))
+    zero = numbers.X[:, [release.columns.index(name) for name in release.parameters["zeros"]]] == 0
     cell = identical_records([*np.isnan(numbers.X).T, *zero.T], strata)
-    table = open_data(original, numbers=release.columns, **{name: asked[name] for name in CSV}).take(release.kept)
-    return read_subject(table, request, numbers, cell, strata)
+    groups = identical_records(released, strata)
+    return as_trial(
+        request, numbers, released, groups, cell, loss=release.loss, group_loss=release.group_loss, seconds=seconds
+    )
 
 
 def _around(request: MaskRequest) -> Iterator[MaskRequest]:

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from shoal.algorithms.cost import PROBE, predicted_seconds
-from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, SharedWork, choose, find
-from shoal.comparison.subject import Subject, read_subject
+from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, SharedWork, choose
+from shoal.blocks.rule import Blocking
+from shoal.comparison.subject import Subject
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
 from shoal.core.progress import DONE, STOP, watch, within
-from shoal.core.types import State
-from shoal.masking.numbers import read_numbers
+from shoal.core.types import Floats, State
+from shoal.core.wording import count, count_holders
+from shoal.masking.plan import choose_rule
 from shoal.masking.request import MaskRequest
 from shoal.models.asked import PROMISES, read_asked, tell_asked, write_asked
 from shoal.models.keeping import rehearse_rules
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.strata import codes_of, strata_of
 
 __all__ = ["compare"]
 
-TOLD = ("columns", "kinds", "by", "weights", "unit", "missing", "missing_codes", "seed")  # parameters of all runs
+# Parameters of all runs.
+TOLD = (
+    "columns", "kinds", "distance", "importance", "by", "weights", "unit", "missing", "missing_codes", "small", "zeros",
+    "sums", "integers", "aggregate", "refine", "seed",
+)  # fmt: skip
 Promise = Mapping[str, Any]  # parameters of a request; none for no promise
 
 
@@ -40,6 +44,8 @@ def compare(
     methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = "all",
     columns: Sequence[Name] | Name | None = None,
     kinds: Mapping[Name, Any] | None = None,
+    distance: Sequence[Name] | Name | None = None,
+    importance: Mapping[Name, float] | None = None,
     by: Sequence[Name] | Name | None = None,
     weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
     unit: Name | None = None,
@@ -48,6 +54,12 @@ def compare(
     closeness: Any = None,
     missing: str = "error",
     missing_codes: Mapping[Name, Any] | None = None,
+    small: str = "error",
+    zeros: Sequence[Name] | Name | None = None,
+    sums: Sequence[str] | str | None = None,
+    integers: str = "float",
+    aggregate: str = "mean",
+    refine: int | None = 0,
     seed: int | None = 0,
     time_limit: float = 10.0,
     thousands: str | None = None,
@@ -65,8 +77,11 @@ def compare(
         Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
         With promises, ``"all"`` is the default method and those that are made for the promise: whatever the method,
         the groups that keep it are found by the same search.
-    columns, kinds, by, weights, unit, confidential, missing, missing_codes, seed, thousands
+    columns, kinds, distance, importance, by, weights, unit, confidential, missing, missing_codes
         As `shoal.mask` takes them.
+    small, zeros, sums, integers, aggregate, refine, seed, thousands
+        As `shoal.mask` takes them: every run is masked as `shoal.mask` masks it. A method that cannot be combined with
+        one of them is left out, and named.
     diversity, closeness
         Promises about the `confidential` columns, one or a list of several, each as `shoal.mask` takes it. Every one
         is tried on its own, beside no promise: what it costs is the difference.
@@ -96,38 +111,48 @@ def compare(
         k=sizes[0],
         columns=columns,
         kinds=kinds,
+        distance=distance,
+        importance=importance,
         by=by,
         weights=weights,
         unit=unit,
         confidential=confidential,
         missing=missing,
         missing_codes=missing_codes,
+        small=small,
+        zeros=zeros,
+        sums=sums,
+        integers=integers,
+        aggregate=aggregate,
+        refine=refine,
         seed=seed,
+        thousands=thousands,
     )
     promises = _promises(request, diversity=diversity, closeness=closeness)
     if not time_limit > 0:
         raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
-    read = partial(open_data, data, numbers=as_names(columns), thousands=thousands)
-    opened = watch(lambda _: read(), None, title="read", show=progress)
+    read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
+    table = watch(lambda _: read(), None, title="read", show=progress)
     for size in sizes:
-        check_k(size, opened.rows)
-    table, numbers, cell = read_numbers(opened, request)
-    subject = read_subject(table, request, numbers, cell, codes_of(strata_of(table, as_names(by)), len(cell)))
-    entries = _wanted(methods, promises, numbers.coordinates.shape[1])
-    fitting = [size for size in sizes if size <= subject.fewest]
-    chosen, left_out = _affordable(entries, subject, fitting, seed, time_limit)
+        check_k(size, table.rows)
+    subject = Subject.read(table, request)
+    entries = _wanted(methods, promises, subject)
+    fitting = [size for size in sizes if subject.suits(replace(request, k=size))]
+    chosen, left_out = _affordable(entries, subject, request, fitting, time_limit)
     left_out |= _too_large(sizes[len(fitting) :], subject, unit)
     asked = _requests(request, chosen, fitting, promises, time_limit)
     if len(promises) > 1 or unit is not None:
         rehearse_rules()  # compiling is no part of a run
-    total = len(asked) * len(cell)
     trials = watch(
-        lambda state: _try_all(subject, asked, time_limit, left_out, state), total, title="compare", show=progress
+        lambda state: _try_all(subject, asked, time_limit, left_out, state),
+        len(asked) * len(subject.cell),
+        title="compare",
+        show=progress,
     )
     if not trials:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
         raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
-    names = list(numbers.names)
+    names = list(subject.numbers.names)
     recorded = request.recorded(names)
     told = {
         "k": [int(size) for size in fitting],
@@ -137,7 +162,7 @@ def compare(
         **{name: [write_asked(promise[name]) for promise in promises if name in promise] for name in PROMISES},
         "time_limit": time_limit,
     }
-    return Comparison(pareto(trials), left_out, records=len(cell), columns=names, parameters=told)
+    return Comparison(pareto(trials), left_out, records=len(subject.cell), columns=names, parameters=told)
 
 
 def _requests(
@@ -153,8 +178,8 @@ def _requests(
 
 def _too_large(sizes: Sequence[int], subject: Subject, unit: Name | None) -> dict[str, str]:
     """Say of group sizes that a cell cannot keep why they are left out."""
-    what = "records" if unit is None else f"different {unit}"
-    why = f"a stratum, or records of it that miss the same columns, has {subject.fewest} {what} only"
+    least = count_holders(subject.fewest, unit)
+    why = f"a stratum, or records of it that miss the same columns, has only {least}"
     return {f"k = {size}": why for size in sizes}
 
 
@@ -169,16 +194,20 @@ def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
     return promises
 
 
-def _wanted(methods: Any, promises: Sequence[Promise], columns: int) -> list[Method]:
-    """Return the methods to try."""
+def _wanted(methods: Any, promises: Sequence[Promise], subject: Subject) -> list[Method]:
+    """Return the methods to try, each once."""
     if not isinstance(methods, str) and not callable(methods):
-        return [find(method) for method in methods]
-    if methods != "all":
-        return [choose(methods, columns)]
-    if len(promises) == 1:
-        return list(METHODS.values())
-    made_for = CONFIDENTIAL_METHODS.values() if any("closeness" in promise for promise in promises) else ()
-    return [choose(AUTO, columns), *made_for]
+        wanted = list(methods)
+    elif methods != "all":
+        wanted = [methods]
+    elif len(promises) == 1:
+        wanted = list(METHODS)
+    else:
+        made_for = CONFIDENTIAL_METHODS if any("closeness" in promise for promise in promises) else ()
+        wanted = [AUTO, *made_for]
+    columns = subject.planned.columns
+    compared = [*columns.compared(columns.masked), *columns.compared(columns.nominal)]
+    return list({entry.name: entry for entry in (choose(method, len(compared)) for method in wanted)}.values())
 
 
 def _try_all(
@@ -190,19 +219,17 @@ def _try_all(
     for done, request in enumerate(asked, start=1):
         if state[STOP]:
             break
-        entry, given = request.entry, _shared_work(request.entry, subject, shared)
+        entry, given = request.entry, _shared_work(request, subject, shared)
         promised = tell_asked(request.diversity, request.closeness)
         keeps = entry.time_option is not None and not promised
-        start = time.perf_counter()
         try:
             with within(state, None if keeps else time_limit, len(subject.cell)) as limited:
-                labels = subject.group(request, limited, given)
+                attempt = subject.attempt(request, limited, given)
         except InputError as refusal:
-            left_out[f"{entry.name}, k = {request.k}, {promised}"] = str(refusal)
+            left_out[", ".join(filter(None, [entry.name, f"k = {request.k}", promised]))] = str(refusal)
             continue
-        seconds = time.perf_counter() - start
         if keeps or not limited[STOP]:
-            trials.append(subject.measure(request, labels, seconds))
+            trials.append(attempt.measure())
         else:
             named = f"{entry.name}, {promised}" if promised else entry.name
             left_out[named] = f"a run (k = {request.k}) was not done after {time_limit:g} s"
@@ -211,25 +238,30 @@ def _try_all(
 
 
 def _affordable(
-    entries: Sequence[Method], subject: Subject, sizes: Sequence[int], seed: int | None, time_limit: float
+    entries: Sequence[Method], subject: Subject, request: MaskRequest, sizes: Sequence[int], time_limit: float
 ) -> tuple[list[Method], dict[str, str]]:
     """Part the methods that can run here in time from those that cannot, with the reason."""
-    numbers, columns = subject.numbers, len(subject.numbers.names)
-    blocks = [subject.compared[np.ix_(rows, present)] for rows, present in subject.cells if len(present)]
-    without_order = list(compress(numbers.names, numbers.embedding.without_order))
+    columns = subject.planned.columns
+    compared, nominal = columns.compared(columns.masked), columns.compared(columns.nominal)
+    cells = [subject.compared[np.ix_(rows, present)] for rows, present in subject.cells if len(present)]
     chosen, left_out = [], {}
     for entry in entries:
-        if entry.univariate and columns > 1:
-            left_out[entry.name] = f"it groups one column, the table has {columns}"
+        if entry.univariate and len(compared) > 1:
+            left_out[entry.name] = f"it groups one column, the table has {len(compared)}"
             continue
-        if without_order and (entry.univariate or not entry.whole_records):
-            left_out[entry.name] = f"it sorts the values of a column, but those of {without_order[0]!r} have no order"
+        if nominal and (entry.univariate or not entry.whole_records):
+            left_out[entry.name] = f"it sorts the values of a column, but those of {nominal[0]!r} have no order"
             continue
-        if not entry.whole_records and (subject.units is not None or subject.promise.columns):
+        if not entry.whole_records and (request.unit is not None or columns.confidential):
             left_out[entry.name] = "it groups every column on its own, and so counts no units and keeps no promise"
             continue
         if entry.confidential:
             chosen.append(entry)
+            continue
+        try:
+            blocks = _blocks(replace(request, method=entry).settled(compared, nominal), subject, cells)
+        except InputError as refusal:
+            left_out[entry.name] = str(refusal)
             continue
         options = entry.read_options({})
         if entry.time_option is not None:
@@ -237,10 +269,11 @@ def _affordable(
             options[entry.time_option] = 0.0
         seconds = 0.0
         if blocks and not (entry.time_option is not None and (entry.anytime or max(map(len, blocks)) <= PROBE)):
-            seconds = predicted_seconds(entry, blocks, sizes[0], options, seed=seed)
+            seconds = predicted_seconds(entry, blocks, sizes[0], options, seed=request.seed)
         if seconds > time_limit:
             left_out[entry.name] = (
-                f"a run would take about {seconds:,.0f} s on {len(subject.cell):,} records, more than {time_limit:g} s"
+                f"a run would take about {seconds:,.0f} s on {count(len(subject.cell), 'record')}, more than "
+                f"{time_limit:g} s"
             )
         else:
             chosen.append(entry)
@@ -252,12 +285,25 @@ def _options(entry: Method, time_limit: float) -> dict[str, Any]:
     return entry.read_options({} if entry.time_option is None else {entry.time_option: time_limit})
 
 
+def _block_rule(request: MaskRequest, subject: Subject) -> Blocking | None:
+    return choose_rule(request, subject.records, subject.planned.plan, most=1)
+
+
+def _blocks(request: MaskRequest, subject: Subject, cells: Sequence[Floats]) -> list[Floats]:
+    """Return the cells, in parts as large as blocks where masking cuts them in blocks."""
+    rule = _block_rule(request, subject)
+    if rule is None:
+        return list(cells)
+    return [part for cell in cells for part in np.array_split(cell, -(-len(cell) // rule.L))]
+
+
 def _shared_work(
-    entry: Method, subject: Subject, done: dict[SharedWork, list[Mapping[str, Any]]]
+    request: MaskRequest, subject: Subject, done: dict[SharedWork, list[Mapping[str, Any]]]
 ) -> list[Mapping[str, Any]]:
     """Return for each cell the options that hold work which many runs share, done at the first that asks for it."""
-    shared = entry.shared
-    if shared is None:
+    shared = request.entry.shared
+    # Where small cells are left out or joined, the records depend on k; blocks share nothing.
+    if shared is None or request.small != "error" or _block_rule(request, subject) is not None:
         return []
     if shared not in done:
         work = shared.load()

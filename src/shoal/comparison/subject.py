@@ -1,4 +1,4 @@
-"""The table that requests are tried on: read once, grouped and measured again for every trial."""
+"""The table that requests are tried on: each trial groups and aggregates it as `shoal.mask` does."""
 
 from __future__ import annotations
 
@@ -9,42 +9,63 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.registry import Outcome
 from shoal.assessment.linkage import linkage
-from shoal.blocks.running import group_cells
 from shoal.comparison.trials import Trial
-from shoal.core.measures import group_sizes, released_loss
+from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.memory import MemoryRecords
-from shoal.kernels.words import Words
-from shoal.masking.bucket import largest_errors, released_values
-from shoal.masking.confidential import Promise, number_values, read_values, worst
-from shoal.masking.gathering import Gathered, cells_of
-from shoal.masking.grouping import finish_groups, start_method
+from shoal.masking.confidential import worst
+from shoal.masking.gathering import cells_of
 from shoal.masking.numbers import Numbers
-from shoal.masking.reading import unit_words
+from shoal.masking.pipeline import Grouped, Planned, Seconds, group_records, plan_records
 from shoal.masking.request import MaskRequest
-from shoal.masking.roles import choose_masked
-from shoal.masking.rounding import Rounding
-from shoal.masking.steps import confidential_codes
-from shoal.masking.verification import identical_records, verify
+from shoal.masking.steps import confidential_codes, number_of_cells, numbers_of
+from shoal.masking.summarising import losses
+from shoal.masking.verification import check_sizes, identical_records
 from shoal.models.asked import write_asked
-from shoal.tables.columns import FLOAT
 from shoal.tables.table import Table
 
-__all__ = ["Subject", "read_subject"]
+__all__ = ["Attempt", "Subject", "as_trial"]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Records that may be released, and all that trials group and measure them by."""
+    """A table and what a request makes of it: the records that are released, where they lie, and their cells."""
 
-    numbers: Numbers
-    cell: Ints  # of each record
-    strata: Ints  # of each record
-    promise: Promise  # the confidential columns; what is promised of them is asked by a request
-    codes: Ints  # of the confidential columns
-    units: Words | None
+    table: Table
+    records: MemoryRecords
+    planned: Planned
+
+    @classmethod
+    def read(cls, table: Table, request: MaskRequest) -> Subject:
+        """Read a table as a request asks."""
+        records = MemoryRecords(table.coded(request.codes))
+        return cls(table, records, plan_records(records, request, Seconds()))
+
+    def attempt(self, request: MaskRequest, state: State, shared: Sequence[Mapping[str, Any]] = ()) -> Attempt:
+        """Group the table by another method, k or promise; `shared` holds options per cell that serve many runs."""
+        # What is left out or joined where a cell is too small depends on k.
+        subject = self if request.small == "error" else Subject.read(self.table, request)
+        records, seconds = subject.records.watched(state), Seconds()
+        grouped = group_records(records, subject.planned.asking(request), seconds, shared)
+        # Compiling happens once per installation and is not the time of a run.
+        taken = seconds.steps["partition"] - seconds.steps.get("compile", 0.0)
+        return Attempt(subject, grouped, records.answers()["released"], taken)
+
+    def suits(self, request: MaskRequest) -> bool:
+        """Whether every cell is large enough, or is made so."""
+        return request.small != "error" or request.k <= self.fewest
+
+    @cached_property
+    def cell(self) -> Ints:
+        """The cell of each record."""
+        return number_of_cells(self.records.original(), self.planned.plan.own[0])
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of the records, and where they lie."""
+        columns, plan = self.planned.columns, self.planned.plan
+        return Numbers(columns.masked, numbers_of(self.records.original(), plan.own[0]), plan.embedding)
 
     @cached_property
     def compared(self) -> Floats:
@@ -56,62 +77,74 @@ class Subject:
         """Of each cell: its records, and the columns that they do not miss."""
         return cells_of(self.compared, self.cell)
 
-    @property
+    @cached_property
     def fewest(self) -> int:
         """The number of records, or of units, of the smallest cell."""
-        return min(len(rows) if self.units is None else len(np.unique(self.units[rows])) for rows, _ in self.cells)
+        units = self.records.original().get("unit")
+        return min(len(rows) if units is None else len(np.unique(units[rows])) for rows, _ in self.cells)
 
-    def group(self, request: MaskRequest, state: State, shared: Sequence[Mapping[str, Any]] = ()) -> Ints:
-        """Return the groups that a settled request asks for; `shared` is work of each cell that serves many runs."""
-        outcome = Outcome(np.zeros(len(self.cell), dtype=np.int64))
-        if not request.entry.confidential:
-            method = start_method(request, promised=bool(request.models()) or self.units is not None)
-            outcome = group_cells(self.compared, self.cells, *method, request.seed, state, shared)
-        gathered = Gathered(
-            self.numbers.X, self.numbers.coordinates, self.compared, self.numbers.scale, self.cell, self.codes,
-            self.units,
-        )  # fmt: skip
-        promise = self.promise._replace(models=tuple(request.models()))
-        embedding = self.numbers.embedding
-        return finish_groups(outcome, gathered, request, embedding, promise, block=False, state=state).labels
 
-    def measure(self, request: MaskRequest, labels: Ints, seconds: float) -> Trial:
-        """Tell what groups lose and risk; they must be as large as the request says."""
-        X, embedding = self.numbers.X, self.numbers.embedding
-        stored = Rounding((FLOAT,) * X.shape[1])
-        coordinates = self.numbers.coordinates
-        values, _, row = released_values(
-            X, coordinates, labels, request.aggregate, None, embedding.codings, stored, self.strata
-        )
-        released = np.take(values, row, axis=0)
+@dataclass(frozen=True)
+class Attempt:
+    """A request that was tried: the groups of the records and the values that would be released."""
+
+    subject: Subject
+    grouped: Grouped
+    released: Floats
+    seconds: float  # of the partition
+
+    def measure(self) -> Trial:
+        """Measure what the groups lose and risk; they must be as large as the request says."""
+        subject, request, plan = self.subject, self.grouped.request, self.grouped.plan
+        groups = identical_records(self.released, plan.strata[subject.cell])
         if request.entry.whole_records:
-            verify(released, request.k, self.strata)
-        groups = identical_records(released, self.strata)
-        if models := tuple(request.models()):
-            worst(self.codes, groups, self.promise._replace(models=models))
-        found = linkage(X, released, groups, self.cells, embedding)
-        placed = self.numbers.place(released)
-        largest = float(largest_errors(coordinates, placed, labels, embedding)[-1])
-        return Trial(
-            method=request.entry.name,
-            k=request.k,
-            loss=released_loss(coordinates, placed)[0],
-            linked=found.share,
-            chance=found.chance,
-            groups=len(group_sizes(groups)),
-            seconds=seconds,
-            anonymous=request.entry.whole_records or X.shape[1] == 1,
-            diversity=write_asked(request.diversity),
-            closeness=write_asked(request.closeness),
-            group_loss=100 * largest / (float(np.nansum(np.square(coordinates))) or 1.0),
-        )
+            check_sizes(group_sizes(groups), request.k)
+        if plan.promise.models:
+            codes = confidential_codes(subject.records.original(), plan.own[0].confidential)["confidential"]
+            worst(codes, groups, plan.promise)
+        lost = losses(self.grouped.buckets)
+        return as_trial(
+            request, subject.numbers, self.released, groups, subject.cell,
+            loss=lost.loss, group_loss=lost.group_loss, seconds=self.seconds,
+        )  # fmt: skip
 
 
-def read_subject(table: Table, request: MaskRequest, numbers: Numbers, cell: Ints, strata: Ints) -> Subject:
-    """Read the confidential columns and the units of records whose numbers are read already."""
-    chosen = choose_masked(request, MemoryRecords(table).schema)
-    own, values = read_values(table, chosen.confidential, 0)
-    promise, (places,) = number_values(chosen.confidential, [values], ())
-    codes = confidential_codes({"confidential": own}, places).get("confidential", own)
-    units = None if chosen.unit is None else unit_words(table, chosen.unit, 0).reshape(-1)
-    return Subject(numbers, cell, strata, promise, codes, units)
+def as_trial(
+    request: MaskRequest,
+    numbers: Numbers,
+    released: Floats,
+    groups: Ints,
+    cell: Ints,
+    *,
+    loss: float,
+    group_loss: float,
+    seconds: float,
+) -> Trial:
+    """Return a trial, with the risk of the released values.
+
+    Parameters
+    ----------
+    request
+        The settled request.
+    numbers, released
+        The records before and after.
+    groups, cell
+        The group of identical records, and the cell, of each record.
+    loss, group_loss, seconds
+        As `Trial` has them.
+    """
+    placed = numbers.coordinates, numbers.place(released)
+    linked = linkage(numbers.X, released, groups, cells_of(numbers.X, cell), placed=placed)
+    return Trial(
+        method=request.entry.name,
+        k=request.k,
+        loss=loss,
+        linked=linked.share,
+        chance=linked.chance,
+        groups=len(group_sizes(groups)),
+        seconds=seconds,
+        anonymous=request.entry.whole_records or numbers.X.shape[1] == 1,
+        diversity=write_asked(request.diversity),
+        closeness=write_asked(request.closeness),
+        group_loss=group_loss,
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.dominance import is_told, may_be_told, published_loss
+from shoal.core.wording import visible
 from shoal.models.asked import PROMISES, read_asked, tell_asked
 from shoal.tables.columns import Name
 
@@ -180,10 +181,10 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = [aligned(self.cells())]
-        lines += [f"left out          {method}: {why}" for method, why in self.left_out.items()]
+        lines += [visible(f"left out          {method}: {why}") for method, why in self.left_out.items()]
         same = " that promises the same" if len(self.choices) > 1 else ""
         balanced = "; ".join(f"{trial.name}, k = {trial.k}" for trial in self.choices)
-        lines.append(f"Pareto            nothing else{same} loses less and risks less; balanced: {balanced}")
+        lines.append(f"Pareto            nothing else{same} loses less and risks less; balanced: {visible(balanced)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

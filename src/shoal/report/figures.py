@@ -15,6 +15,7 @@ import numpy as np
 from shoal.assessment.statistics import Pair
 from shoal.core.display import for_people
 from shoal.core.types import Ints
+from shoal.core.wording import count as number_of
 from shoal.report.protection import Bins
 
 if TYPE_CHECKING:
@@ -151,8 +152,8 @@ def group_sizes_chart(sizes: Ints, k: int) -> Figure:
             )  # fmt: skip
 
     text = (
-        f"Histogram of group sizes: {len(sizes):,} groups of {int(sizes.min())} to {int(sizes.max())} records; none "
-        f"has fewer than {k}."
+        f"Histogram of group sizes: {number_of(len(sizes), 'group')} of {int(sizes.min())} to {int(sizes.max())} "
+        f"records; none has fewer than {k}."
     )
     return Figure(_svg(draw, (6.6, 2.2), text))
 

@@ -22,6 +22,7 @@ from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
 from shoal.core.version import __version__
+from shoal.core.wording import agreeing, count, holders
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.manifest import as_json, described, versions
 from shoal.masking.numbers import read_original
@@ -44,7 +45,7 @@ from shoal.report.sentences import (
     what_is_lost,
     what_was_done,
 )
-from shoal.report.withholding import IN_HOUSE, as_published, published_result
+from shoal.report.withholding import IN_HOUSE, as_published, dominated_spreads, published_result
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
@@ -74,6 +75,8 @@ class Page:
         What a reader must know besides.
     sections
         The rest.
+    warnings
+        What a reader must know before anything else.
     """
 
     title: str
@@ -82,6 +85,7 @@ class Page:
     summary: Sequence[tuple[str, str]]
     sections: Sequence[Section]
     notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
@@ -130,6 +134,7 @@ def release_page(
         ],
         sections=[*figures.sections, _details(release, told, source, output)],
         notes=(*release.notes, *figures.notes),
+        warnings=release.warnings,
     )
 
 
@@ -154,7 +159,7 @@ def _measured(release: Release, told: Release, original: Any, comparison: Compar
     # The recount knows the order of all kinds of values.
     attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in found.risk.attributes]
     found = replace(found, risk=replace(found.risk, attributes=tuple(attributes)))
-    found = as_published(found, told.column_loss)
+    found = as_published(found, told.column_loss, dominated_spreads(before, Y, release.labels))
     parts = [
         sections.groups(release.sizes, release.k),
         # Of so many records, k units have a part.
@@ -184,10 +189,13 @@ def _beside(release: Release, comparison: Comparison) -> list[Section | None]:
 
 def _unmeasured(release: Release) -> _Figures:
     """Tell what is known without the original."""
-    whole = release.labels.ndim == 1
     safe = (
         f"Counted again in what is released: {release.verified}. "
-        + ("" if whole else "A record's combination of values may be unique: the table is NOT k-anonymous. ")
+        + (
+            ""
+            if release.anonymous
+            else "A record's combination of values may be unique: the table is NOT k-anonymous. "
+        )
         + "How many records an intruder who holds the original values could link has not been measured, because the "
         "original was not at hand when this page was written; shoal assess tells it."
     )
@@ -207,7 +215,9 @@ def assessment_page(found: Assessment) -> Page:
     """Make the page of an assessment: nothing on it is a value of a single record."""
     risk, utility = found.risk, found.utility
     names, counted = [column.name for column in utility.columns], risk.anonymity
-    broken = f"{counted.below:,} of {found.records:,} records are in groups of fewer than the promised {counted.asked}"
+    are = agreeing(counted.below, "is", "are")
+    below = f"{counted.below:,} of {count(found.records, 'record')} {are}"
+    broken = f"{below} in groups of fewer than the promised {counted.asked}"
     parts = [
         Section("Columns before and after", [], tables=sections.columns_tables(utility)),
         sections.losses(utility) if found.paired else None,
@@ -219,7 +229,7 @@ def assessment_page(found: Assessment) -> Page:
     losses = {column.name: column.loss for column in utility.columns}
     return Page(
         title="Assessment of a masked table",
-        subtitle=f"{found.records:,} records, {listed(names)}",
+        subtitle=f"{count(found.records, 'record')}, {listed(names)}",
         tiles=[
             (f"≥ {counted.k}", ALIKE),
             (f"{found.uniques:,}", UNIQUE),
@@ -253,14 +263,15 @@ def comparison_page(comparison: Comparison) -> Page:
     same, promise = (" that promises the same", ", and which promise,") if promised else ("", "")
     summary = [
         (
-            f"{'One method' if methods == 1 else f'{methods} methods'} of masking {'was' if methods == 1 else 'were'} "
+            f"{'One method' if methods == 1 else f'{methods} methods'} of masking {agreeing(methods, 'was', 'were')} "
             f"tried on {comparison.records:,} records and "
-            f"{len(comparison.columns)} column{'s' * (len(comparison.columns) != 1)}, with groups of at least {sizes} "
+            f"{count(len(comparison.columns), 'column')}, with groups of at least {sizes} "
             "records. A larger group is safer and loses more."
             + (" So does a stronger promise about a confidential column." if promised else "")
         ),
-        f"{len(comparison.front)} of {len(comparison.trials)} runs are beaten by no other{same} in both loss and risk. "
-        f"Of these, the most useful for their group size are {best}."
+        f"{len(comparison.front)} of {count(len(comparison.trials), 'run')} "
+        f"{agreeing(len(comparison.front), 'is', 'are')} beaten by no other{same} in both loss and risk. "
+        f"Of these, the most useful for their group size {agreeing(len(least), 'is', 'are')} {best}."
         if comparison.front
         else "Nothing that was tried is k-anonymous for whole records.",
         (
@@ -285,7 +296,7 @@ def comparison_page(comparison: Comparison) -> Page:
             (f"k = {chosen.k}", f"with {chosen.name} is the balanced choice"),
             (f"{chosen.loss:.1f} %", "information lost by it"),
             (percent(chosen.risk), "risk of being found by an intruder with the originals"),
-            (f"{len(comparison.trials)}", "runs compared"),
+            (f"{len(comparison.trials)}", f"{agreeing(len(comparison.trials), 'run')} compared"),
         ],
         summary=list(zip(("What was done.", "What came out?", "What to choose?"), summary, strict=True)),
         sections=[part for part in parts if part is not None],
@@ -295,7 +306,7 @@ def comparison_page(comparison: Comparison) -> Page:
 
 def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
     table = f"{Path(output).name}: " if output is not None else ""
-    return f"{table}{release.records:,} records, {listed(release.columns)}"
+    return f"{table}{count(release.records, 'record')}, {listed(release.columns)}"
 
 
 def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
@@ -317,13 +328,13 @@ def _linked(risk: Risk) -> list[tuple[str, str]]:
 def _alike(release: Release, records: int) -> tuple[str, str]:
     """Tell how many records, or units, look alike."""
     unit = release.parameters["unit"]
-    if release.labels.ndim == 2:
+    if not release.anonymous:
         return NOT_ALIKE
-    return (f"≥ {records}", ALIKE) if unit is None else (f"≥ {release.k}", f"different {unit} {SHARE}")
+    return (f"≥ {records}", ALIKE) if unit is None else (f"≥ {release.k}", f"{holders(unit)} {SHARE}")
 
 
 def _masked_tile(release: Release) -> tuple[str, str]:
-    return f"{len(release.columns)}", f"column{'s' * (len(release.columns) != 1)} masked"
+    return f"{len(release.columns)}", f"{agreeing(len(release.columns), 'column')} masked"
 
 
 def _details(release: Release, told: Release, source: Any, output: Any) -> Section:

@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.core.display import for_people
 from shoal.core.version import __version__
+from shoal.core.wording import agreeing, count
 from shoal.masking.manifest import as_json, versions
 from shoal.privacy.publication import Publication
 from shoal.report import sections
@@ -41,13 +42,13 @@ def publication_page(publication: Publication, *, private: bool = False) -> Page
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(publication.parameters)}
     return Page(
         title="Publication report" + (" — PRIVATE, not for release" if private else ""),
-        subtitle=f"{publication.records:,} records; columns {names}",
+        subtitle=f"{count(publication.records, 'record')}; {agreeing(len(columns), 'column')} {names}",
         tiles=[
             (f"ε = {publication.epsilon:g}", budget_of),
             *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "on top of the factor e^ε")]),
             (f"Definition {publication.definition}", "raw to released table" if whole else "with the groups as given"),
             (method, "method"),
-            (f"{len(columns)}", f"column{'s' * (len(columns) != 1)} published"),
+            (f"{len(columns)}", f"{agreeing(len(columns), 'column')} published"),
         ],
         summary=[
             ("What was done.", _done(publication, method)),

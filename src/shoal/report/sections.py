@@ -54,6 +54,8 @@ SHOWN_PAIRS = 15
 SHOWN_GROUPS = 10
 # Mean and deviation of fewer values than this would come close to telling them.
 FEWEST = 10
+ONCE = " Every record counts once here, whatever its weight."
+OTHERS_ONCE = " All figures but mean and standard deviation count every record once."
 APPROXIMATE = (
     "Whoever knows which group a person is in knows the person's values approximately. Extremes are softened, not "
     "removed: a group of very large records is still a group of very large records."
@@ -177,11 +179,12 @@ def _numbers_table(utility: Utility) -> Table:
             ]
         )
     head = ["column", "mean", "change", "sd", "change", "rank corr.", "KS", "Wasserstein"]
+    weighted = ", both weighted" if utility.weighted else ""
     note = (
-        "Mean and standard deviation (sd) before masking, each with its relative change; the rank correlation of "
-        "values with their masked ones (1: the order is kept); the largest difference of the two cumulative shares "
-        "(KS, 0 is best); and how far values moved on average as a distribution, in standard deviations (Wasserstein, "
-        "0 is best)."
+        f"Mean and standard deviation (sd) before masking{weighted}, each with its relative change; the rank "
+        "correlation of values with their masked ones (1: the order is kept); the largest difference of the two "
+        "cumulative shares (KS, 0 is best); and how far values moved on average as a distribution, in standard "
+        f"deviations (Wasserstein, 0 is best).{OTHERS_ONCE if utility.weighted else ''}"
     )
     return Table(head, rows, note=note)
 
@@ -229,6 +232,8 @@ def relations(utility: Utility) -> Section | None:
             "pairs that changed most stand first."
         )
     ]
+    if utility.weighted:
+        text[0] += ONCE
     if utility.categories:
         text.append(
             "With a column of categories it is the association, from 0 to 1: Cramér's V of two columns without an "

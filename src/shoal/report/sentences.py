@@ -8,6 +8,7 @@ from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.core.dominance import is_told
+from shoal.core.wording import agreeing, count
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.withholding import lost_share
@@ -51,7 +52,7 @@ def unavoidable(release: Release) -> str:
 
 def unprotected(release: Release) -> tuple[str, str]:
     """Tell what the release does not protect."""
-    are = "is" if len(release.left) == 1 else "are"
+    are = agreeing(len(release.left), "is", "are")
     text = f"{together(release.left)} {are} released as before. " if release.left else "No other column is released. "
     text += told_apart(release.uniques, release.records)
     alike = [name for name, found in release.reached.items() if found["diversity"] < 2]
@@ -69,7 +70,8 @@ def unprotected(release: Release) -> tuple[str, str]:
 def told_apart(uniques: int, records: int) -> str:
     """Tell how many records are unique over all columns."""
     end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
-    return f"Over all that is released, {uniques:,} of {records:,} records are unique{end}"
+    are = agreeing(uniques, "is", "are")
+    return f"Over all that is released, {uniques:,} of {count(records, 'record')} {are} unique{end}"
 
 
 def what_was_done(release: Release) -> str:
@@ -83,7 +85,7 @@ def what_was_done(release: Release) -> str:
             f"{release.k} similar ones and replaced by {aggregate} of their group."
         )
     return (
-        f"{release.records:,} records were put{within} in {release.groups:,} groups of at least {release.k} "
+        f"{release.records:,} records were put{within} in {count(release.groups, 'group')} of at least {release.k} "
         f"similar ones. In {together(release.columns)}, every value was replaced by {aggregate} of its group. "
         + what_else(release)
     )
@@ -93,7 +95,7 @@ def what_else(release: Release) -> str:
     """Tell what else was done to the table."""
     asked = release.parameters
     dropped = asked["identifiers"]
-    text = f"{together(dropped)} {'was' if len(dropped) == 1 else 'were'} left out. " if dropped else ""
+    text = f"{together(dropped)} {agreeing(len(dropped), 'was', 'were')} left out. " if dropped else ""
     more = asked["small"] == "merge" or asked["shuffle"] not in (None, False) or len(release.kept) == 0
     if more or asked["missing"] == "drop" or asked["small"] == "suppress" or release.codes:
         return text + "The notes below say what else was done to the table."
@@ -115,7 +117,7 @@ def stands_for(release: Release) -> str:
 def how_safe(release: Release, found: Assessment) -> str:
     """Tell what was counted again, and what an intruder finds."""
     risk = found.risk
-    if release.labels.ndim == 2:
+    if not release.anonymous:
         return (
             f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
             f"be unique: the table is NOT k-anonymous for whole records; {risk_found(risk)}"
@@ -178,7 +180,7 @@ def percent(share: float) -> str:
 def listed(names: Sequence[object]) -> str:
     """List names, eight of many."""
     shown = ", ".join(map(str, names[:8]))
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more columns"
+    return shown if len(names) <= 8 else f"{shown} and {count(len(names) - 8, 'more column')}"
 
 
 def either(texts: Sequence[str]) -> str:

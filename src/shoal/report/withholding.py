@@ -2,12 +2,13 @@
 
 It is decided once for every column, by its loss. Sums of absolute deviations are spread over more groups than sums of
 squares, and cross products of two columns are bounded by their squares: if no group dominates the loss of a column,
-none dominates what else is told of it.
+none dominates what else is told of it. Weighted standard deviations are decided by the weighted loss: a heavy weight
+can make one group dominate it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf, nan
 from typing import Any
@@ -17,11 +18,15 @@ import numpy as np
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.statistics import Pair
 from shoal.assessment.utility import CategoryChange, ColumnChange
-from shoal.core.dominance import LIMITS, is_told
+from shoal.core.dominance import LIMITS, is_told, may_be_told
+from shoal.core.measures import squared_errors
+from shoal.core.types import Floats, Ints
+from shoal.masking.bucket import largest_errors
+from shoal.masking.numbers import Numbers
 from shoal.masking.release import Release
 from shoal.tables.columns import Name
 
-__all__ = ["IN_HOUSE", "UNTOLD", "as_published", "lost_share", "published_result"]
+__all__ = ["IN_HOUSE", "UNTOLD", "as_published", "dominated_spreads", "lost_share", "published_result"]
 
 UNTOLD = (
     " What one small group makes up more than a quarter of is not told: beside the masked table it would tell the "
@@ -43,14 +48,29 @@ def lost_share(loss: float) -> str:
     return f"{lower:.0f} to {loss:.0f} %" if lower else f"under {loss:.0f} %"
 
 
-def as_published(found: Assessment, losses: Mapping[Name, float]) -> Assessment:
-    """Return an assessment without what must not be told, by the published losses of the columns."""
+def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
+    """Return the columns whose weighted standard deviation must not be told: one small group makes up its change."""
+    if before.weights is None:
+        return set()
+    roots = np.sqrt(before.weights / before.weights.max())[:, None]
+    Z, W = before.coordinates * roots, before.place(Y) * roots
+    errors = before.embedding.by_column(squared_errors(Z, W)[0])
+    largest = largest_errors(Z, W, labels, before.embedding)
+    pairs = zip(before.names, errors.tolist(), largest[:-1].tolist(), strict=True)
+    return {name for name, error, most in pairs if not may_be_told(error, most)}
+
+
+def as_published(found: Assessment, losses: Mapping[Name, float], spreads: Collection[Name] = ()) -> Assessment:
+    """Return an assessment without what must not be told, by the published losses of the columns.
+
+    `spreads` are the columns whose standard deviation must not be told either.
+    """
     utility = found.utility
     hidden = np.array([not is_told(losses[column.name]) for column in utility.columns])
     numbers = np.array([isinstance(column, ColumnChange) for column in utility.columns])
     told = replace(
         utility,
-        columns=tuple(_column(column, losses[column.name]) for column in utility.columns),
+        columns=tuple(_column(column, losses[column.name], spreads) for column in utility.columns),
         correlation=(_without(utility.correlation[0], hidden[numbers]), utility.correlation[1]),
         association=(_without(utility.association[0], hidden), utility.association[1]),
         propensity=None if hidden.any() else utility.propensity,
@@ -58,7 +78,11 @@ def as_published(found: Assessment, losses: Mapping[Name, float]) -> Assessment:
     return replace(found, utility=told, risk=replace(found.risk, intervals=None) if hidden.any() else found.risk)
 
 
-def _column(column: ColumnChange | CategoryChange, loss: float) -> ColumnChange | CategoryChange:
+def _column(
+    column: ColumnChange | CategoryChange, loss: float, spreads: Collection[Name]
+) -> ColumnChange | CategoryChange:
+    if isinstance(column, ColumnChange) and column.name in spreads:
+        column = replace(column, sd=Pair(nan, column.sd.after))
     if is_told(loss):
         return replace(column, loss=loss)
     if isinstance(column, CategoryChange):
