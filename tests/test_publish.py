@@ -239,7 +239,13 @@ def test_the_kind_of_table_is_kept_and_the_rest_dropped(firms, convert):
 
 def test_an_index_of_pandas_is_dropped_too(firms):
     frame = firms.to_pandas().set_index("name")
-    assert shoal.publish(frame, 1.0, bounds=BOUNDS).data.index.tolist() == list(range(80))
+    release = shoal.publish(frame, 1.0, bounds=BOUNDS)
+    assert release.data.index.equals(pd.RangeIndex(80))
+    assert sum("the index of the pandas table is not in the release" in note for note in release.public_notes) == 1
+    frame.index = pd.RangeIndex(80, name="name")
+    release = shoal.publish(frame, 1.0, bounds=BOUNDS)
+    assert release.data.index.name is None
+    assert not any("index" in note for note in shoal.publish(firms, 1.0, bounds=BOUNDS).notes)
 
 
 def test_arrays_and_vectors():

@@ -151,16 +151,18 @@ def test_exploring_is_public_if_nothing_is_said():
     assert point.sse == worst_case_sse(60, 5, 2.0, 100.0)
 
 
-@pytest.mark.parametrize("method", PUBLICATION_METHODS)
+@pytest.mark.parametrize("method", [*PUBLICATION_METHODS, "univariate", "fixed", "individual-ranking", "mst", "auto"])
 def test_no_table_has_a_greater_error_than_the_public_one(method):
-    # k divides n: a larger last group could do worse than Proposition 8 says.
     tables = [pl.DataFrame({"x": cells, "y": cells[::-1]}) for cells in (np.arange(60.0), np.repeat([0.0, 100.0], 30))]
     tables.append(pl.DataFrame({"x": [0.0] * 57 + [100.0] * 3, "y": [100.0] * 2 + [0.0] * 58}))
-    bounds = {"x": (0, 100), "y": (0, 100)}
+    # The remainder of k = 7, 23 and 35 joins one group, here with half of its records at each end.
+    tables += [pl.DataFrame({"x": [0.0] * (60 - ones) + [100.0] * ones}) for ones in (5, 18, 30)]
+    sizes, epsilons = [5, 7, 20, 23, 35], [0.5, 3.0, 20.0]
     for table in tables:
-        worst = explore(table, bounds=bounds, k=[5, 20], epsilon=[0.5, 3.0], methods=method).points
+        bounds = dict.fromkeys(table.columns, (0, 100))
+        worst = explore(table, bounds=bounds, k=sizes, epsilon=epsilons, methods=method).points
         with pytest.warns(PrivateExplorationWarning):
-            found = explore(table, bounds=bounds, k=[5, 20], epsilon=[0.5, 3.0], methods=method, private=True).points
+            found = explore(table, bounds=bounds, k=sizes, epsilon=epsilons, methods=method, private=True).points
         assert all(exact.sse <= most.sse * (1 + 1e-12) for exact, most in zip(found, worst, strict=True))
 
 

@@ -26,7 +26,7 @@ from shoal.privacy.planning import make_plan
 from shoal.privacy.preparing import prepare
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
 from shoal.privacy.releasing import draw_noise
-from shoal.privacy.worst_case import helpful_k, worst_case_k, worst_case_sse
+from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"sales": (0.0, 100.0), "wages": (0.0, 300.0)}
@@ -293,7 +293,7 @@ def test_section_7():
     assert release.expected_sse[0] == pytest.approx(worst_case_sse(n, 10, 0.5, width))
     # The worst-case k is the best of all, and near (16 n/ε²)^(1/3).
     for epsilon in (0.1, 1.0, 3.0, 40.0):
-        errors = [worst_case_sse(n, k, epsilon, width) for k in range(1, n + 1)]
+        errors = [proposition_8(n, k, epsilon, width) for k in range(1, n + 1)]
         assert worst_case_k(n, epsilon) == int(np.argmin(errors)) + 1
         # Inequality 3: below the bound averaging helps every table, above it not the worst.
         helped = [k for k in range(2, n + 1) if errors[k - 1] < errors[0]]
@@ -307,10 +307,41 @@ def test_section_7():
 @settings(deadline=None, max_examples=100)
 @given(data=st.data(), n=st.integers(2, 30))
 def test_no_table_is_worse_than_the_worst(data, n):
-    k = data.draw(st.integers(1, n).filter(lambda k: n % k == 0))
+    k = data.draw(st.integers(1, n))
     column = np.array(data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)), dtype=float)
     release = shoal.publish(column, 1.0, bounds={0: (0, 9)}, k=k)
     assert release.expected_sse[0] <= worst_case_sse(n, k, 1.0, 9.0) * (1 + 1e-12)
+
+
+def greatest_error(n, k, epsilon):
+    """The greatest expected SSE of all columns of zeros and ones: no other values lie farther from their means."""
+    errors = []
+    for ones in range(n + 1):
+        column = np.r_[np.zeros(n - ones), np.ones(ones)]
+        groups = np.split(column, np.arange(k, n - n % k, k))
+        averaging = sum(np.square(group - group.mean()).sum() for group in groups)
+        errors.append(averaging + sum(2 * len(group) * (1 / (len(group) * epsilon)) ** 2 for group in groups))
+    return max(errors)
+
+
+@pytest.mark.parametrize(("n", "k", "limit"), [(1080, 26, 13.13), (59, 30, 14.78), (1080, 27, 9.71), (40, 5, 4.45)])
+def test_the_worst_case_counts_the_remainder(n, k, limit):
+    error = worst_case_sse(n, k, 1.0, 1.0)
+    assert round(error, 2) == limit
+    worst = greatest_error(n, k, 1.0)
+    largest = k + n % k
+    assert error == pytest.approx(worst if largest % 2 == 0 else worst + 1 / (4 * largest))
+    if n % k == 0:
+        assert error == pytest.approx(proposition_8(n, k, 1.0, 1.0))
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data(), n=st.integers(1, 60), epsilon=st.floats(0.05, 20))
+def test_the_worst_case_is_that_of_the_worst_table(data, n, epsilon):
+    k = data.draw(st.integers(1, n))
+    error, worst = worst_case_sse(n, k, epsilon, 1.0), greatest_error(n, k, epsilon)
+    assert worst <= error * (1 + 1e-12)
+    assert error <= worst + 1 / (4 * k) + 1e-9 * worst
 
 
 # Any method's groups

@@ -341,7 +341,16 @@ ENTRY = '{"number": 1, "time": "t", "epsilon": 1.0}'
         ("3", '{"number": 1, "epsilon": "1"}'),
         ("3", '{"number": 1, "epsilon": Infinity}'),
         ("3", f"{ENTRY}, {ENTRY}"),
+        ("1" + "0" * 400, ""),
+        ("3", '{"number": 1, "epsilon": 1' + "0" * 400 + "}"),
+        ("3", '{"number": 1, "epsilon": 1.0, "unit": ' + "[" * 100_000 + "]" * 100_000 + "}"),
+        ("3", '{"number": 1, "epsilon": 1.0, "epsilon": 0.1}'),
+        ('3, "total_budget": 30', ""),
+        ('3, "schema": 5', ""),
+        ('3, "schema": "xy"', ""),
+        ('3, "schema": [["x"]]', ""),
     ],
+    ids=range(21),
 )
 def test_a_damaged_ledger_is_refused_in_words_and_left_alone(tmp_path, total, entries):
     path = tmp_path / "L.json"

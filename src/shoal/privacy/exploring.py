@@ -1,6 +1,6 @@
 """Choosing k and ε: the error to expect from every method, from closed forms, with no noise drawn and nothing released.
 
-By default from public figures alone: the greatest error that a table of n records within the bounds can have
+By default from public figures alone: an upper limit of the error of any table of n records within the bounds
 (`worst_case`). On request from the confidential values: the expected SSE of a column is the SSE of its groups plus
 Σ size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k that is chosen so follows the
 data, and ε does not cover the choice. One partition serves all ε, except for ``"optimal"``, whose groups depend on ε.
@@ -20,14 +20,21 @@ import numpy as np
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, PrivateExplorationWarning
 from shoal.core.types import Floats
+from shoal.core.wording import count
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
-from shoal.privacy.publication_methods import MARGINALS, PUBLICATION_METHODS, PublicationMethod, find_publication_method
+from shoal.privacy.publication_methods import (
+    GIVEN,
+    MARGINALS,
+    PUBLICATION_METHODS,
+    PublicationMethod,
+    find_publication_method,
+)
 from shoal.privacy.units import Unit, budgets_of_records
-from shoal.privacy.worst_case import worst_case_k, worst_case_sse
+from shoal.privacy.worst_case import least_worst_case_sse, worst_case_sse
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside
 
@@ -45,6 +52,8 @@ COLOURS = {
     "mdav": "#009E73",
 }
 OTHER_COLOUR = "#56B4E9"
+# Methods of `shoal.methods` whose groups of one column are runs of its sorted values.
+RUNS = ("mdav", "fixed", "univariate")
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,7 @@ class Exploration:
             axis.set_visible(False)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         unit = "" if self.unit is None else f" ({self.unit})"
-        told = f"{self.records:,} records{unit}, {len(self.columns)} columns"
+        told = f"{count(self.records, 'record')}{unit}, {count(len(self.columns), 'column')}"
         figure.suptitle(f"{told}: {'for the data holder, not for release' if self.private else 'worst case'}")
         with written_beside(target) as temporary:
             figure.savefig(temporary, dpi=150)
@@ -218,19 +227,31 @@ def _worst(
     sets: Sequence[Sequence[int]],
     size: int | None,
 ) -> Iterator[tuple[float, float]]:
-    """Yield for each ε the greatest expected SSE of a table within the bounds."""
+    """Yield for each ε an upper limit of the expected SSE of tables within the bounds."""
     n = len(ready.X)
     for epsilon, shares in budgets.items():
         total = 0.0
         for columns in sets:
             for j in columns:
                 budget, width = float(shares[j]), float(ready.bounds.width[j])
-                # The groups of "optimal" are at least as good as those of any k; "none" is k = 1.
-                k = size or (worst_case_k(n, budget) if entry.name == "optimal" else 1)
+                if entry.name == "optimal":  # its groups are at least as good as those of any k
+                    total += least_worst_case_sse(n, budget, width)
+                    continue
+                k = size or 1
                 if entry.name == "insensitive" and len(columns) > 1:
                     budget /= n // k  # a change of one record can move all groups
-                total += worst_case_sse(n, k, budget, width, neighbours=len(columns) == 1)
+                total += worst_case_sse(n, k, budget, width, largest=_largest(entry, n, size, len(columns)))
         yield epsilon, total
+
+
+def _largest(entry: PublicationMethod, n: int, size: int | None, columns: int) -> int:
+    """Return the most records of groups that may reach from end to end of the domain of a column."""
+    k = size or 1
+    if k == 1 and entry != GIVEN:
+        return 1
+    if columns > 1 or entry == GIVEN or entry.groups not in (None, *RUNS):
+        return n
+    return min(n, 2 * k - 1) if entry.groups == "univariate" else k + n % k
 
 
 def _found(

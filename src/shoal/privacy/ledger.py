@@ -14,7 +14,6 @@ started on purpose (`new`): a ledger that is gone is not taken for one that neve
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -220,7 +219,8 @@ def _started(path: Path, totals: Mapping[str, float | None], details: Mapping[st
 
 def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_doubles)
     except FileNotFoundError:
         raise InputError(
             f"Ledger {path} is not there. If the data set had one, put it back: a new one would forget what was spent. "
@@ -229,7 +229,7 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
         ) from None
     except OSError as error:
         raise FileError(f"Ledger {path} cannot be read: {error.strerror}.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _not_a_ledger(path) from None
     if not _is_sound(content):
         raise _not_a_ledger(path)
@@ -252,17 +252,30 @@ def _is_sound(content: Any) -> bool:
     numbered = all(isinstance(e, dict) and e.get("number") == i for i, e in enumerate(entries, start=1))
     if not numbered:
         return False
+    schema = content.get("schema")
+    if schema is not None and not (isinstance(schema, list) and all(isinstance(name, str) for name in schema)):
+        return False
     amounts = [content.get("total_budget"), *(entry.get("epsilon") for entry in entries)]
     deltas = [content.get("total_delta", 1.0), *(entry.get("delta", 1.0) for entry in entries)]
     return all(map(_is_amount, amounts + deltas))
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return 0 < value <= sys.float_info.max  # integers of JSON may be larger than any float
 
 
 def _refuse(constant: str) -> float:
     raise ValueError(constant)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the keys of an object; of a key that is there twice, nobody can say which one counts."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError(pairs)
+    return content
 
 
 def _not_a_ledger(path: Path) -> InputError:

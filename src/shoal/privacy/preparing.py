@@ -21,6 +21,7 @@ from shoal.privacy.units import Unit, check_unit, read_unit
 from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
+from shoal.tables.unicode_forms import composed, composed_cells
 
 __all__ = ["Answers", "Prepared", "check_group_size", "column_sets", "prepare"]
 
@@ -86,7 +87,7 @@ def prepare(
     wanted = None if columns is None else as_names(columns)
     if wanted is None and isinstance(bounds, Mapping):
         wanted = [*bounds, *answered]
-    table = open_data(data, numbers=[name for name in wanted or () if name not in answered], **csv)
+    table = open_data(data, numbers=[name for name in wanted or () if name not in answered], named=True, **csv)
     names = choose_columns(table.names, table.numeric_names(), wanted, apart=as_names(unit), to="publish")
     if not table.rows:
         raise InputError("Parameter 'data' has no records: there is nothing to publish.")
@@ -124,7 +125,7 @@ def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
             f"everybody knows and not from the data, got {given!r}."
         )
     try:
-        cells = table.categories(name, given=True).cast(pl.String).to_list()
+        cells = composed_cells(table.categories(name, given=True).cast(pl.String)).to_list()
     except InputError:  # which names the cell that is none
         raise InputError(f"Column {name!r} must hold text, truth values or whole numbers to be categories.") from None
     places = {word: code for code, word in enumerate(words)}
@@ -133,7 +134,8 @@ def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
 
 
 def _word(category: object) -> str:
-    return str(category).lower() if isinstance(category, (bool, np.bool_)) else str(category)
+    word: str = composed(str(category).lower() if isinstance(category, (bool, np.bool_)) else str(category))
+    return word
 
 
 def column_sets(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from shoal.core.display import html_table, write_report
 from shoal.core.types import Ints
+from shoal.core.wording import count, visible
 from shoal.privacy.estimates import Estimates
 from shoal.privacy.units import Unit
 from shoal.tables.columns import Name
@@ -149,11 +150,11 @@ class Publication:
         """Return what is for the data holder alone."""
         lines = []
         for name in self.columns:
-            facts = [f"{self.clipped[name]:,} values outside"]
+            facts = [f"{count(self.clipped[name], 'value')} outside"]
             if name in self.sizes:
                 sizes = self.sizes[name]
                 spread = f"{sizes.min():,} to {sizes.max():,}" if sizes.min() < sizes.max() else f"{sizes[0]:,}"
-                facts = [f"{len(sizes):,} group{'' if len(sizes) == 1 else 's'} of {spread}", *facts]
+                facts = [f"{count(len(sizes), 'group')} of {spread}", *facts]
                 facts.append(f"expected SSE {self.expected_sse[name]:.4g}")
             lines.append((f"private: {name}", "; ".join(facts)))
         return [*lines, *([("private: note", self.notes[0])] if self.dropped else [])]
@@ -189,7 +190,7 @@ class Publication:
     def __str__(self) -> str:
         lines = []
         for name, value in self.rows():
-            first, *rest = textwrap.wrap(value, 100, break_long_words=False) or [""]
+            first, *rest = textwrap.wrap(visible(value), 100, break_long_words=False) or [""]
             lines.append(f"{name:<17} {first}")
             lines += [f"{'':<17} {line}" for line in rest]
         return "\n".join(lines)

@@ -27,6 +27,7 @@ from shoal.privacy.randomised_response import truth_probability
 from shoal.privacy.releasing import build_table, draw_noise, rehearse, write_release
 from shoal.tables.choosing import check_output
 from shoal.tables.columns import Name
+from shoal.tables.frames import index_notes
 
 __all__ = ["publish"]
 
@@ -90,8 +91,8 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         Definition 3 ``"optimal"``, ``"mdav-ir"``, ``"mdav"``, any name of `shoal.methods`, or ``"given"`` with
         `labels`.
     k
-        The number of records in a group. ``"insensitive-ir"`` takes the one with the least error in the worst case if
-        it is not given, from public figures; for ``"optimal"`` it is the least number.
+        The number of records in a group; for ``"optimal"`` the least number. If it is not given, ``"insensitive-ir"``
+        computes it from the number of records and epsilon (Proposition 8 of the paper).
     labels
         The groups of method ``"given"``: a number for each record, or the column that holds it.
     categories
@@ -304,6 +305,7 @@ def _notes(plan: Plan) -> list[str]:
     notes = []
     if plan.kept:
         notes.append(f"released as they are, without protection: {', '.join(map(str, plan.kept))}")
+    notes += index_notes(plan.ready.table)
     if plan.ready.bounds.from_data:
         notes.append("bounds were read from the data: for experiments, not for release")
     if plan.counting is not None:

@@ -18,7 +18,9 @@ from shoal.privacy.planning import Plan
 from shoal.privacy.randomised_response import estimate_shares, randomise
 from shoal.tables.columns import CATEGORY, FLOAT, Kind, Name, NewColumn
 from shoal.tables.csv_files import CsvTable
-from shoal.tables.files import folder_beside, write_table
+from shoal.tables.files import folder_beside, read_back, write_table
+from shoal.tables.outputs import moved_together, written_path
+from shoal.tables.selection import check_released
 from shoal.tables.table import Table
 
 __all__ = ["Noisy", "build_table", "draw_noise", "rehearse", "write_release"]
@@ -134,7 +136,9 @@ def build_table(plan: Plan, values: Floats, told: list[Ints]) -> Table:
     for answer, codes in zip(ready.answers, told, strict=True):
         words = tuple(map(str, answer.categories)) if isinstance(table, CsvTable) else answer.categories
         new[answer.name] = NewColumn(codes.astype(np.float64), CATEGORY, categories=words)
-    return table.released(new).only(released_names(plan))
+    released = table.released(new).only(released_names(plan))
+    check_released(released.names, released_names(plan))
+    return released
 
 
 def _kind(plan: Plan, j: int) -> Kind:
@@ -172,11 +176,13 @@ def rehearse(plan: Plan, output: str | os.PathLike[str] | None) -> None:
 
 
 def write_release(released: Table, output: str | os.PathLike[str]) -> None:
-    """Write the released table as a whole or not at all."""
+    """Write the released table as a whole or not at all, with its columns and no others."""
     if isinstance(released, CsvTable) and Path(output).suffix.lower() == ".tsv":
         released = released.in_own_dialect("\t")
     try:
-        write_table(released, Path(output))
+        with moved_together():
+            write_table(released, Path(output))
+            check_released(read_back(written_path(output), released).names, released.names)
     except ShoalError:
         raise
     except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …

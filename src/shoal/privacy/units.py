@@ -32,6 +32,7 @@ import numpy as np
 
 from shoal.core.errors import InputError
 from shoal.core.types import Floats
+from shoal.core.wording import count
 from shoal.masking.reading import unit_words
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
@@ -47,7 +48,7 @@ class Unit:
     contributions: int
 
     def __str__(self) -> str:
-        return f"{self.column}, at most {self.contributions} record{'s' * (self.contributions != 1)} each"
+        return f"{self.column}, at most {count(self.contributions, 'record')} each"
 
 
 def read_unit(unit: Name | None, contributions: object) -> Unit | None:

@@ -1,9 +1,12 @@
-"""What is known of the error before anybody looks at the data: Section 7 of the paper.
+"""The error to expect before anybody looks at the data: Section 7 of the paper.
 
 All of it follows from n, ε and the width Δ of the domain, which are public. The worst table for averaging has one
-group with half of its k records at each end of the domain: its SSE is k (Δ/2)². (Groups of neighbours in a column have
-ranges that do not overlap, so that their ranges add up to Δ at most and their SSE, at most size · range²/4 each, is
-greatest where one group has all of it.) The noise adds 2n (Δ/(kε))².
+group, the largest, with half of its m records at each end of the domain: its SSE is m (Δ/2)². (Groups of neighbours in
+a column have ranges that do not overlap, so their ranges add up to Δ at most and their SSE, at most size · range²/4
+each, is greatest where the largest group has all of it.) The noise adds 2 (Δ/ε)² Σ 1/size.
+
+Proposition 8 assumes that k divides n, so that all groups have k records. Otherwise the remainder joins one group,
+which has k + n mod k records, and a table may lose almost twice as much.
 """
 
 from __future__ import annotations
@@ -14,30 +17,67 @@ import numpy as np
 
 from shoal.core.types import Floats, Ints
 
-__all__ = ["helpful_k", "worst_case_k", "worst_case_sse"]
+__all__ = ["helpful_k", "least_worst_case_sse", "proposition_8", "worst_case_k", "worst_case_sse"]
 
 
-def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, neighbours: bool = True) -> float:
-    """Return the greatest expected SSE of a column in groups of k (Proposition 8; for k = 1 Proposition 7).
+def worst_case_sse(n: int, k: int, epsilon: float, width: float, *, largest: int | None = None) -> float:
+    """Return an upper limit of the expected SSE of a column in groups of k or more.
+
+    Without `largest` some table reaches it, if the largest group has an even number of records. Where k divides n this
+    is Proposition 8, for k = 1 Proposition 7.
 
     Parameters
     ----------
     n, k, epsilon, width
-        Records, records in a group, the budget of the column for a record, the width of its domain.
-    neighbours
-        Whether groups hold neighbours of this column; if not, all of them may reach from end to end.
+        Records, least records in a group, the budget of the column for a record, the width of its domain.
+    largest
+        The most records of groups that may reach from end to end of the domain; if not given, those of one group of k
+        records and the remainder. Use n for groups that do not hold neighbours of this column.
 
     Examples
     --------
     >>> worst_case_sse(1000, 1, 1.0, 1.0), worst_case_sse(1024, 8, 1.0, 1.0)
     (2000.0, 34.0)
+    >>> round(worst_case_sse(1080, 26, 1.0, 1.0), 2), round(proposition_8(1080, 26, 1.0, 1.0), 2)
+    (13.13, 9.7)
     """
-    apart = 0 if k == 1 else k if neighbours else n
-    return apart * (width / 2) ** 2 + 2 * n * (width / (k * epsilon)) ** 2
+    rest = k + n % k
+    return float(_worst_case(n, np.array([k]), epsilon, width, np.array([largest or rest]))[0])
+
+
+def least_worst_case_sse(n: int, epsilon: float, width: float) -> float:
+    """Return the least of these limits over all k: groups that are chosen to have the least error keep to it.
+
+    Examples
+    --------
+    >>> least_worst_case_sse(1080, 1.0, 1.0) == worst_case_sse(1080, 27, 1.0, 1.0)
+    True
+    """
+    sizes: Ints = np.arange(1, n + 1)
+    return float(_worst_case(n, sizes, epsilon, width, sizes + n % sizes).min())
+
+
+def _worst_case(n: int, k: Ints, epsilon: float, width: float, largest: Ints) -> Floats:
+    """Return the limit for every k; noise is greatest where as many groups as possible have k records."""
+    rest = k + n % k
+    averaging = np.where(largest == 1, 0, largest) * (width / 2) ** 2
+    error: Floats = averaging + 2 * (width / epsilon) ** 2 * ((n - rest) / k**2 + 1 / rest)
+    return error
+
+
+def proposition_8(n: int, k: int, epsilon: float, width: float) -> float:
+    """Return the paper's limit of the expected SSE, which assumes that k divides n (for k = 1 Proposition 7).
+
+    Examples
+    --------
+    >>> proposition_8(1024, 8, 1.0, 1.0)
+    34.0
+    """
+    return (0 if k == 1 else k) * (width / 2) ** 2 + 2 * n * (width / (k * epsilon)) ** 2
 
 
 def worst_case_k(n: int, epsilon: float) -> int:
-    """Return the k with the least worst-case error: near (16 n/ε²)^(1/3), whatever the domain.
+    """Return the k with the least error by Proposition 8: near (16 n/ε²)^(1/3), whatever the domain.
 
     Examples
     --------
@@ -46,13 +86,14 @@ def worst_case_k(n: int, epsilon: float) -> int:
     """
     near = (16 * n) ** (1 / 3) / max(epsilon, 1e-100) ** (2 / 3)
     candidates = [1, n] if near >= n else [1, max(1, math.floor(near)), min(n, math.ceil(near))]
-    return min(candidates, key=lambda k: worst_case_sse(n, k, epsilon, 1.0))
+    return min(candidates, key=lambda k: proposition_8(n, k, epsilon, 1.0))
 
 
 def helpful_k(n: int, epsilon: float) -> int:
-    """Return the largest k for which averaging lowers the expected error of every table: k³/(k² − 1) < 8n/ε².
+    """Return the largest k for which averaging lowers the limit of Proposition 8: k³/(k² − 1) < 8n/ε².
 
-    This is inequality (3) before its last simplification; 1 if there is none.
+    This is inequality (3) before its last simplification; 1 if there is none. If k divides n, averaging lowers the
+    expected error of every table.
 
     Examples
     --------
