@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import polars as pl
 import pytest
 from conftest import ROOT, command
 
@@ -34,10 +35,10 @@ playwright.expect.set_options(timeout=LONG)
 class Server:
     """A server of the page, as a process."""
 
-    def __init__(self, home, *arguments):
+    def __init__(self, home, *arguments, program=("-m", "shoal", "app", "--no-browser")):
         self.state = home / "state"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "shoal", "app", "--no-browser", *map(str, arguments)],
+            [sys.executable, *program, *map(str, arguments)],
             stdout=subprocess.PIPE,
             text=True,
             cwd=home,
@@ -212,6 +213,27 @@ def test_the_whole_way_on_the_demo_table(page, home):
         assert "The ring marks univariate at k = 4." in report  # on the map, as in that of the command line
 
 
+def test_what_a_release_does_not_protect_stands_first(page, home):
+    """On the card of a try before any figure, and at the head of the checklist."""
+    same = ["flu", "none", "none", "none"] * 25
+    pl.DataFrame({"sales": [*range(1, 100), 10**6], "illness": sorted(same)}).write_csv(home / "patients.csv")
+    page.get_by_label("Path of the file").fill(str(home / "patients.csv"))
+    page.get_by_label("Path of the file").press("Enter")
+    page.locator("[data-test=state]", has_text="100 records").wait_for()
+    go(page, "Roles")
+    for name, role in (("sales", "key"), ("illness", "confidential")):
+        page.get_by_label(f"Role of {name}").select_option(role)
+    start(page, k=5, method="mdav")
+    card = page.locator("[data-test=try-1]")
+    playwright.expect(card.locator("h3 + [data-test=warning]")).to_contain_text("learns: illness in ")
+    warnings = card.locator("[data-test=warning]").all_inner_texts()
+    assert warnings[1].endswith("(p %-rule): sales in 1 of 20 groups.")
+    card.get_by_role("button", name="Release try 1").click()
+    labels = page.locator(".s-check label")
+    playwright.expect(labels.first).to_have_text(warnings[0])
+    playwright.expect(labels.nth(1)).to_have_text(warnings[1])
+
+
 def test_the_whole_way_on_adult_from_its_path(page, home):
     source = next((p for p in (ROOT.parent / "shared" / "data", *_named_data()) if (p / "adult.csv").exists()), None)
     if source is None:
@@ -236,6 +258,139 @@ def test_the_whole_way_on_adult_from_its_path(page, home):
     (home / "adult-masked.csv").unlink()
     repeat(page)
     assert (home / "adult-masked.csv").read_bytes() == given
+
+
+def open_table(page, path, records):
+    go(page, "Table")
+    page.get_by_label("Path of the file").fill(str(path))
+    page.get_by_label("Path of the file").press("Enter")
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text(f"{path.name}: {records:,} records")
+
+
+def set_k(page, k):
+    go(page, "Protect")
+    page.get_by_label("Group size k", exact=True).fill(str(k))
+    page.get_by_label("Group size k", exact=True).press("Tab")
+    page.locator(f"[data-test=preview][data-k='{k}']").wait_for()
+
+
+def test_only_what_the_form_shows_is_released(page, home):
+    people = firms(200).with_columns(name=pl.format("Person {}", pl.int_range(200)))
+    people.write_csv(home / "people.csv")
+    open_table(page, home / "people.csv", 200)
+    go(page, "Roles")
+    page.get_by_label("Role of name").select_option("other")
+    start(page, k=2, method="mdav")
+    page.locator("[data-test=try-1]").wait_for()
+    go(page, "Release")
+    tick_all(page)
+    write, outdated = page.get_by_role("button", name="Write the files"), page.locator("[data-test=outdated]")
+    playwright.expect(write).to_be_enabled()
+    go(page, "Roles")
+    page.get_by_label("Role of name").select_option("identifier")
+    set_k(page, 10)
+    go(page, "Release")
+    playwright.expect(outdated).to_contain_text("Role of name: Identifier: left out (was Left as it is)")
+    playwright.expect(outdated).to_contain_text("Group size k: 10 (was 2)")
+    playwright.expect(write).to_have_count(0)
+    page.get_by_role("button", name="Return to the settings of try 1").click()
+    playwright.expect(write).to_be_disabled()  # what was ticked before the change does not count
+    go(page, "Protect")
+    playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("2")
+    go(page, "Roles")
+    page.get_by_label("Role of name").select_option("identifier")
+    set_k(page, 10)
+    go(page, "Release")
+    page.get_by_role("button", name="Run again with the current settings").click()
+    page.locator("[data-test=try-2]").wait_for()
+    page.get_by_role("button", name="Choose try 1").click()  # on purpose: the form follows
+    go(page, "Protect")
+    playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("2")
+    go(page, "Compare")
+    page.get_by_role("button", name="Choose try 2").click()
+    page.get_by_role("button", name="Release try 2").click()
+    tick_all(page)
+    write.click()
+    page.locator("[data-test=written]").wait_for()
+    released = pl.read_csv(home / "people-masked.csv")
+    assert "name" not in released.columns
+    assert released.group_by("employees", "sales").len()["len"].min() >= 10
+
+
+def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(page, home):
+    firms(200).write_csv(home / "moving.csv")
+    open_table(page, home / "moving.csv", 200)
+    start(page, k=3, method="mdav")
+    page.locator("[data-test=try-1]").wait_for()
+    go(page, "Release")
+    tick_all(page)
+    write = page.get_by_role("button", name="Write the files")
+    playwright.expect(write).to_be_enabled()
+    firms(210).write_csv(home / "moving.csv")
+    write.click()  # of a page that was built before
+    playwright.expect(page.locator("[data-test=outdated]")).to_contain_text("The file moving.csv on disk")
+    assert not (home / "moving-masked.csv").exists()
+    go(page, "Protect")
+    page.get_by_role("button", name="Try", exact=True).click()
+    playwright.expect(page.get_by_role("alert")).to_have_count(2)  # the refusal, and the way on
+    playwright.expect(page.get_by_role("alert").first).to_contain_text("changed on disk since it was opened")
+    page.get_by_role("button", name="Read it again").click()
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("moving.csv: 210 records")
+    playwright.expect(page.get_by_role("alert")).to_have_count(0)
+    go(page, "Protect")
+    playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("3")  # the settings stay
+    go(page, "Release")
+    playwright.expect(page.get_by_text("There is no try yet.")).to_be_visible()
+
+
+def test_replace_replaces_the_files_it_names_and_the_form_keeps_what_was_typed(page, home):
+    folder = home / "releases"
+    folder.mkdir()
+    firms(200).write_csv(folder / "small.csv")
+    for name in ("small-masked.csv", "chosen.csv", "other.shoal"):
+        (folder / name).write_text("precious")
+    open_table(page, folder / "small.csv", 200)
+    start(page, k=3, method="mdav")
+    page.locator("[data-test=try-1]").wait_for()
+    go(page, "Release")
+    tick_all(page)
+    write, name = page.get_by_role("button", name="Write the files"), page.get_by_label("Name of the masked file")
+    name.fill("chosen.txt")
+    page.get_by_label("Report: a page to read").click()
+    write.click()
+    playwright.expect(page.get_by_role("alert")).to_contain_text("must end in .csv")  # a failure
+    playwright.expect(name).to_have_value("chosen.txt")
+    name.fill("chosen.csv")
+    page.get_by_role("button", name="Light or dark").click()  # the theme
+    go(page, "Compare")  # a step
+    go(page, "Release")
+    playwright.expect(name).to_have_value("chosen.csv")
+    playwright.expect(page.get_by_label("Report: a page to read")).not_to_be_checked()
+    write.click()
+    existing = page.get_by_role("dialog").locator("[data-test=existing]")
+    playwright.expect(existing).to_have_text(str(folder / "chosen.csv"))
+    page.get_by_role("button", name="Cancel").click()
+    playwright.expect(page.get_by_role("dialog")).to_have_count(0)
+    assert (folder / "chosen.csv").read_text() == "precious"
+    write.click()
+    page.get_by_role("button", name="Replace", exact=True).click()
+    page.locator("[data-test=written]").wait_for()
+    playwright.expect(name).to_have_value("chosen.csv")  # after a write
+    assert "region" in (folder / "chosen.csv").read_text()
+    assert (folder / "small-masked.csv").read_text() == "precious"
+    name.fill("small-masked.csv")
+    write.click()  # consent to replace one file is not consent to replace another
+    playwright.expect(existing).to_have_text(str(folder / "small-masked.csv"))
+    page.get_by_role("button", name="Cancel").click()
+    assert (folder / "small-masked.csv").read_text() == "precious"
+    go(page, "Compare")
+    page.get_by_label("File", exact=True).fill(str(folder / "other.shoal"))
+    page.get_by_role("button", name="Save", exact=True).click()
+    playwright.expect(existing).to_have_text(str(folder / "other.shoal"))
+    page.get_by_role("button", name="Cancel").click()
+    assert (folder / "other.shoal").read_text() == "precious"
+    page.get_by_role("button", name="Light or dark").click()
+    playwright.expect(page.get_by_label("File", exact=True)).to_have_value(str(folder / "other.shoal"))
 
 
 def _named_data():
@@ -475,6 +630,114 @@ def test_every_step_is_accessible_light_and_dark(page):
         time.sleep(0.5)  # colours change slowly
 
 
+SCRIPT = "<img src=x onerror=window.hit=1>"  # no script must run
+ELEMENT = "<u class=hit>{b}</u>"  # nor an element be made
+
+
+def assert_unharmed(page):
+    """No markup of the table, of a file's name or of saved work has become a part of the page, or of its report."""
+    for frame in page.frames:
+        assert frame.evaluate("window.hit === undefined && !document.querySelector('.hit, img[src=x]')"), frame.url
+
+
+def hover_all(page, chart):
+    """Move the mouse over a chart, so that every tooltip is shown; return all its text, without blanks."""
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    marks = [mark.bounding_box() for mark in chart.locator("svg path[fill]:not([fill=none]), svg text").all()]
+    words = ""
+    for mark in marks:
+        if mark and mark["width"] < box["width"] / 2:
+            page.mouse.move(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
+            page.wait_for_timeout(20)
+            words += chart.text_content()
+    assert_unharmed(page)
+    return "".join(words.replace("\u2060", "").split())
+
+
+COLUMNS = {name: f"{name} {SCRIPT}{ELEMENT}" for name in ("employees", "sales", "wages", "sector", "region")}
+
+
+def harmful(folder, records):
+    """Write a table with markup in its name, in those of its columns and in its values."""
+    folder.mkdir(exist_ok=True)
+    cells = firms(records).select(*COLUMNS).rename(COLUMNS)
+    cells = cells.with_columns(pl.col(COLUMNS["sector"], COLUMNS["region"]) + f" {SCRIPT}{ELEMENT}")
+    cells.write_csv(folder / f"{records} {SCRIPT}.csv")
+    return folder / f"{records} {SCRIPT}.csv"
+
+
+def test_markup_in_names_values_and_files_stays_text(page, home):
+    folder = home / ELEMENT.replace("/", "")
+    page.locator("input[type=file]").set_input_files(harmful(folder, 200))
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("200 records")
+    table = harmful(folder, 300)
+    open_table(page, table, 300)
+    assert_unharmed(page)
+    page.get_by_role("button", name="Browse").click()
+    page.get_by_role("button", name=f"Open {table.name}").first.wait_for()
+    assert_unharmed(page)
+    page.get_by_role("button", name="Cancel").click()
+    go(page, "Roles")
+    for name in COLUMNS.values():
+        page.get_by_label(f"Role of {name}", exact=True).select_option("key")
+    for kind in ("ordinal", "hierarchy"):
+        page.get_by_label(f"Kind of {COLUMNS['sector']}", exact=True).select_option(kind)
+        page.get_by_role("dialog").get_by_text(f"Food {SCRIPT}").wait_for()
+        assert_unharmed(page)
+        page.get_by_role("button", name="Cancel").click()
+        playwright.expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_label(f"Role of {COLUMNS['region']}", exact=True).select_option("confidential")
+    page.get_by_label(f"Importance of {COLUMNS['sales']}", exact=True).fill(SCRIPT)
+    page.get_by_label(f"Importance of {COLUMNS['sales']}", exact=True).press("Tab")
+    playwright.expect(page.get_by_role("alert")).to_contain_text(SCRIPT)
+    assert_unharmed(page)
+    start(page, k=4, method="mdav")
+    page.locator("[data-test=try-1]").wait_for()
+    hover_all(page, page.get_by_role("img", name="Map of tries"))
+    pair = f"{COLUMNS['employees']} and {COLUMNS['sales']}"  # shown as it is
+    assert pair.replace(" ", "") in hover_all(page, page.get_by_role("img", name="Correlations before and after"))
+    for name, words in (("sales", "before"), ("sector", SCRIPT.replace(" ", ""))):
+        page.get_by_label("Column", exact=True).select_option(COLUMNS[name])
+        assert words in hover_all(page, page.get_by_role("img", name=f"Distribution of {COLUMNS[name]}"))
+    go(page, "Release")
+    tick_all(page)
+    page.get_by_role("button", name="Write the files").click()
+    page.locator("[data-test=written]").wait_for()
+    page.frame_locator("iframe").get_by_text("Masking report").first.wait_for()
+    assert_unharmed(page)
+
+
+def test_markup_in_saved_work_stays_text(page, home):
+    folder = home / ELEMENT.replace("/", "")
+    open_table(page, harmful(folder, 250), 250)
+    start(page, k=4, method="mdav")
+    page.locator("[data-test=try-1]").wait_for()
+    page.get_by_label("File", exact=True).fill(str(folder / f"{SCRIPT}.shoal"))
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.locator("[data-test=saved]").wait_for()
+    content = json.loads((folder / f"{SCRIPT}.shoal").read_text())
+    content["tries"][0]["figures"] |= {"method": f"{SCRIPT}{ELEMENT}", "verified": SCRIPT}
+    content["settings"]["asked"] |= {"method": SCRIPT, "small": ELEMENT, "sums": [SCRIPT], "diversity": ELEMENT}
+    (folder / f"{SCRIPT}.shoal").write_text(json.dumps(content))
+    open_work(page, f"{SCRIPT}.shoal")
+    for step in ("Table", "Roles", "Protect", "Release", "Compare"):
+        go(page, step)
+        assert_unharmed(page)
+    playwright.expect(page.locator("[data-test=try-1]")).to_contain_text(SCRIPT)
+    assert f"{SCRIPT}{ELEMENT}".replace(" ", "") in hover_all(page, page.get_by_role("img", name="Map of tries"))
+    for name, value in (("k", "2 :title=window.hit=1"), (SCRIPT, 1), ("options", SCRIPT)):
+        changed = content | {"settings": content["settings"] | {"asked": {"k": 3, name: value}}}
+        (folder / f"{SCRIPT}.shoal").write_text(json.dumps(changed))
+        open_work(page, f"{SCRIPT}.shoal")
+        playwright.expect(page.get_by_role("alert")).to_contain_text("does not fit")
+        go(page, "Protect")
+        page.locator("[data-test=preview]", has_text="sample of").wait_for()
+        assert_unharmed(page)
+        page.get_by_role("button", name="Close this message").click()
+        playwright.expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_only_the_browser_with_the_token_from_the_page_itself_is_answered(server, context):
     where = urlsplit(server.address)
 
@@ -507,8 +770,10 @@ def test_only_the_browser_with_the_token_from_the_page_itself_is_answered(server
     assert {oct(path.stat().st_mode & 0o777) for path in (server.state / "shoal", *server.sessions())} == {"0o700"}
 
 
-def test_closing_the_page_ends_the_server(context, tmp_path):
-    server = Server(tmp_path)
+def test_closing_the_page_ends_the_server_after_a_while(context, tmp_path):
+    program = "from functools import partial; from shoal.app.server import serve; "
+    program += "serve(None, browser=False, wait=2, tell=partial(print, flush=True))"
+    server = Server(tmp_path, program=["-c", program])
     page = context.new_page()
     page.goto(server.address)
     page.get_by_role("heading", name="Table", level=1).wait_for()
@@ -516,3 +781,75 @@ def test_closing_the_page_ends_the_server(context, tmp_path):
     assert server.end() == 0
     assert not server.sessions()
     page.close()
+
+
+def test_work_outlives_its_page(context, tmp_path):
+    firms(200).write_csv(tmp_path / "firms.csv")
+    server = Server(tmp_path, tmp_path / "firms.csv")
+    page = context.new_page()
+    page.goto(server.address)
+    page.get_by_text("First records").wait_for()
+    questions = []
+    page.on("dialog", lambda dialog: (questions.append(dialog.type), dialog.accept()))
+    go(page, "Roles")
+    counts = page.locator("[data-test=counts]")
+    before = counts.inner_text()
+    page.get_by_label("Role of sales").select_option("identifier")
+    playwright.expect(counts).not_to_have_text(before, use_inner_text=True)
+    page.goto("about:blank")  # nothing would be lost, and nothing is asked
+    page.go_back()
+    go(page, "Roles")
+    playwright.expect(page.get_by_label("Role of sales")).to_have_value("identifier")
+    start(page, k=3, method="mdav")
+    page.locator("[data-test=try-1]").wait_for()
+    page.wait_for_function("window.unsaved")
+    assert not questions
+    page.goto("about:blank")
+    assert questions == ["beforeunload"]
+    page.close()
+    time.sleep(6)  # longer than a reload takes
+    page = context.new_page()
+    page.goto(root(server))  # another tab: it goes on with the work, as no other page is open
+    go(page, "Release")
+    page.get_by_role("button", name="Write the files").wait_for()
+    page.close()
+    assert server.end(signal.SIGINT) == 0
+
+
+def test_settings_outlive_a_killed_server_and_originals_do_not(context, tmp_path):
+    firms(200).write_csv(tmp_path / "firms.csv")
+    server = Server(tmp_path, tmp_path / "firms.csv")
+    page = context.new_page()
+    page.goto(server.address)
+    page.get_by_text("First records").wait_for()
+    go(page, "Roles")
+    page.get_by_label("Role of sales").select_option("identifier")
+    firms(210).write_csv(tmp_path / "firms.csv")
+    start(page, k=3, method="mdav")
+    page.get_by_role("button", name="Read it again").click()
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("210 records")
+    start(page)
+    page.locator("[data-test=try-1]").wait_for()
+    go(page, "Table")
+    page.locator("input[type=file]").set_input_files(tmp_path / "firms.csv")
+    page.get_by_text("firms.csv: one try").wait_for()  # the table before "Read it again" is listed too, without a try
+    assert list(server.sessions()[0].rglob("firms.csv"))
+    assert list(server.sessions()[0].rglob("labels.csv"))
+    server.end(signal.SIGKILL)
+    page.close()
+    left = server.sessions()
+    again = Server(tmp_path, tmp_path / "firms.csv")
+    assert not any(folder.exists() for folder in left)
+    page = context.new_page()
+    page.goto(again.address)
+    playwright.expect(page.locator("[data-test=restored]")).to_contain_text("your last session")
+    go(page, "Protect")
+    playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("3")
+    go(page, "Roles")
+    playwright.expect(page.get_by_label("Role of sales")).to_have_value("identifier")
+    page.get_by_role("button", name="Use the proposed settings").click()
+    playwright.expect(page.get_by_label("Role of sales")).to_have_value("key")
+    page.close()
+    assert again.end(signal.SIGINT) == 0
+    kept = (again.state / "shoal").glob("settings-*.json")
+    assert {oct(path.stat().st_mode & 0o777) for path in kept} == {"0o600"}

@@ -1,7 +1,10 @@
 """What the page stands on, without a browser: watching long work, the view of a table, settings, the state folder."""
 
+import subprocess
+import sys
 import time
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,10 +14,12 @@ import shoal
 from shoal.algorithms import auto
 from shoal.app.charts import risk_utility_map
 from shoal.app.folder import Folder, state_folder
-from shoal.app.opening import open_source
+from shoal.app.opening import identified, open_source
+from shoal.app.plain_settings import from_plain, to_plain
+from shoal.app.release_step import _write, warnings_of
 from shoal.app.trying import preview, run_try
 from shoal.app.words import help_of, methods, options_of
-from shoal.app.work import Settings, Source, Work
+from shoal.app.work import Settings, Source, Try, Work
 from shoal.core.progress import STOP, watch
 from shoal.demo import firms
 from shoal.masking.repeating import read_manifest
@@ -24,7 +29,7 @@ from shoal.masking.repeating import read_manifest
 def work(tmp_path):
     firms(400).write_csv(tmp_path / "firms.csv")
     source = Source(tmp_path / "firms.csv", str(tmp_path / "firms.csv"))
-    return Work().begun(*open_source(source, tmp_path / "part.csv"))
+    return Work().begun(*open_source(identified(source), tmp_path / "part.csv"))
 
 
 def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
@@ -109,6 +114,13 @@ def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
     assert not (tmp_path / "part.csv").exists()
 
 
+def test_a_large_damaged_parquet_file_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("shoal.app.opening.MOST_BYTES", 10)
+    (tmp_path / "in.parquet").write_bytes(b"PAR1 nothing at all PAR1")
+    with pytest.raises(shoal.FileError, match=r"File .*in\.parquet cannot be read: .* restore a copy\."):
+        open_source(Source(tmp_path / "in.parquet", "in.parquet"), tmp_path / "scratch")
+
+
 def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(work, tmp_path):
     one = run_try(work, 1, work.settings, tmp_path)
     assert one.release.parameters["columns"] == work.settings.named("key")
@@ -120,6 +132,63 @@ def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(wor
     assert 0 < found.loss < 100
     assert found.linked > 0
     assert (found.records <= 400, found.method) == (True, "auto")
+
+
+def test_settings_tell_what_changes_a_masking(work):
+    before, now = work.settings, work.settings.copy()
+    now.asked["options"] = {}
+    now.importance["sales"] = 1.0
+    assert now.changes_since(before) == []
+    now.asked |= {"k": 9, "seed": 4, "zeros": ["research"]}
+    now.roles["sales"] = "identifier"
+    assert now.changes_since(before) == [
+        "Role of sales: Identifier: left out (was Key: masked)",
+        f"Group size k: 9 (was {before.asked['k']})",
+        "Columns whose zeros are kept",
+        "Seed of chance: 4 (was default)",
+    ]
+    assert all(label.partition(":")[0] for label in before.changes_since(now))
+    for name in ("kinds", "codes"):
+        other = before.copy()
+        getattr(other, name)["employees"] = {"kinds": "nominal", "codes": ["-1"]}[name]
+        assert other.changes_since(before)
+
+
+def test_a_chosen_try_brings_its_settings_unless_the_form_holds_new_ones(work):
+    old, new = work.settings.copy(), work.settings.copy()
+    new.asked["k"] = 9
+    work.tries = [Try(1, old), Try(2, new)]
+    work.settings, work.chosen = new.copy(), 2
+    work.choose(work.tries[0])
+    assert (work.settings, work.chosen, work.beside) == (old, 1, 2)
+    work.settings.asked["k"] = 7  # not tried yet
+    work.choose(work.tries[1])
+    assert (work.settings.asked["k"], work.chosen) == (7, 2)
+
+
+def test_a_file_that_changed_since_it_was_opened_is_not_masked(work, tmp_path):
+    assert not work.source.changed
+    firms(401).write_csv(work.source.path)
+    assert work.source.changed
+    with pytest.raises(shoal.InputError, match=r"firms\.csv has changed on disk"):
+        run_try(work, 1, work.settings, tmp_path)
+    work.source.path.unlink()
+    assert work.source.changed
+
+
+def test_only_files_that_a_question_named_are_replaced(work, tmp_path):
+    one = run_try(work, 1, work.settings, tmp_path)
+    output = tmp_path / "out.csv"
+    output.write_text("precious")
+    with pytest.raises(shoal.FileError, match=r"out\.csv already exists"):
+        _write(one, work.source, {"masked": output}, replace=[tmp_path / "other.csv"])
+    assert output.read_text() == "precious"
+    assert _write(one, work.source, {"masked": output}, replace=[output]) == [output]
+    assert output.read_bytes() == one.file(work.source).read_bytes()
+    same = tmp_path / "same.csv"
+    same.hardlink_to(work.source.path)
+    with pytest.raises(shoal.FileError, match=r"same\.csv is the table itself"):
+        _write(one, work.source, {"masked": same}, replace=[same])
 
 
 def test_settings_that_do_not_go_together_are_refused_in_words(work):
@@ -141,6 +210,23 @@ def test_a_unit_that_names_somebody_is_left_out_but_counted():
     asked = settings.parameters()
     assert (asked["unit"], asked["identifiers"]) == ("person_id", ["person_id"])
     assert "person_id" not in shoal.mask(table, **asked).data.columns
+
+
+def test_what_cannot_be_masked_is_proposed_to_be_left_out():
+    n = 1200
+    table = pl.DataFrame(
+        {
+            "age": np.arange(n) % 70,
+            "place": [f"place {max(0, i - 100)}" for i in range(n)],
+            "born": [f"{1 + i % 28:02}.01.1980" if i % 2 else "1980-01-01" for i in range(n)],
+            "household_id": [None, *(i // 3 for i in range(1, n))],
+        }
+    )
+    found = shoal.inspect(table)
+    settings = Settings.proposed(found)
+    assert settings.roles == {"age": "key", **dict.fromkeys(["place", "born", "household_id"], "identifier")}
+    assert settings.parameters()["identifiers"] == found.asked["identifiers"]
+    assert shoal.mask(table, **settings.parameters()).data.columns == ["age"]
 
 
 def test_help_and_choices_come_from_the_request_and_the_registry():
@@ -165,6 +251,71 @@ def test_the_state_folder_is_private_and_remembers_paths_only(tmp_path, monkeypa
     folder.remove()
     folder.forget()
     assert not list((tmp_path / "shoal").iterdir())
+
+
+def test_sessions_that_were_killed_are_removed_and_running_ones_stay(tmp_path):
+    program = "import sys; from pathlib import Path; from shoal.app.folder import Folder; "
+    program += "f = Folder(Path(sys.argv[1])); f.fresh('a.csv').touch(); print(f.path, flush=True); sys.stdin.read()"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    theirs = Path(owner.stdout.readline().strip())
+    first = Folder(tmp_path)
+    assert theirs.is_dir()
+    owner.kill()
+    owner.communicate()
+    assert list(theirs.rglob("a.csv"))
+    second = Folder(tmp_path)
+    assert not theirs.exists()
+    assert first.path.is_dir()
+    for folder in (first, second):
+        folder.remove()
+
+
+def test_settings_are_kept_for_the_next_session_alone_without_values(work, tmp_path):
+    home = tmp_path / "state"
+    home.mkdir()
+    folder = Folder(home)
+    work.settings.kinds["region"] = work.values_of("region")[::-1]
+    work.settings.codes["sales"] = [str(work.values_of("sales")[0])]
+    folder.keep("key", {"csv": {}, "settings": to_plain(work, work.settings)})
+    assert folder.kept("key") == {}  # tabs of a session have work of their own
+    written = home / "settings-key.json"
+    assert written.stat().st_mode & 0o777 == 0o600
+    assert not any(
+        value in written.read_text() for value in (*work.values_of("region"), work.settings.codes["sales"][0])
+    )
+    later = Folder(home)
+    assert from_plain(work, later.kept("key")["settings"]) == work.settings
+    written.write_text("{}")
+    assert later.kept("key") == {}
+    for number in range(40):
+        later.keep(f"{number}", {})
+    assert len(list(home.glob("settings-*"))) == 30
+    later.forget()
+    for one in (folder, later):
+        one.remove()
+    assert not list(home.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plain: plain["roles"].pop("sales"),
+        lambda plain: plain["roles"].update(sales="<b>"),
+        lambda plain: plain["asked"].update(k="2 onload=x"),
+        lambda plain: plain["asked"].update(other=1),
+        lambda plain: plain["kinds"].update(region=[{"place": 99}]),
+        lambda plain: plain.update(more=1),
+        lambda plain: plain.pop("kinds"),
+    ],
+)
+def test_settings_that_do_not_fit_the_table_are_refused(work, change):
+    plain = to_plain(work, work.settings)
+    assert from_plain(work, to_plain(work, work.settings)) == work.settings
+    change(plain)
+    with pytest.raises(ValueError, match=r"."):
+        from_plain(work, plain)
 
 
 def test_a_command_and_a_call_tell_only_what_was_chosen(tmp_path):
@@ -198,3 +349,16 @@ def test_a_command_names_the_file_of_a_hierarchy():
     release = shoal.mask(table, 4, columns=["town"], kinds={"town": towns}, method="mdav")
     assert "--hierarchy town=towns.csv" in release.command("in.csv", "out.csv", {"town": "towns.csv"})
     assert release.repeatable
+
+
+def test_what_is_not_protected_stands_first(work, tmp_path):
+    """On the card of a try, and among the warnings that are ticked off."""
+    work.settings.roles |= {"region": "confidential", "profit": "other"}
+    work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop"}
+    one = run_try(work, 1, work.settings, tmp_path)
+    assert len(one.release.warnings) == 2
+    assert one.figures["warnings"] == list(one.release.warnings)
+    same, dominated = warnings_of(one)[:2]
+    assert same.startswith("Groups of identical records share one confidential value")
+    assert ": region in " in same
+    assert dominated.startswith("One record dominates its group")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ __all__ = ["correlations", "distribution", "risk_utility_map"]
 
 BINS = 24
 CATEGORIES = 12
+WIDTH = 52  # characters in a line of a tooltip
 LIGHT = {
     "ink": "#16242c",
     "soft": "#4a5b66",
@@ -46,11 +48,18 @@ def _frame(dark: bool, x: str, y: str, **more: Any) -> dict[str, Any]:
         "animation": False,
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": c["ink"]},
         "grid": {"left": 64, "right": 24, "top": 36 if "legend" in more else 12, "bottom": 52},
-        "tooltip": {"trigger": "item"},
+        # Rich text draws tooltips as text: markup in names, values or saved work never becomes HTML.
+        "tooltip": {"trigger": "item", **more.pop("tooltip", {}), "renderMode": "richText"},
         "xAxis": {"type": "value", "name": x, "nameGap": 30, **axis, **more.pop("xAxis", {})},
         "yAxis": {"type": "value", "name": y, "nameGap": 44, **axis, **more.pop("yAxis", {})},
         **more,
     }
+
+
+def _tooltip(*lines: str) -> dict[str, Any]:
+    """Return a tooltip that shows lines as they are, wrapped to the width of a chart."""
+    # ECharts reads {b} and {name|text} as templates; an invisible character after the brace prevents it.
+    return {"formatter": "\n".join(fill(line, WIDTH) for line in lines).replace("{", "{\u2060")}
 
 
 def risk_utility_map(tries: Sequence[Try], chosen: int | None, *, dark: bool) -> dict[str, Any]:
@@ -64,7 +73,7 @@ def risk_utility_map(tries: Sequence[Try], chosen: int | None, *, dark: bool) ->
             "symbolSize": 20 if one.number == chosen else 14,
             "itemStyle": {"color": c["mark"] if one.number == chosen else c["after"]},
             "label": {"show": True, "formatter": str(one.number), "position": "right", "color": c["ink"]},
-            "tooltip": {"formatter": f"{one.title}<br>loss {one.figures['loss']:.3f} %<br>linked {_linked(one)}"},
+            "tooltip": _tooltip(one.title, f"loss {one.figures['loss']:.3f} %", f"linked {_linked(one)}"),
         }
         for one in tries
     ]
@@ -143,7 +152,7 @@ def correlations(pairs: Sequence[tuple[str, float, float]], *, dark: bool) -> di
         {
             "name": name,
             "value": [round(before, 4), round(after, 4)],
-            "tooltip": {"formatter": f"{name}<br>{before:.3f} before, {after:.3f} after"},
+            "tooltip": _tooltip(name, f"{before:.3f} before, {after:.3f} after"),
         }
         for name, before, after in pairs
     ]

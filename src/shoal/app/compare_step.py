@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ import polars as pl
 from nicegui import ui
 
 from shoal.app.charts import correlations, distribution, risk_utility_map
-from shoal.app.parts import Entry, Select, button, card, field, heading, hint, plain_table, text
+from shoal.app.parts import Entry, Select, ask_to_replace, button, card, field, heading, hint, plain_table, text
 from shoal.app.saving import save_work
 from shoal.app.tab import Tab
-from shoal.app.words import long, typed_path
+from shoal.app.words import long, sentence, typed_path
 from shoal.app.work import Try
 
 __all__ = ["show"]
@@ -49,9 +50,9 @@ def show(tab: Tab) -> None:
 
 
 def _choose(tab: Tab, number: int) -> None:
-    work = tab.work
-    if work.chosen != number:
-        work.beside, work.chosen = work.chosen, number
+    one = tab.work.trial(number)
+    if one is not None:
+        tab.work.choose(one)
     tab.changed()
 
 
@@ -62,6 +63,8 @@ def _card(tab: Tab, one: Try) -> None:
     article.props["data-test"] = f"try-{one.number}"
     with article:
         text("h3", one.title)
+        for warning in found.get("warnings", []):  # work that an earlier version saved has none
+            text("p", sentence(warning), "s-note").props("data-test=warning")
         lines = [
             ("Information loss", f"{found['loss']:.3f} %"),
             (
@@ -83,7 +86,7 @@ def _card(tab: Tab, one: Try) -> None:
             if one.release is None:
                 button(
                     "Run again",
-                    lambda: tab.start_try(one.settings, one),
+                    lambda: tab.start_try(one),
                     kind="small",
                     label=f"Run try {one.number} again",
                 )
@@ -101,8 +104,7 @@ def _card(tab: Tab, one: Try) -> None:
 
 def _back(tab: Tab, one: Try) -> None:
     """Take the settings of a try again: undo and redo."""
-    tab.work.settings = one.settings.copy()
-    tab.work.chosen = one.number
+    tab.work.take_back(one)
     tab.go("protect")
 
 
@@ -204,13 +206,23 @@ def _save(tab: Tab) -> None:
     if source is None:
         return
     with card("Save the work"):
-        folder = Path.home() if source.dragged else source.path.parent
+        if not tab.work.save_as:
+            folder = Path.home() if source.dragged else source.path.parent
+            tab.work.save_as = str(folder / f"{Path(source.title).stem}.shoal")
         with field(
             "File",
             "Settings and figures of all tries; of the table no value but words that stand for missing. Open it "
             "again in the step Table.",
         ):
-            entry = Entry(str(folder / f"{Path(source.title).stem}.shoal"), lambda _: None).style("width: 100%")
-        button("Save", lambda: save_work(tab, typed_path(entry.value)))
+            Entry(tab.work.save_as, partial(setattr, tab.work, "save_as")).style("width: 100%")
+        button("Save", lambda: _save_as(tab, typed_path(tab.work.save_as).absolute()))
         if tab.work.saved:
             text("p", f"Saved: {tab.work.saved}").props("role=status data-test=saved")
+
+
+def _save_as(tab: Tab, path: Path) -> None:
+    """Save the work; ask before a file is replaced that this work was not saved to."""
+    if path.exists() and str(path) != tab.work.saved:
+        ask_to_replace(tab, [path], partial(save_work, tab, path))
+    else:
+        save_work(tab, path)

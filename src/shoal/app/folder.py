@@ -7,11 +7,19 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+LOCKS = os.name == "posix"
+if LOCKS:
+    import fcntl
 
 __all__ = ["Folder", "state_folder"]
 
 MOST_RECENT = 8
+MOST_KEPT = 30  # tables whose settings are kept
+SESSION = "session-"
 
 
 def state_folder() -> Path:
@@ -26,6 +34,9 @@ def state_folder() -> Path:
 class Folder:
     """The files of a session: masked tables of tries and dragged-in tables. They are removed when it ends.
 
+    A session that was killed cannot remove its files; the next one does. A running session holds a lock on its folder,
+    which the system releases however the process ends.
+
     Parameters
     ----------
     home
@@ -33,8 +44,11 @@ class Folder:
     """
 
     def __init__(self, home: Path) -> None:
-        self._recent = home / "recent.json"
-        self.path = Path(tempfile.mkdtemp(prefix="session-", dir=home))  # of mode 700
+        self._home, self._recent = home, home / "recent.json"
+        with _only_one(home):  # no other session sees the folder before it is locked
+            remove_leftovers(home)
+            self.path = Path(tempfile.mkdtemp(prefix=SESSION, dir=home))  # of mode 700
+            self._handle = _lock(self.path)
 
     def fresh(self, name: str) -> Path:
         """Return a place for a file of this name that no other file has."""
@@ -56,9 +70,72 @@ class Folder:
             self._recent.write_text(json.dumps([str(path), *map(str, others)][:MOST_RECENT]), encoding="utf-8")
 
     def forget(self) -> None:
-        """Forget which tables were opened."""
-        self._recent.unlink(missing_ok=True)
+        """Forget which tables were opened, and their settings."""
+        for path in (self._recent, *self._home.glob("settings-*.json")):
+            path.unlink(missing_ok=True)
+
+    def keep(self, key: str, content: dict[str, Any]) -> None:
+        """Keep the settings of a table for the next session, readable by their owner only."""
+        with contextlib.suppress(OSError, TypeError):  # it is a convenience: the work goes on without it
+            words = json.dumps({"session": self.path.name, **content}, ensure_ascii=False)
+            handle, made = tempfile.mkstemp(dir=self.path)  # of mode 600
+            os.close(handle)
+            Path(made).write_text(words, encoding="utf-8")
+            Path(made).replace(self._kept(key))
+            kept = sorted(self._home.glob("settings-*.json"), key=lambda path: path.stat().st_mtime_ns)
+            for path in kept[:-MOST_KEPT]:
+                path.unlink(missing_ok=True)
+
+    def kept(self, key: str) -> dict[str, Any]:
+        """Return the settings of a table that an earlier session kept; none of this one, whose tabs are apart."""
+        try:
+            content = json.loads(self._kept(key).read_text(encoding="utf-8"))
+            mine = content["session"] == self.path.name
+        except (OSError, ValueError, TypeError, KeyError):
+            return {}
+        return {} if mine or not {"csv", "settings"} <= content.keys() else content
+
+    def _kept(self, key: str) -> Path:
+        return self._home / f"settings-{key}.json"
 
     def remove(self) -> None:
         """Remove the files of the session."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if self._handle is not None:
+            os.close(self._handle)
+
+
+def remove_leftovers(home: Path) -> None:
+    """Remove the files of sessions that were killed: they hold original values, and no process has them open."""
+    for path in home.glob(f"{SESSION}*"):
+        handle = _lock(path)
+        if handle is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def _only_one(home: Path) -> Iterator[None]:
+    """Let one process at a time make and remove sessions."""
+    handle = _lock(home, wait=True)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(folder: Path, *, wait: bool = False) -> int | None:
+    """Lock a folder until the handle is closed or the process ends; None if that is not possible."""
+    if not LOCKS:
+        return None
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # another session has it, or the file system knows no locks
+        os.close(handle)
+        return None
+    return handle

@@ -13,7 +13,7 @@ from shoal.app.parts import Entry, button, dialog_over, dropped, field, hint, te
 from shoal.app.tab import Tab
 from shoal.app.words import typed_path
 
-__all__ = ["current_kind", "edit_kind", "kinds_for", "values_of"]
+__all__ = ["current_kind", "edit_kind", "kinds_for"]
 
 MOST_LEVELS = 100
 MOST_OF_HIERARCHY = 20_000_000  # bytes of a file
@@ -40,18 +40,9 @@ def current_kind(tab: Tab, column: Any) -> str:
     return "ordinal" if isinstance(kind, list) else "hierarchy"
 
 
-def values_of(tab: Tab, name: Any) -> list[Any]:
-    """Return the values of a column in order; those of a CSV file as they are written."""
-    view = tab.work.inspection.view if tab.work.inspection is not None else None
-    if view is None:
-        return []
-    values = view.column(name).drop_nulls().unique().sort().to_list()
-    return [str(value) for value in values] if view.format else values
-
-
 def edit_kind(tab: Tab, column: Any, kind: str) -> None:
     """Open the dialog of a kind; the column keeps its kind if it is left."""
-    values = values_of(tab, column.name)
+    values = tab.work.values_of(column.name)
     if kind == "ordinal" and not tab.work.values:
         tab.refuse("Values are hidden, and their order cannot be chosen. Show them in the step Table first.")
         return

@@ -11,6 +11,7 @@ from shoal.app import compare_step, protect_step, release_step, roles_step, tabl
 from shoal.app.parts import button, text
 from shoal.app.tab import Tab
 from shoal.app.words import long
+from shoal.app.work import Source
 
 __all__ = ["STEPS", "build"]
 
@@ -23,6 +24,7 @@ STEPS: dict[str, tuple[str, Callable[[Tab], None]]] = {
 }
 # The server ends when its last page is closed; a reload is told apart by the page that follows.
 CLOSED = 'addEventListener("pagehide", () => navigator.sendBeacon("/closed"))'
+LEAVING = 'addEventListener("beforeunload", (event) => { if (window.unsaved) event.preventDefault() })'
 # What had the focus has it again when the step is shown anew, and what was typed into it is not lost.
 KEEP_FOCUS = """(() => {
     const name = (e) => e.getAttribute("aria-label") || e.labels?.[0]?.innerText || e.innerText;
@@ -44,7 +46,7 @@ KEEP_FOCUS = """(() => {
 def build(tab: Tab) -> None:
     """Build the page of a tab."""
     ui.add_css(Path(__file__).with_name("style.css"))
-    ui.run_javascript(CLOSED)
+    ui.run_javascript(f"{CLOSED}; {LEAVING}")
     mode = ui.dark_mode(tab.work.dark)
 
     def switch() -> None:
@@ -61,10 +63,13 @@ def build(tab: Tab) -> None:
         content()
     tab.layer = ui.element("div")
     ui.skip_link("Skip to the step", target=main)
-    shown: dict[str, object] = {"version": tab.version, "step": tab.work.step}
+    shown: dict[str, object] = {"version": tab.version, "step": tab.work.step, "unsaved": False}
     _mark(steps, tab.work.step)
 
     def follow() -> None:
+        if shown["unsaved"] != tab.unsaved:
+            shown["unsaved"] = tab.unsaved
+            ui.run_javascript(f"window.unsaved = {'true' if tab.unsaved else 'false'}")
         if shown["version"] == tab.version:
             return
         _mark(steps, tab.work.step)
@@ -98,12 +103,38 @@ def _content(tab: Tab) -> None:
             button("Close", lambda: _forgive(tab), kind="small", label="Close this message")
     if work.busy:
         _job(tab)
+    elif work.source is not None and work.source.changed:
+        _changed_on_disk(tab, work.source)
+    if work.restored:
+        _restored(tab)
     if work.inspection is None and work.step != "table":
         text("h1", STEPS[work.step][0])
         text("p", "Choose a table first: everything else follows from it.", "s-lead")
         button("Choose a table", lambda: tab.go("table"), kind="main")
         return
     STEPS[work.step][1](tab)
+
+
+def _restored(tab: Tab) -> None:
+    """Tell that the settings are those of an earlier session, with a way back to the proposed ones."""
+    with ui.element("div").classes("s-note").props("role=status data-test=restored") as note:
+        note.style("display: flex; flex-wrap: wrap; gap: 6px 12px; align-items: center")
+        text("span", "The settings of this table are those of your last session.")
+        button("Keep them", lambda: _keep(tab), kind="small")
+        button("Use the proposed settings", tab.propose_again, kind="small")
+
+
+def _keep(tab: Tab) -> None:
+    tab.work.restored = False
+    tab.changed()
+
+
+def _changed_on_disk(tab: Tab, source: Source) -> None:
+    """Offer to read a table again that is no longer the one that was opened."""
+    with ui.element("div").classes("s-alert").props("role=alert data-test=changed"):
+        message = f"Table {source.title} has changed on disk since it was opened. Read it again before you go on."
+        text("div", message).style("flex: 1; overflow-wrap: anywhere")
+        button("Read it again", tab.read_again, kind="small")
 
 
 def _forgive(tab: Tab) -> None:
@@ -116,7 +147,8 @@ def _state(tab: Tab) -> None:
     work = tab.work
     if work.source is None or work.inspection is None:
         return
-    told = f"{work.source.title}: {work.inspection.records:,} records, {len(work.inspection.columns)} columns"
+    records, columns = work.inspection.records, len(work.inspection.columns)
+    told = f"{work.source.title}: {records:,} record{'s' * (records != 1)}, {columns} column{'s' * (columns != 1)}"
     if work.source.part:
         told += " in the part that is shown"
     if work.current is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from nicegui import ui
@@ -13,6 +14,7 @@ from nicegui.elements.mixins.text_element import TextElement
 __all__ = [
     "Entry",
     "Select",
+    "ask_to_replace",
     "button",
     "card",
     "dialog_over",
@@ -48,6 +50,23 @@ def dialog_over(tab: Any, *, afterwards: Callable[[], None] | None = None) -> It
 
     dialog.on("hide", closed, args=[])
     dialog.open()
+
+
+def ask_to_replace(tab: Any, existing: Sequence[Path], replace: Callable[[], None]) -> None:
+    """Ask whether exactly these files are to be replaced."""
+    with dialog_over(tab) as dialog:
+        text("h2", "Replace this file?" if len(existing) == 1 else "Replace these files?")
+        with ui.element("ul").props("data-test=existing"):
+            for path in existing:
+                text("li", str(path)).style("overflow-wrap: anywhere")
+
+        def confirm() -> None:
+            dialog.close()
+            replace()
+
+        with ui.element("div").classes("s-row"):
+            button("Replace", confirm, kind="main")
+            button("Cancel", dialog.close)
 
 
 def text(tag: str, words: str, classes: str = "") -> TextElement:

@@ -106,7 +106,7 @@ def _told(found: Preview | None) -> str:
 
 
 def _previewed(words: str, k: int | None = None) -> None:
-    text("p", words, "s-hint").props(f"role=status data-test=preview data-k={k}")
+    text("p", words, "s-hint").props("role=status data-test=preview").props["data-k"] = str(k)
 
 
 def _method(tab: Tab) -> None:

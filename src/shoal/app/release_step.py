@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import ui
 
 import shoal
-from shoal.app.parts import Entry, button, card, field, heading, hint, text, tick
+from shoal.app.parts import Entry, ask_to_replace, button, card, field, heading, hint, text, tick
 from shoal.app.tab import Tab
-from shoal.app.words import for_people, help_of, typed_path
-from shoal.app.work import Source, Try
+from shoal.app.words import for_people, help_of, sentence, typed_path
+from shoal.app.work import Files, Source, Try
 
 __all__ = ["report_of", "show", "warnings_of"]
 
@@ -42,6 +42,9 @@ def show(tab: Tab) -> None:
                 kind="main",
             )
         return
+    if _outdated(tab, one):
+        _refuse_outdated(tab, one)
+        return
     with ui.element("div").classes("s-two"):
         with ui.element("div") as first:
             pass
@@ -52,12 +55,48 @@ def show(tab: Tab) -> None:
     _report(tab, one)
 
 
+def _outdated(tab: Tab, one: Try) -> list[str]:
+    """List what has changed since a try ran; empty if it may be released. Confirmations do not outlive a change."""
+    work = tab.work
+    source: Any = work.source
+    changes = [f"The file {source.title} on disk"] if source.changed else []
+    changes += work.settings.changes_since(one.settings)
+    if changes:
+        work.ticked.pop(one.number, None)
+    return changes
+
+
+def _refuse_outdated(tab: Tab, one: Try) -> None:
+    """Say why a try is not released, and offer the ways on."""
+
+    def run() -> None:
+        tab.start_try()
+        tab.go("compare")
+
+    def take_back() -> None:
+        tab.work.take_back(one)
+        tab.changed()
+
+    source: Any = tab.work.source
+    with card(f"Try {one.number} is out of date"), ui.element("div").props("data-test=outdated"):
+        text("p", f"This has changed since try {one.number} ran, so it is not released:")
+        with ui.element("ul"):
+            for change in _outdated(tab, one):
+                text("li", change)
+        if source.changed:
+            return  # the page offers to read it again
+        hint("Run again to release what the form shows now. Confirm the warnings of the new try then.")
+        with ui.element("div").classes("s-row").style("margin-top: 12px"):
+            button("Run again with the current settings", run, kind="main")
+            button(f"Return to the settings of try {one.number}", take_back)
+
+
 def warnings_of(one: Try) -> list[str]:
-    """Return what a steward must have read before a release."""
+    """Return what a steward must have read before a release, the warnings of the release itself first."""
     release = one.release
     if release is None:
         return []
-    told = []
+    told = list(map(sentence, release.warnings))
     if release.left:
         named = ", ".join(map(str, release.left))
         several = f"{len(release.left)} columns are" if len(release.left) > 1 else "One column is"
@@ -67,7 +106,7 @@ def warnings_of(one: Try) -> list[str]:
             f"{release.uniques:,} of {release.records:,} records are unique over all that is released, the columns "
             "that were left as they are included. Who knows these columns of somebody may find the record."
         )
-    told += [_sentence(for_people(note)) for note in release.notes]
+    told += [sentence(for_people(note)) for note in release.notes]
     if one.stopped:
         told.append(
             "The search was stopped early: this is the best that had been found by then, verified as any other."
@@ -79,10 +118,6 @@ def warnings_of(one: Try) -> list[str]:
     return told
 
 
-def _sentence(note: str) -> str:
-    return f"{note[0].upper()}{note[1:]}{'' if note.endswith('.') else '.'}"
-
-
 def _protected(tab: Tab, one: Try, release: shoal.Release, ticked: Callable[[], object]) -> None:
     read = tab.work.ticked.setdefault(one.number, set())
 
@@ -90,43 +125,37 @@ def _protected(tab: Tab, one: Try, release: shoal.Release, ticked: Callable[[], 
         (read.add if on else read.discard)(warning)
         ticked()
 
+    first, others = list(map(sentence, release.warnings)), warnings_of(one)[len(release.warnings) :]
     with card("Checklist"):
-        text("h3", "What is protected")
-        text("p", _sentence(release.verified)).style("margin: 4px 0").props("data-test=verified")
+        if first:
+            text("h3", "Read this first")
+        for warning in first:
+            tick(warning, warning in read, partial(set_tick, warning))
+        text("h3", "What is protected").style("margin-top: 12px" if first else "")
+        text("p", sentence(release.verified)).style("margin: 4px 0").props("data-test=verified")
         hint("Counted again in the masked table itself. It holds for the columns that are named, and for no other.")
         text("h3", "What you should know").style("margin-top: 12px")
-        for warning in warnings_of(one):
+        for warning in others:
             tick(warning, warning in read, partial(set_tick, warning))
-        if not warnings_of(one):
-            hint("There is nothing to warn of.")
+        if not others:
+            hint("There is nothing else to warn of." if first else "There is nothing to warn of.")
 
 
 def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], object]:
     """Show where files go; return what shows anew whether they may be written."""
     source: Any = tab.work.source
-    wanted = {name: name != "labels" for name in FILES}
-    state = {"replace": False}
-
-    def write() -> None:
-        files = _targets(typed_path(place.value) / name.value.strip(), release, wanted)
-        tab.run(
-            "Writing the files",
-            lambda: _write(one, source, files, replace=state["replace"]),
-            lambda written: one.figures.update(written=[str(path) for path in written]),
-        )
-
+    form = tab.work.files = tab.work.files or _empty_form(one, source)
     with card("Files"):
         with field("Folder"):
-            place = Entry(str(Path.home() if source.dragged else source.path.parent), lambda _: None)
+            Entry(form.folder, partial(setattr, form, "folder"))
         with field("Name of the masked file"):
-            name = Entry(one.file(source).name, lambda _: None)
+            Entry(form.name, partial(setattr, form, "name"))
         for file, words in FILES.items():
-            tick(words, wanted[file], partial(wanted.__setitem__, file))
+            tick(words, form.wanted[file], partial(form.wanted.__setitem__, file))
             if file == "manifest" and source.dragged:
                 hint(f"The place of {source.title} is not known: the manifest tells its name and SHA-256.")
         hint(help_of("labels"))
-        tick("Replace files that are there", state["replace"], partial(state.__setitem__, "replace"))
-        ready = ui.refreshable(lambda: _ready(tab, one, write))
+        ready = ui.refreshable(lambda: _ready(tab, one, partial(_start_writing, tab, one, release, form)))
         ready()
         if one.figures.get("written"):
             told = text("p", "Written: " + ", ".join(one.figures["written"]))
@@ -134,9 +163,58 @@ def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], object]:
     return ready.refresh
 
 
+def _empty_form(one: Try, source: Source) -> Files:
+    """Return the form with its defaults: next to the table, everything except the labels."""
+    folder = Path.home() if source.dragged else source.path.parent
+    return Files(str(folder), one.file(source).name, {name: name != "labels" for name in FILES})
+
+
+def _start_writing(tab: Tab, one: Try, release: shoal.Release, form: Files) -> None:
+    """Write the files that the form names, after a question if some of them exist."""
+    if not _may_write(tab, one):
+        return
+    files = _targets((typed_path(form.folder) / form.name.strip()).absolute(), release, form.wanted)
+    try:
+        existing = [path for path in files.values() if path.exists()]
+        _check_places(one, tab.work.source, files, replace=existing)
+    except (shoal.ShoalError, OSError) as error:
+        tab.refuse(error)
+        return
+    put = partial(_put, tab, one, files, existing)
+    if existing:
+        ask_to_replace(tab, existing, put)
+    else:
+        put()
+
+
+def _put(tab: Tab, one: Try, files: Mapping[str, Path], replace: Sequence[Path]) -> None:
+    """Write files in the background; only those of `replace` may exist."""
+    work = tab.work
+
+    def done(written: list[Path]) -> None:
+        one.figures.update(written=[str(path) for path in written])
+        work.unsaved = False
+
+    if _may_write(tab, one):  # again: a question may have stayed open for long
+        tab.run("Writing the files", lambda: _write(one, work.source, files, replace=replace), done)
+
+
+def _may_write(tab: Tab, one: Try) -> bool:
+    """Return whether a try of the open table is up to date and its warnings are read; show the step again if not."""
+    allowed = tab.work.trial(one.number) is one and not _outdated(tab, one) and not _unread(tab, one)
+    if not allowed:
+        tab.changed()
+    return allowed
+
+
+def _unread(tab: Tab, one: Try) -> list[str]:
+    """Return the warnings that were not ticked off."""
+    return [warning for warning in warnings_of(one) if warning not in tab.work.ticked.get(one.number, set())]
+
+
 def _ready(tab: Tab, one: Try, write: Callable[[], None]) -> None:
     """Show the button that writes, once all warnings were read."""
-    left = len([warning for warning in warnings_of(one) if warning not in tab.work.ticked.get(one.number, set())])
+    left = len(_unread(tab, one))
     made = button("Write the files", write, kind="main")
     if left:
         made.props("disabled")
@@ -161,8 +239,10 @@ def _hierarchies(target: Path, release: shoal.Release) -> dict[Any, Path]:
     }
 
 
-def _write(one: Try, source: Source, files: Mapping[str, Path], *, replace: bool) -> list[Path]:
+def _write(one: Try, source: Any, files: Mapping[str, Path], *, replace: Sequence[Path]) -> list[Path]:
     """Put the files of a try where they belong; a crash leaves the old ones or the new ones."""
+    if source.changed:
+        raise shoal.InputError(f"Table {source.title} has changed on disk since it was opened. Read it again first.")
     _check_places(one, source, files, replace=replace)
     release: Any = one.release
     _place(one.file(source), files["masked"])
@@ -179,18 +259,16 @@ def _write(one: Try, source: Source, files: Mapping[str, Path], *, replace: bool
     return list(files.values())
 
 
-def _check_places(one: Try, source: Source, files: Mapping[str, Path], *, replace: bool) -> None:
+def _check_places(one: Try, source: Any, files: Mapping[str, Path], *, replace: Sequence[Path]) -> None:
     """Refuse places that files must not have."""
     folder = files["masked"].parent
     if not folder.is_dir():
         raise shoal.FileError(f"Folder {folder} is not there. Make it first, or name another.")
     for path in files.values():
-        if path == source.path:
+        if path.exists() and path.samefile(source.path):
             raise shoal.FileError(f"File {path} is the table itself. Name another.")
-        if path.exists() and not replace:
-            raise shoal.FileError(
-                f"File {path} is there already. Name another, or tick “Replace files that are there”."
-            )
+        if path.exists() and path not in replace:
+            raise shoal.FileError(f"File {path} already exists. Name another, or write again to replace it.")
     if files["masked"].suffix != one.file(source).suffix:
         raise shoal.FileError(f"File {files['masked']} must end in {one.file(source).suffix}, as the table does.")
 
@@ -198,6 +276,7 @@ def _check_places(one: Try, source: Source, files: Mapping[str, Path], *, replac
 def _place(made: Path, target: Path) -> None:
     beside = target.with_name(f".{target.name}.part")
     try:
+        beside.touch(made.stat().st_mode & 0o777)  # labels stay for their owner alone
         shutil.copyfile(made, beside)
         beside.replace(target)
     finally:

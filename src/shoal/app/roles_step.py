@@ -70,13 +70,16 @@ def _counts(tab: Tab, found: tuple[dict[int, int], int]) -> None:
         return
     unique = alike.get(1, 0)
     with ui.element("div").classes("s-facts").props("aria-live=polite data-test=counts"):
+        over = "one key or stratum" if len(keys) == 1 else f"{len(keys)} keys and strata"
         share = f" ({100 * unique / records:.1f} %)" if records else ""
-        fact(f"{unique:,}", f"of {records:,} records are unique over {len(keys)} keys and strata{share}")
+        fact(f"{unique:,}", f"of {records:,} records are unique over {over}{share}")
         fact(f"{sum(alike.values()):,}", "different combinations")
         rarest = min((size for size in alike if size > 1), default=None)
         fact(
             "–" if rarest is None else f"{alike[rarest]:,}",
-            "no combination is shared" if rarest is None else f"combinations shared by {rarest} records",
+            "no combination is shared"
+            if rarest is None
+            else f"combination{'s' * (alike[rarest] != 1)} of {rarest} records each",
         )
     total = max(records, 1)
     with ui.element("div").style("display: flex; gap: 16px; flex-wrap: wrap; margin-top: 8px; font-size: 13px"):

@@ -1,27 +1,38 @@
-"""Work that is saved and opened again: settings and figures, never a value of the table.
-
-Where settings name values of the table (the order of levels, a hierarchy, codes for missing), the file holds their
-place among the sorted values of the column, which says nothing without the table.
-"""
+"""Work that is saved and opened again: settings and figures, never a value of the table."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import shoal
-from shoal.app.kind_dialogs import values_of
+from shoal.app.plain_settings import from_plain, to_plain
 from shoal.app.tab import Tab
-from shoal.app.work import Settings, Source, Try
+from shoal.app.work import Source, Try
 
 __all__ = ["open_work", "save_work"]
 
 FORMAT = 1
 ENDING = ".shoal"
+# What the page shows of a try: a file may have been changed by anybody.
+FIGURES: dict[str, Any] = {
+    "method": str,
+    "k": int,
+    "records": int,
+    "groups": int,
+    "loss": Real,
+    "column_loss": dict,
+    "uniques": int,
+    "linked": Real | None,
+    "diversity": Real | None,
+    "closeness": Real | None,
+    "seconds": Real,
+    "verified": str,
+}
 
 
 def save_work(tab: Tab, path: Path) -> None:
@@ -40,11 +51,11 @@ def save_work(tab: Tab, path: Path) -> None:
             "table": source.name,
             "sha256": _digest(source.path),
             "csv": dict(source.csv),
-            "settings": _with_places(tab, work.settings),
+            "settings": to_plain(work, work.settings),
             "tries": [
                 {
                     "number": t.number,
-                    "settings": _with_places(tab, t.settings),
+                    "settings": to_plain(work, t.settings),
                     "figures": t.figures,
                     "stopped": t.stopped,
                 }
@@ -57,7 +68,7 @@ def save_work(tab: Tab, path: Path) -> None:
         return beside.replace(path)
 
     def saved(path: Path) -> None:
-        work.saved = str(path)
+        work.saved, work.unsaved = str(path), False
 
     tab.run("Saving the work", write, saved)
 
@@ -89,12 +100,15 @@ def open_work(tab: Tab, path: Path) -> None:
 
     def restore() -> None:
         work = tab.work
-        work.settings = _from_places(tab, content["settings"])
-        work.tries = [
-            Try(t["number"], _from_places(tab, t["settings"]), t["figures"], stopped=t["stopped"])
-            for t in content["tries"]
-        ]
-        work.chosen = content["chosen"]
+        try:
+            settings = from_plain(tab.work, content["settings"])
+            tries = [_read_try(tab, plain) for plain in content["tries"]]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise shoal.InputError(
+                f"Saved work {path.name} does not fit table {opened.title}: its settings or figures are not those that "
+                "shoal writes. The table is open with the proposed settings."
+            ) from None
+        work.settings, work.tries, work.chosen = settings, tries, content["chosen"]
 
     tab.open(opened.path, opened.name if opened.dragged else None, csv=content["csv"], check=check, then=restore)
 
@@ -106,44 +120,15 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _with_places(tab: Tab, settings: Settings) -> dict[str, Any]:
-    """Return settings as plain values, with places instead of values of the table."""
-    plain = asdict(settings)
-    for name in {*settings.kinds, *settings.codes}:
-        places = {value: place for place, value in enumerate(values_of(tab, name))}
-        # A code may be written otherwise than the cells that it stands for.
-        places |= {str(value): place for value, place in list(places.items())}
-
-        def hide(value: Any, known: Mapping[Any, int] = places) -> Any:
-            return {"place": known[value]} if value in known else value
-
-        _replace(plain, name, hide)
-    return plain
+def _read_try(tab: Tab, plain: Mapping[str, Any]) -> Try:
+    """Return a try of saved work, or raise if its figures are not those of a try."""
+    figures = plain["figures"]
+    for name, kind in FIGURES.items():
+        _require(isinstance(figures[name], kind))
+    _require(isinstance(plain["number"], int) and all(isinstance(x, Real) for x in figures["column_loss"].values()))
+    return Try(plain["number"], from_plain(tab.work, plain["settings"]), figures, stopped=bool(plain["stopped"]))
 
 
-def _from_places(tab: Tab, plain: dict[str, Any]) -> Settings:
-    """Return settings with the values of the table in their places."""
-    for name in {*plain["kinds"], *plain["codes"]}:
-        values = values_of(tab, name)
-
-        def show(value: Any, known: list[Any] = values) -> Any:
-            return known[value["place"]] if isinstance(value, dict) else value
-
-        _replace(plain, name, show)
-    return Settings(**plain)
-
-
-def _replace(plain: dict[str, Any], name: Any, change: Callable[[Any], Any]) -> None:
-    """Change every value that settings name of a column; a hierarchy is written as a list of ways."""
-    kind = plain["kinds"].get(name)
-    if isinstance(kind, list):
-        plain["kinds"][name] = [change(level) for level in kind]
-    elif isinstance(kind, dict):
-        ways = kind["ways"]
-        if isinstance(ways, dict):
-            ways = [[change(value), *map(change, above)] for value, above in ways.items()]
-        else:
-            ways = {change(value): [change(step) for step in above] for value, *above in ways}
-        plain["kinds"][name] = {"ways": ways, "release": kind["release"]}
-    if name in plain["codes"]:
-        plain["codes"][name] = [change(code) for code in plain["codes"][name]]
+def _require(condition: bool) -> None:
+    if not condition:
+        raise ValueError

@@ -24,11 +24,18 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-CLOSED_SECONDS = 4.0  # after the last page was closed; a reload takes less
+CLOSED_SECONDS = 600.0  # after the last page was closed: time to come back to the work
 LOST_SECONDS = 1800.0  # after the last page was lost without having been closed, as a browser that sleeps
+KEEP_SECONDS = 1.0  # between looks at settings that are to be kept
 
 
-def serve(table: Path | None, *, browser: bool = True, tell: Callable[[str], object] = print) -> None:
+def serve(
+    table: Path | None,
+    *,
+    browser: bool = True,
+    tell: Callable[[str], object] = print,
+    wait: float = CLOSED_SECONDS,
+) -> None:
     """Serve the page until it is closed, or Ctrl-C.
 
     Parameters
@@ -39,6 +46,8 @@ def serve(table: Path | None, *, browser: bool = True, tell: Callable[[str], obj
         Open the browser; else the address is told only.
     tell
         What prints a line.
+    wait
+        Seconds from the end of the last page to that of the server.
     """
     folder = Folder(state_folder())
     # Nothing is written elsewhere: neither dragged-in files while they arrive nor what the framework stores.
@@ -49,26 +58,27 @@ def serve(table: Path | None, *, browser: bool = True, tell: Callable[[str], obj
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
             guard = Guard(None, listening.getsockname()[1])
-            _run(guard, folder, table, listening, lambda: _announce(guard.address, browser=browser, tell=tell))
+            site = _Site(folder, table, wait)
+            _run(guard, site, listening, lambda: _announce(guard.address, browser=browser, tell=tell))
     finally:
         tempfile.tempdir = None
         folder.remove()
 
 
 def _announce(address: str, *, browser: bool, tell: Callable[[str], object]) -> None:
-    tell(f"shoal is at {address}\nThe address works once, on this machine. Ctrl-C or closing the page ends it.")
+    tell(
+        f"shoal is at {address}\nThe address works once, on this machine. Ctrl-C ends shoal, "
+        f"and so does closing the page, after {CLOSED_SECONDS / 60:.0f} minutes."
+    )
     if browser:
         webbrowser.open(address)
 
 
-def _run(
-    guard: Guard, folder: Folder, table: Path | None, listening: socket.socket, announce: Callable[[], None]
-) -> None:
+def _run(guard: Guard, site: _Site, listening: socket.socket, announce: Callable[[], None]) -> None:
     import uvicorn
     from fastapi import FastAPI
     from nicegui import app, ui
 
-    site = _Site(folder, table)
     ui.page("/", title="shoal")(site.page)
     app.get("/report/{tab_id}/{number}", response_model=None)(site.report)
     app.post("/closed")(site.close)
@@ -78,9 +88,10 @@ def _run(
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         announce()
-        watch = asyncio.create_task(site.presence.end(server))
+        tasks = [asyncio.create_task(site.presence.end(server)), asyncio.create_task(site.keep_settings())]
         yield
-        watch.cancel()
+        for task in tasks:
+            task.cancel()
         site.stop()
 
     outer = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
@@ -109,12 +120,14 @@ class _Site:
         Where files of the session are.
     table
         The table that a new tab opens.
+    wait
+        Seconds from the end of the last page to that of the server.
     """
 
-    def __init__(self, folder: Folder, table: Path | None) -> None:
+    def __init__(self, folder: Folder, table: Path | None, wait: float) -> None:
         self._folder, self._table = folder, table
         self._tabs: dict[str, Tab] = {}
-        self.presence = _Presence()
+        self.presence = _Presence(wait)
 
     async def page(self) -> None:
         """Build the page of a tab; one that was there before finds its work again."""
@@ -124,16 +137,27 @@ class _Site:
         from shoal.app.tab import Tab
 
         client = ui.context.client
+        alone = self.presence.pages <= 0
         await client.connected()
         tab = self._tabs.get(str(client.tab_id))
+        if tab is None and alone:
+            tab = self._take_closed(str(client.tab_id))
         if tab is None:
             tab = self._tabs[str(client.tab_id)] = Tab(self._folder)
             if self._table is not None:
                 tab.open(self._table)
+        tab.client = client
         if tab.work.dark is None:
             dark = await ui.run_javascript("matchMedia('(prefers-color-scheme: dark)').matches", timeout=10.0)
             tab.work.dark = bool(dark)
         build(tab)
+
+    def _take_closed(self, tab_id: str) -> Tab | None:
+        """Give a new page the work of the tab that was opened last, if that one has been closed."""
+        if not self._tabs or self._tabs[next(reversed(self._tabs))].shown:
+            return None
+        self._tabs[tab_id] = tab = self._tabs.popitem()[1]
+        return tab
 
     def report(self, tab_id: str, number: int) -> Any:
         """Return the report of a try."""
@@ -145,17 +169,37 @@ class _Site:
         """Note that a page was closed, or is about to be loaded again."""
         self.presence.closed = True
 
+    async def keep_settings(self) -> None:
+        """Write settings to the state folder soon after they were changed."""
+        from shoal.app.jobs import in_background
+
+        while True:
+            await asyncio.sleep(KEEP_SECONDS)
+            for write in [tab.keep_settings() for tab in self._tabs.values()]:
+                if write is not None:
+                    await in_background(write)
+
     def stop(self) -> None:
-        """Stop what runs."""
+        """Stop what runs, and keep the settings."""
         for tab in self._tabs.values():
+            write = tab.keep_settings()
+            if write is not None:
+                write()
             if tab.work.job is not None:
                 tab.work.job.stop()
 
 
 class _Presence:
-    """How many pages are open, and since when there has been none."""
+    """How many pages are open, and since when there has been none.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    wait
+        Seconds from the end of the last page to that of the server.
+    """
+
+    def __init__(self, wait: float) -> None:
+        self._wait = wait
         self.pages = 0
         self.closed = False
         self._empty_since: float | None = None  # no page has been open yet
@@ -175,5 +219,5 @@ class _Presence:
             await asyncio.sleep(0.2)
             if self._empty_since is None:
                 continue
-            if time.monotonic() - self._empty_since > (CLOSED_SECONDS if self.closed else LOST_SECONDS):
+            if time.monotonic() - self._empty_since > (self._wait if self.closed else LOST_SECONDS):
                 server.should_exit = True

@@ -19,6 +19,8 @@ MOST_MEASURED = 200_000  # records that are measured beside their originals
 def run_try(work: Work, number: int, settings: Settings, folder: Path) -> Try:
     """Mask the table, and measure the release."""
     source: Any = work.source
+    if source.changed:
+        raise shoal.InputError(f"Table {source.title} has changed on disk since it was opened. Read it again first.")
     one = Try(number, settings, folder=folder)
     settings.request()  # refused before anything is read, if it does not go together
     started = time.perf_counter()
@@ -47,6 +49,7 @@ def figures_of(release: shoal.Release, seconds: float) -> dict[str, Any]:
         "closeness": max((found["closeness"] for found in reached), default=None),
         "seconds": seconds,
         "verified": release.verified,
+        "warnings": list(release.warnings),
     }
 
 

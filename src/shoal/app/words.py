@@ -18,6 +18,7 @@ __all__ = [
     "method_help",
     "methods",
     "options_of",
+    "sentence",
     "typed_path",
 ]
 
@@ -115,6 +116,17 @@ def method_help(method: str) -> str:
     if found is None:
         return help_of("method").split(". ")[0] + "."
     return f"{found.summary[0].upper()}{found.summary[1:]}. {found.paper}; cost {found.cost}."
+
+
+def sentence(note: str) -> str:
+    """Return a note or a warning of a release as a sentence.
+
+    Examples
+    --------
+    >>> sentence("the records are in random order")
+    'The records are in random order.'
+    """
+    return f"{note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}"
 
 
 def typed_path(written: str) -> Path:

@@ -10,8 +10,9 @@ from typing import Any
 
 import shoal
 from shoal.app.jobs import Job
+from shoal.app.words import LABELS
 
-__all__ = ["ROLES", "Settings", "Source", "Try", "Work"]
+__all__ = ["ROLES", "Files", "Settings", "Source", "Try", "Work", "stamp_of"]
 
 Name = Any
 
@@ -27,6 +28,7 @@ ROLES: dict[str, tuple[str, str]] = {
     "other": ("Left as it is", ""),
 }
 LISTS = {"key": "columns", "stratum": "by", "confidential": "confidential", "identifier": "identifiers"}
+BY_ROLE = {*LISTS.values(), "unit", "weights"}  # the parameters that follow from roles alone
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,18 @@ class Source:
         Whether it is too large to be shown and counted as a whole.
     csv
         How a CSV file is written, where the user said so.
+    stamp
+        The size and the modification time of the file when it was opened.
+    key
+        What its settings are kept under: the same for the same file at the same place.
     """
 
     path: Path
     name: str
     part: bool = False
     csv: Mapping[str, Any] = field(default_factory=dict)
+    stamp: tuple[int, int] | None = None
+    key: str = ""
 
     @property
     def dragged(self) -> bool:
@@ -59,6 +67,20 @@ class Source:
     def title(self) -> str:
         """The name of the file."""
         return Path(self.name).name
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file on disk is no longer the one that was opened."""
+        return self.stamp is not None and self.stamp != stamp_of(self.path)
+
+
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """Return the size and the modification time of a file; None if it does not exist."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 @dataclass
@@ -86,9 +108,7 @@ class Settings:
         """Return what an inspection proposes."""
         asked = dict(found.asked)
         roles = dict(found.roles)
-        for name, role in roles.items():
-            if role == "key" and name not in asked["columns"]:
-                roles[name] = "other"  # it holds what cannot be masked
+        roles |= dict.fromkeys(asked["identifiers"] or [], "identifier")  # also keys that cannot be masked
         if asked["unit"] is not None:
             roles[asked["unit"]] = "unit left out" if asked["unit"] in (asked["identifiers"] or []) else "unit"
         return cls(
@@ -136,9 +156,33 @@ class Settings:
         options = self.asked.get("options", {})
         return shoal.MaskRequest(**{n: v for n, v in given.items() if n not in options}, options=options)
 
+    def changes_since(self, before: Settings) -> list[str]:
+        """List what these settings request differently; empty if both mask a table alike."""
+        now, then = self.parameters(), before.parameters()
+        roles = [name for name, role in self.roles.items() if role != before.roles.get(name)]
+        changes = [f"Role of {name}: {_role(self, name)} (was {_role(before, name)})" for name in roles]
+        names = [name for name in {**then, **now} if now.get(name) != then.get(name)]
+        if not names:
+            return []
+        return changes + [_change(name, now, then) for name in names if not (roles and name in BY_ROLE)]
+
     def copy(self) -> Settings:
         """Return the same, to be kept."""
         return deepcopy(self)
+
+
+def _role(settings: Settings, name: Name) -> str:
+    return ROLES.get(settings.roles.get(name, ""), ("none", ""))[0]
+
+
+def _change(name: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> str:
+    """Name a parameter that changed, with its values where they are plain."""
+    label = LABELS.get(name, name.replace("_", " ").capitalize())
+    values = [now.get(name), then.get(name)]
+    if any(isinstance(value, (list, tuple, dict)) for value in values):
+        return label
+    shown = ["default" if value is None else str(value) for value in values]
+    return f"{label}: {shown[0]} (was {shown[1]})"
 
 
 @dataclass
@@ -193,6 +237,23 @@ class Try:
 
 
 @dataclass
+class Files:
+    """The form of the step Release, as the user filled it in.
+
+    Parameters
+    ----------
+    folder, name
+        Where the masked file goes.
+    wanted
+        Which of the other files are written.
+    """
+
+    folder: str
+    name: str
+    wanted: dict[str, bool]
+
+
+@dataclass
 class Work:
     """All that a tab knows.
 
@@ -214,8 +275,16 @@ class Work:
         Whether the page is dark, and whether it shows values of the table.
     ticked
         The warnings that were read, by try.
-    saved
-        Where it was saved last.
+    files
+        The form of the step Release; None until it is first shown.
+    saved, save_as
+        Where it was saved last, and the place that is typed for the next time.
+    unsaved
+        Whether there are tries that were neither saved nor released.
+    kept
+        The settings that the state folder holds, or that were proposed.
+    restored
+        Whether the settings are those of an earlier session, and the user is to be told so.
     error
         What went wrong last, to be shown.
     """
@@ -231,13 +300,19 @@ class Work:
     dark: bool | None = None
     values: bool = True
     ticked: dict[int, set[str]] = field(default_factory=dict)
+    files: Files | None = None
     saved: str = ""
+    save_as: str = ""
+    unsaved: bool = False
+    kept: Settings | None = None
+    restored: bool = False
     error: str = ""
 
     def begun(self, source: Source, inspection: shoal.Inspection) -> Work:
         """Return new work with another table; what the user wants to see stays as it is."""
         settings = Settings.proposed(inspection)
-        return Work(source, inspection, settings, step=self.step, dark=self.dark, values=self.values)
+        kept = settings.copy()
+        return Work(source, inspection, settings, step=self.step, dark=self.dark, values=self.values, kept=kept)
 
     @property
     def begun_with(self) -> bool:
@@ -257,6 +332,25 @@ class Work:
     def current(self) -> Try | None:
         """The try that is looked at and released."""
         return self.trial(self.chosen)
+
+    def choose(self, one: Try) -> None:
+        """Choose a try. The form takes its settings, unless it holds settings that no try has kept yet."""
+        if self.chosen != one.number:
+            self.beside, self.chosen = self.chosen, one.number
+        if not all(self.settings.changes_since(other.settings) for other in self.tries):
+            self.settings = one.settings.copy()
+
+    def take_back(self, one: Try) -> None:
+        """Choose a try and put its settings into the form, whatever the form holds."""
+        self.settings, self.chosen = one.settings.copy(), one.number
+
+    def values_of(self, name: Name) -> list[Any]:
+        """Return the values of a column in order; those of a CSV file as they are written."""
+        view = self.inspection.view if self.inspection is not None else None
+        if view is None:
+            return []
+        values = view.column(name).drop_nulls().unique().sort().to_list()
+        return [str(value) for value in values] if view.format else values
 
     def uniques(self) -> tuple[dict[int, int], int]:
         """Count how many combinations of the keys and strata are shared by how many records; and all records."""
