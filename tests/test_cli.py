@@ -19,7 +19,7 @@ from conftest import command, reference_path
 from typer.testing import CliRunner
 
 from shoal.cli import app
-from shoal.core.progress import SIGNALS
+from shoal.core.progress import SIGNALS, watch
 from shoal.demo import firms
 from shoal.tables.files import sha256, write_file
 
@@ -386,3 +386,130 @@ def test_figures_of_the_summary_are_no_options(tmp_path):
     assert "peak memory=" in done.stdout
     done = command("mask", "in.csv", "-k", 3, "-c", "x", "--importance", "y=2", "-o", "out.csv", cwd=tmp_path)
     assert "names column 'y', which is not masked. Masked are x; name it in --column too." in done.stderr
+
+
+# --- what reaches the terminal ---------------------------------------------------------------------------------------
+
+CONTROLS = "\x1b[2J\x07\x9b31m\u202e\u2066"
+HOSTILE = f"pay{CONTROLS}"
+MARKUP = "[red]age[/red]"
+FORGED = "zip\nverified          everything"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """Return a folder with a table whose names, values and file name would steer a terminal."""
+    path = tmp_path_factory.mktemp("hostile")
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            HOSTILE: rng.normal(size=60).round(3),
+            MARKUP: rng.integers(20, 60, 60),
+            FORGED: rng.integers(0, 9, 60),
+            "town": [f"a{CONTROLS}"] * 30 + [f"b{CONTROLS}"] * 30,
+            f"name{CONTROLS}": [f"person {i}" for i in range(60)],
+        }
+    )
+    frame.write_csv(path / "in.csv")
+    frame.write_csv(path / f"in{CONTROLS}.csv")
+    return path
+
+
+def check_printed(done, *words):
+    printed = done.stdout + done.stderr
+    assert "Traceback" not in printed
+    assert not set(CONTROLS) & set(printed) - set("[2J31m"), printed
+    for word in words:
+        assert word in printed
+    return printed
+
+
+SHOWN = "pay\\x1b[2J\\x07\\x9b31m\\u202e\\u2066"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mask", "in.csv", "-k", 5, "-c", HOSTILE, "-c", MARKUP, "-c", FORGED, "--by", "town", "-o", "out.csv", "-v"],
+        ["inspect", "in.csv"],
+        ["compare", "in.csv", "-k", 50, "-c", HOSTILE, "-c", MARKUP, "--by", "town"],
+        ["mask", "in.csv", "-k", 50, "-c", HOSTILE, "-c", MARKUP, "--by", "town", "-o", "out.csv"],
+        ["mask", "in.csv", "-k", 5, "-c", HOSTILE + "x", "-o", "out.csv"],
+        ["mask", f"in{CONTROLS}.csv", "-k", 5, "-c", MARKUP, "-o", f"out{CONTROLS}.csv"],
+        ["mask", f"gone{CONTROLS}.csv", "-k", 5, "-o", "out.csv"],
+        ["publish", "in.csv", "--epsilon", 1, "-c", HOSTILE, "--bounds", f"{HOSTILE}=-3,3", "-o", "out.csv"],
+    ],
+)
+def test_no_name_value_or_path_steers_the_terminal(hostile, arguments):
+    check_printed(spawned(*arguments, cwd=hostile), "\\x1b[2J\\x07\\x9b31m\\u202e\\u2066")
+
+
+def test_names_are_printed_as_they_are_written(hostile):
+    asked = ["-c", HOSTILE, "-c", MARKUP, "-c", FORGED]
+    done = spawned("mask", "in.csv", "-k", 5, *asked, "-o", "out.csv", cwd=hostile)
+    assert done.returncode == 0, done.stderr
+    check_printed(done, SHOWN, MARKUP, "zip\\nverified")
+    assert sum(line.startswith("verified") for line in done.stdout.splitlines()) == 1
+    assessed = spawned("assess", "in.csv", "out.csv", "-k", 5, *asked, cwd=hostile)
+    assert assessed.returncode == 0, assessed.stderr
+    check_printed(assessed, SHOWN, MARKUP, "zip\\nverified")
+
+
+def test_a_progress_bar_shows_its_title_as_it_is_written(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, as far as the bar can see
+    watch(lambda _: time.sleep(1.2), None, title=MARKUP + "\x1b[2J", show=True)
+    printed = capsys.readouterr().err
+    assert MARKUP in printed
+    assert "\x1b[2J" not in printed
+
+
+def test_an_identifier_is_warned_of_once(tmp_path):
+    firms(60).with_columns(last_name=pl.Series([f"Miller{i}" for i in range(60)])).write_csv(tmp_path / "in.csv")
+    done = spawned("mask", "in.csv", "-k", 5, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout + done.stderr
+    assert printed.count("last_name looks like an identifier") + printed.count("'last_name' looks like an") == 1
+    assert "--drop last_name" in done.stderr
+
+
+def test_a_formula_is_warned_of_once(tmp_path):
+    pl.DataFrame({"x": np.arange(20), "note": ["=1+1", "a"] * 10}).write_csv(tmp_path / "in.csv")
+    done = spawned("mask", "in.csv", "-k", 5, "-c", "x", "-o", "out.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("would run as formulas") == 1
+
+
+class PanicError(BaseException):
+    """As libraries of Rust raise it."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ImportError("libarrow.so: failed to map segment from shared object"),
+        PanicError("could not spawn threads: Resource temporarily unavailable"),
+        PanicError("OS can't spawn worker thread: Resource temporarily unavailable (os error 11)"),
+    ],
+    ids=lambda error: f"{type(error).__name__} {error}"[:40],
+)
+def test_memory_that_runs_out_is_one_line(folder, tmp_path, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("shoal.masking.mask.mask_request", fail)
+    done = command("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("shoal: Memory ran out; nothing was released. Use --engine local with --memory")
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_errors_stay_errors_of_the_program(folder, tmp_path, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("shoal.masking.mask.mask_request", fail)
+    with pytest.raises(ZeroDivisionError):
+        command("mask", folder / "firms.csv", "-k", 3, "-c", "sales", "-o", "out.csv", cwd=tmp_path)

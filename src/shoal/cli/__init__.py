@@ -21,9 +21,11 @@ from shoal.cli.inspect import inspect
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
 from shoal.cli.page import page
+from shoal.cli.printing import forget_warnings, say, say_refusal, say_warning
 from shoal.cli.publish import publish
 from shoal.cli.wording import as_typed, flags_of
-from shoal.core.errors import ShoalError
+from shoal.core.errors import ShoalError, without_passwords
+from shoal.core.memory import lacks_memory
 from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
 from shoal.tables.outputs import noting
 
@@ -47,16 +49,24 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*arguments: Any, **keywords: Any) -> None:
         _running.set(command)
+        forget_warnings()
         with noting() as placed:
             try:
                 command(*arguments, **keywords)
             except ShoalError as error:
                 # What another command says of masking is said in the flags of shoal mask.
-                told = as_typed(str(error), flags_of(mask) | flags_of(command))
-                typer.secho(f"shoal: {told}", err=True, fg=typer.colors.RED)
+                say_refusal(as_typed(str(error), flags_of(mask) | flags_of(command)))
                 raise typer.Exit(1) from None
             except KeyboardInterrupt as interrupted:
                 raise typer.Exit(_tell_interrupt(interrupted, placed)) from None
+            except BaseException as error:  # a library of Rust that cannot start its threads raises no Exception
+                if not lacks_memory(error):
+                    raise
+                say_refusal(
+                    f"Memory ran out; {_in_place(placed)}. Use --engine local with --memory for a large table, a "
+                    "machine with more memory, or a higher limit (ulimit -v)."
+                )
+                raise typer.Exit(1) from None
 
     return run
 
@@ -71,7 +81,7 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
     if version:
         from shoal.core.version import __version__
 
-        typer.echo(f"shoal {__version__}")
+        say(f"shoal {__version__}")
         raise typer.Exit
 
 
@@ -99,11 +109,15 @@ def _tell_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path | str]
     forget_interrupts()
     number = interrupted.number if isinstance(interrupted, Terminated) else signal.SIGINT
     how = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
-    found = f"these files are whole and in place: {', '.join(map(str, placed))}" if placed else "nothing was released"
-    typer.secho(f"shoal: {how}; {found}", err=True, fg=typer.colors.RED)
+    say_refusal(f"{how}; {_in_place(placed)}")
     return 128 + number
 
 
+def _in_place(placed: Sequence[Path | str]) -> str:
+    """Say which files a run that ended early has written."""
+    listed = without_passwords(", ".join(map(str, placed)))
+    return f"these files are whole and in place: {listed}" if placed else "nothing was released"
+
+
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
-    told = as_typed(str(message), flags_of(_running.get(main)))
-    typer.secho(f"{category.__name__}: {told}", err=True, fg=typer.colors.YELLOW)
+    say_warning(category, as_typed(str(message), flags_of(_running.get(main))))

@@ -18,6 +18,8 @@ from shoal.cli.options import (
     read_codes,
     read_kinds,
 )
+from shoal.cli.printing import say, say_pair
+from shoal.core.wording import agreeing, count
 
 __all__ = ["assess"]
 
@@ -119,11 +121,12 @@ def assess(
         seed=seed,
         thousands=thousands,
     )
-    typer.echo(str(found))
+    say(str(found))
     if report is not None:
         found.report(report)
-        typer.echo(f"\n{'report':<17} {report}")
+        say("")
+        say_pair("report", report)
     counted = found.risk.anonymity
     if counted.below:
-        few = f"{counted.below:,} of {found.records:,} records"
-        raise VerificationError(f"k = {k} is broken: {few} are in groups of fewer, the smallest of {counted.k}.")
+        few = f"{counted.below:,} of {count(found.records, 'record')} {agreeing(counted.below, 'is', 'are')}"
+        raise VerificationError(f"k = {k} is broken: {few} in groups of fewer, the smallest of {counted.k}.")

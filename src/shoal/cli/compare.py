@@ -12,12 +12,15 @@ from shoal.cli.options import (
     MISSING_CODE,
     DateOption,
     HierarchyOption,
+    ImportanceOption,
     NominalOption,
     OrdinalOption,
     option,
     read_codes,
+    read_importance,
     read_kinds,
 )
+from shoal.cli.printing import say, say_pair
 from shoal.core.errors import InputError
 
 __all__ = ["compare", "read_promises", "read_sizes"]
@@ -36,6 +39,8 @@ def compare(
     methods: Annotated[
         list[str] | None, typer.Option("-m", "--method", help="Method to try; repeat. All if not given.")
     ] = None,
+    distance: Annotated[list[str] | None, option("distance")] = None,
+    importance: ImportanceOption = None,
     by: Annotated[list[str] | None, option("by")] = None,
     weights: Annotated[str | None, option("weights")] = None,
     unit: Annotated[str | None, option("unit")] = None,
@@ -46,6 +51,12 @@ def compare(
     closeness: Annotated[list[str] | None, typer.Option(help=f"{PROMISE} e.g. 0.1,0.2,0.3; as for shoal mask.")] = None,
     missing: Annotated[str, option("missing")] = "error",
     missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
+    small: Annotated[str, option("small")] = "error",
+    zeros: Annotated[list[str] | None, option("zeros")] = None,
+    sums: Annotated[list[str] | None, option("sums")] = None,
+    integers: Annotated[str, option("integers")] = "float",
+    aggregate: Annotated[str, option("aggregate")] = "mean",
+    refine: Annotated[int, option("refine")] = 0,
     seed: Annotated[int, option("seed")] = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds a run may take; slower methods are left out.")] = 10.0,
     thousands: Annotated[str | None, option("thousands")] = None,
@@ -68,6 +79,8 @@ def compare(
         methods=methods or "all",
         columns=columns or None,
         kinds=read_kinds(nominal, ordinal, hierarchy, date),
+        distance=distance or None,
+        importance=read_importance(importance or []),
         by=by or None,
         weights=weights,
         unit=unit,
@@ -76,18 +89,24 @@ def compare(
         closeness=read_promises(closeness or []),
         missing=missing,
         missing_codes=read_codes(missing_codes or []),
+        small=small,
+        zeros=zeros or None,
+        sums=sums or None,
+        integers=integers,
+        aggregate=aggregate,
+        refine=refine,
         seed=seed,
         time_limit=time_limit,
         thousands=thousands,
         progress=True,
     )
-    typer.echo(str(found))
+    say(str(found))
     if output is not None:
         write_file(found.table, output)
-        typer.echo(f"{'table':<17} {output}")
+        say_pair("table", output)
     if report is not None:
         found.report(report)
-        typer.echo(f"{'report':<17} {report}")
+        say_pair("report", report)
 
 
 def read_sizes(text: str) -> list[int]:

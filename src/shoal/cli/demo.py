@@ -18,6 +18,7 @@ def demo(
     Example: shoal demo --out demo
     """
     from shoal.cli.mask import print_release
+    from shoal.cli.printing import say, say_pair
     from shoal.comparison.around import compare_around
     from shoal.core.errors import FileError
     from shoal.demo import firms
@@ -33,7 +34,7 @@ def demo(
     original, masked, report = out / "firms.csv", out / "firms-masked.csv", out / "firms-report.html"
     write_file(firms(), original)
     command = f"shoal mask {original} -k 5 --by region --weights weight --missing group -o {masked} --report {report}"
-    typer.secho(f"$ {command}", bold=True)
+    say(f"$ {command}", bold=True)
     with moved_together():
         release = mask(
             original,
@@ -48,6 +49,6 @@ def demo(
         write_manifest(release, out / "firms-manifest.json", source=original, output=masked)
         release.report(report, original=original, output=masked, comparison=compare_around(release, original))
     print_release(release, verbose=False)
-    typer.echo(f"{'original':<17} {original}")
-    typer.echo(f"{'masked table':<17} {masked}")
-    typer.echo(f"{'report':<17} {report}")
+    say_pair("original", original)
+    say_pair("masked table", masked)
+    say_pair("report", report)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.options import option
+from shoal.cli.printing import say
 
 __all__ = ["inspect"]
 
@@ -29,4 +30,4 @@ def inspect(
     from shoal.inspection import inspect as inspect_table
 
     found = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
-    typer.echo(str(found))
+    say(str(found))

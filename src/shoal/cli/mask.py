@@ -11,14 +11,17 @@ from shoal.cli.options import (
     MISSING_CODE,
     DateOption,
     HierarchyOption,
+    ImportanceOption,
     NominalOption,
     OrdinalOption,
     read_codes,
+    read_importance,
     read_kinds,
     with_parameters,
 )
+from shoal.cli.printing import say_pair, was_said
 from shoal.cli.wording import as_typed, flags_of
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, without_passwords
 from shoal.masking.request import MaskRequest, parameters
 from shoal.tables.addresses import as_place
 
@@ -48,10 +51,7 @@ def mask(
     ordinal: OrdinalOption = None,
     hierarchy: HierarchyOption = None,
     date: DateOption = None,
-    importance: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=NUMBER", help="How much a column counts when records are compared; repeat."),
-    ] = None,
+    importance: ImportanceOption = None,
     missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     option: Annotated[
         list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
@@ -97,7 +97,7 @@ def mask(
         source = _check_given(source, asked)
         asked["kinds"] = read_kinds(nominal, ordinal, hierarchy, date)
         asked["missing_codes"] = read_codes(missing_codes or [])
-        asked["importance"] = _importance(importance or [])
+        asked["importance"] = read_importance(importance or [])
         if no_block:
             asked["block"] = 0
         request = MaskRequest(**asked, options=_options(option or [], seconds, bound=bound), progress=True)
@@ -107,7 +107,7 @@ def mask(
     told = "" if recorded is None else "the masked table is the recorded one: "
     for name, path in ((done, request.output), ("labels", request.labels), ("manifest", manifest), ("report", report)):
         if path is not None:
-            typer.echo(f"{name:<17} {told if name == done else ''}{as_place(path)}")
+            say_pair(name, f"{told if name == done else ''}{without_passwords(str(as_place(path)))}")
 
 
 def _run(
@@ -171,13 +171,6 @@ def _read_beside(context: typer.Context, manifest: Path) -> Recorded:
     return read_manifest(manifest)
 
 
-def _importance(pairs: list[str]) -> dict[str, float] | None:
-    try:
-        return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)} or None
-    except ValueError:
-        raise InputError(f"Option --importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
-
-
 def _options(pairs: list[str], seconds: float | None, *, bound: bool) -> dict[str, object]:
     options = read_pairs(pairs)
     if seconds is not None:
@@ -202,10 +195,11 @@ def read_pairs(pairs: list[str]) -> dict[str, object]:
 
 
 def print_release(release: Release, *, verbose: bool) -> None:
-    """Print the summary, and with verbose the seconds of each step."""
+    """Print the summary, except notes that were printed as warnings; with verbose also the seconds of each step."""
     flags = flags_of(mask)
-    for line in str(release).splitlines():
-        typer.echo(as_typed(line, flags) if line.startswith("note ") else line)
+    for name, value in release.rows():
+        text = as_typed(value, flags) if name == "note" else value
+        if name != "note" or not was_said(text):
+            say_pair(name, text)
     if verbose:
-        steps = ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items())
-        typer.echo(f"{'seconds':<17} {steps}")
+        say_pair("seconds", ", ".join(f"{step} {seconds:.3f}" for step, seconds in release.timings.items()))

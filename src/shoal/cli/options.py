@@ -18,10 +18,12 @@ __all__ = [
     "MISSING_CODE",
     "DateOption",
     "HierarchyOption",
+    "ImportanceOption",
     "NominalOption",
     "OrdinalOption",
     "option",
     "read_codes",
+    "read_importance",
     "read_kinds",
     "with_parameters",
 ]
@@ -52,6 +54,28 @@ DateOption = Annotated[
         help="Column of dates or times written as text, in ISO 8601 or in a format such as %d.%m.%Y; repeat.",
     ),
 ]
+ImportanceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--importance",
+        metavar="COLUMN=NUMBER",
+        help="How much a column counts when records are compared; repeat.",
+    ),
+]
+
+
+def read_importance(pairs: Sequence[str]) -> dict[str, float] | None:
+    """Read how much columns count.
+
+    Examples
+    --------
+    >>> read_importance(["age=2", "pay=0.5"])
+    {'age': 2.0, 'pay': 0.5}
+    """
+    try:
+        return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)} or None
+    except ValueError:
+        raise InputError(f"Option --importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
 
 
 def read_kinds(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.printing import say
+
 __all__ = ["page"]
 
 
@@ -16,7 +18,8 @@ def page(
 ) -> None:
     """Open a page in the browser that does the whole job: from a file to a release, without a command line.
 
-    It is served on this machine only and nothing is sent anywhere. Ctrl-C or closing the page ends it.
+    It is served on this machine only and nothing is sent anywhere. Ctrl-C ends it. Closing the page does so after 10
+    minutes.
 
     Example: shoal app firms.csv
     """
@@ -28,4 +31,4 @@ def page(
         raise InputError("The page needs NiceGUI. Install it with: pip install 'shoal[app]'") from None
     from shoal.app.server import serve
 
-    serve(table, browser=not no_browser, tell=typer.echo)
+    serve(table, browser=not no_browser, tell=say)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.options import option
+from shoal.cli.printing import say, say_pair
 from shoal.core.errors import GroupsAsGivenWarning, InputError
 from shoal.privacy.publication_methods import DEFAULT, PUBLICATION_METHODS, find_publication_method
 
@@ -248,18 +249,18 @@ def _publish(source: Path, epsilon: float, options: dict[str, Any], files: dict[
         # It was asked for by --definition microaggregated, and the summary says it in full.
         warnings.simplefilter("ignore", GroupsAsGivenWarning)
         publication = publish_table(source, epsilon, **options)
-    typer.echo(str(publication))
-    typer.echo(f"{'released table':<17} {output}")
+    say(str(publication))
+    say_pair("released table", output)
     if (path := files["manifest"]) is not None:
         write_publication_manifest(publication, path, output=output)
-        typer.echo(f"{'manifest':<17} {path}")
+        say_pair("manifest", path)
     if (path := files["private_manifest"]) is not None:
         write_private_manifest(publication, path, source=source, output=output)
-        typer.echo(f"{'private manifest':<17} {path}")
+        say_pair("private manifest", path)
     for name, secret in (("report", False), ("private_report", True)):
         if (path := files[name]) is not None:
             publication.report(path, private=secret)
-            typer.echo(f"{name.replace('_', ' '):<17} {path}")
+            say_pair(name.replace("_", " "), path)
 
 
 def read_categories(given: list[str]) -> dict[str, list[str]] | None:
@@ -348,10 +349,11 @@ def _explore(
         methods=tuple(PUBLICATION_METHODS) if method is None else method.split(","),
         **common,
     )
-    typer.echo(str(found))
+    say(str(found))
     if picture is not None:
         found.draw(picture)
-        typer.echo(f"\n{'picture':<17} {picture}")
+        say("")
+        say_pair("picture", picture)
 
 
 def _number(text: str, name: str, kind: type[Any]) -> Any:

@@ -39,11 +39,12 @@ def as_typed(message: str, flags: Mapping[str, str]) -> str:
             return found[0]
         if value in ("True", "False"):
             return flag if value == "True" else flag.replace("--", "--no-", 1)
-        values = re.findall(r"'([^']*)'", value) if value[0] in "['" else [value]
+        quoted = re.findall(r"'([^']*)'|\"([^\"]*)\"", value)
+        values = [single or double for single, double in quoted] if value[0] in "['\"" else [value]
         return " ".join(f"{flag} {shlex.quote(part)}" for part in values)
 
     known = "|".join(map(re.escape, flags))
     named = "|".join(re.escape(name) for name in flags if len(name) > 1)  # k=5 is how the field writes it
     message = re.sub(rf"\bParameter '({known})'", lambda found: f"Option {flags[found[1]]}", message)
     message = re.sub(rf"\b(in|with|of|and) '({known})'", lambda found: f"{found[1]} {flags[found[2]]}", message)
-    return re.sub(rf"(?<![\w'\"])({named})=(\[[^\]]*\]|'[^']*'|[\w+-]+(?:\.\d+)?)", typed, message)
+    return re.sub(rf"(?<![\w'\"])({named})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|[\w+-]+(?:\.\d+)?)", typed, message)
