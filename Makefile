@@ -16,7 +16,7 @@ help:
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in an environment of its own"
 	@echo "make coverage     run the tests with branch coverage; privacy-critical modules below 100 % are an error"
 	@echo "make mutants      change the recount and the models in a thousand ways, and list what no test notices"
-	@echo "make fuzz   set up and mask N random tables (make fuzz N=100000), each recounted by other means"
+	@echo "make fuzz   set up and mask N random tables (make fuzz N=100000), each recounted by other means, N damaged files and N odd inputs"
 	@echo "make bench  set up and print the benchmark tables (an hour or more)"
 	@echo "make clean  remove what the other targets made"
 
@@ -91,6 +91,8 @@ N ?= 5000
 FIRST ?= 0
 fuzz: .venv/dev
 	cd tests && ../$(BIN)/python -m fuzz.running $(FIRST) $(N)
+	cd tests && ../$(BIN)/python -m fuzz.damage $(FIRST) $(N)
+	cd tests && ../$(BIN)/python -m fuzz.inputs $(FIRST) $(N)
 
 bench: .venv/dev .venv/bench
 	$(BIN)/python benchmarks/hansen_mukherjee.py

@@ -56,10 +56,12 @@ class Way(ast.NodeVisitor):
         elif self.depth == 1 and name.islower() and name in self.homes:
             self.draw("", name)
         self.generic_visit(node)
-        self.depth += 1
+        # The public functions of the pipeline are parts of its first one.
+        part = self.depth == 1 and name in self.own and name not in self.homes and not name.startswith("_")
+        before, self.depth = self.depth, self.depth + (not part)
         for statement in self.own.get(name, []):
             self.visit(statement)
-        self.depth -= 1
+        self.depth = before
         if name.rpartition(".")[2] in self.methods and self.handed:
             for position, step in enumerate(self.handed):
                 self.draw("" if position else name.rpartition(".")[2], step)

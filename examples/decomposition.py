@@ -30,8 +30,8 @@ for s, (step5, step7) in PAPER.items():
 # %% [markdown]
 # ## And shoal's own search
 #
-# `auto` and `search` work with the same ideas in another order: annealing first, then integer programmes over the
-# groups that it saw.
+# `search` uses the same ideas in another order: annealing first, then integer programmes over the groups seen on the
+# way. `auto`, the default, anneals only.
 
 # %%
 losses = {"mdav": shoal.mask(X, 3, method="mdav").loss}

@@ -27,12 +27,13 @@ print(found)
 
 # %% [markdown]
 # It takes every number for a key, and region and sector for strata. We judge: outsiders can know how many a firm
-# employs, what it sells, pays and owns; its profit is what researchers want as it is; research expenses nobody asked
-# for. So four keys within the region, profit watched as confidential, and research left out.
+# employs, what it sells, pays and owns, and its sector; its profit is what researchers want as it is. So four keys are
+# masked within the region, profit is released and watched as confidential, and sector, weight and research are left
+# out: together, a sector and a weight single out almost every firm.
 
 # %%
 keys = ["employees", "sales", "wages", "assets"]
-asked = {"columns": keys, "by": "region", "weights": "weight", "identifiers": ["research"]}
+dropped = ["sector", "weight", "research"]
 alone = table.select(pl.struct("region", *keys).is_unique().sum()).item()
 print(f"{alone:,} of {table.height:,} firms are unique by these")
 
@@ -42,7 +43,7 @@ print(f"{alone:,} of {table.height:,} firms are unique by these")
 # Loss against risk for four k; the board will ask why this one.
 
 # %%
-compared = shoal.compare(table, [3, 5, 10, 20], columns=keys, by="region", weights="weight", methods=["mdav", "auto"])
+compared = shoal.compare(table, [3, 5, 10, 20], columns=keys, by="region", methods=["mdav", "auto"])
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 for method in ("mdav", "auto"):
     runs = sorted((trial for trial in compared.trials if trial.method == method), key=lambda trial: trial.k)
@@ -61,31 +62,39 @@ _ = axes.legend()
 
 # %%
 release = shoal.mask(
-    "firms.csv", 5, **asked, confidential=["profit"], integers="round", output="masked.csv", labels="labels.csv"
+    "firms.csv",
+    5,
+    columns=keys,
+    by="region",
+    identifiers=dropped,
+    confidential=["profit"],
+    integers="round",
+    output="masked.csv",
+    labels="labels.csv",
 )
 print(release)
+masked = pl.read_csv("masked.csv")
+alone = masked.select(pl.struct("region", *keys).is_unique().sum()).item()
+print(f"{alone:,} of {masked.height:,} firms are unique by region and keys")
 
 # %% [markdown]
-# All firms are unique over all that is released, and the summary says so: profit is exact, and few firms have the
-# same. Whoever knows the profit of a firm to the last digit finds it in the file. Here nobody does before the file is
-# out; if somebody did, profit would be a key too.
+# Nearly all firms are unique over all that is released, and the summary says so: profit is exact, and few firms of a
+# group have the same. By everything else no firm is unique. So the file is safe only if nobody outside knows a firm's
+# profit. If somebody does, profit must be masked too.
 #
 # ## Check
 #
 # What changed for those who use the file, and what an intruder who holds the originals would find.
 
 # %%
-masked = pl.read_csv("masked.csv")
-measured = shoal.assess(
-    table.drop("research"), masked, k=5, columns=keys, by="region", model="profit ~ sales + employees"
-)
+measured = shoal.assess(table.drop(dropped), masked, k=5, columns=keys, by="region", model="profit ~ sales + employees")
 print(f"loss {measured.utility.loss:.2f} %, right links {100 * measured.risk.linkage.share:.1f} %")
 for frame, name in ((table, "before"), (masked, "after")):
-    totals = frame.group_by("region").agg(pl.col("sales").dot("weight") / 1e6).sort("region")
-    print(f"weighted sales by region, {name}:", [round(total, 1) for total in totals["sales"]])
+    totals = frame.group_by("region").agg(pl.col("sales").sum() / 1e3).sort("region")
+    print(f"sales by region in thousands, {name}:", [round(total, 1) for total in totals["sales"]])
 
 # %% [markdown]
-# Weighted totals of every region are what they were: means keep them.
+# The total sales of every region are what they were: means keep them.
 #
 # ## For the record
 #

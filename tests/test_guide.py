@@ -3,9 +3,12 @@
 import re
 import shlex
 
+import numpy as np
 import pytest
 from conftest import ROOT, command
+from sklearn.isotonic import IsotonicRegression
 
+import shoal
 from shoal import demo
 from shoal.demo import firms
 
@@ -52,6 +55,21 @@ def run(path):
     return len(blocks)
 
 
+def printed(path):
+    """Run the commands of a page that mask; return what they print, and the lines that the page says they print."""
+    output, lines = [], []
+    for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text("utf-8"), re.DOTALL | re.MULTILINE):
+        if language == "text":
+            lines += [line for line in text.splitlines() if line.strip(" …")]
+        elif language == "sh":
+            output += [
+                command(*words).stdout
+                for program, *words in commands_of(language, text)
+                if program == "shoal" and words[0] in ("demo", "mask")
+            ]
+    return "".join(output).splitlines(), lines
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Where a page is run: a folder that holds the demo table."""
@@ -74,6 +92,38 @@ def test_page_runs(page, folder):
 def test_readme_runs(folder):
     assert run(ROOT / "README.md") >= 3
     assert (folder / "firms-report.html").exists()
+
+
+@pytest.mark.skipif(not PAGES, reason="not run from a checkout")
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md", "docs/tutorials/steward.md"])
+def test_pages_show_what_their_commands_print(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shoal.comparison.around.MOST_RECORDS", 0)  # maps of reports have their own tests
+    (tmp_path / "demo").mkdir()
+    for path in ("firms.csv", "demo/firms.csv"):
+        firms().write_csv(tmp_path / path)
+    output, lines = printed(ROOT / page)
+    assert lines
+    for line in lines:
+        assert any(other == line or ("…" in line and other.startswith(line.split("…")[0])) for other in output), line
+
+
+@pytest.mark.skipif(not PAGES, reason="not run from a checkout")
+def test_the_order_of_records_tells_as_much_as_the_page_on_protection_says():
+    page = " ".join((DOCS / "explanations" / "protection.md").read_text("utf-8").split())
+    before, after = re.search(r"a firm's sales falls from ([\d.]+) to ([\d.]+) %", page).groups()
+    table = firms().sort("sales")
+    sales = table["sales"].to_numpy()
+    masked = shoal.mask(table, 5, columns=["employees", "sales", "wages", "assets"]).data["sales"].to_numpy()
+    smooth = IsotonicRegression().fit_transform(np.arange(len(masked)), masked)
+    for values, figure in ((masked, before), (smooth, after)):
+        assert 100 * np.median(abs(values - sales) / sales) == pytest.approx(float(figure), abs=0.1)
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="not run from a checkout")
+def test_the_readme_shows_how_to_try_and_how_to_test():
+    section = (ROOT / "README.md").read_text("utf-8").split("\n## Try it\n")[1].split("\n## ")[0]
+    assert {"make demo", "make test"} <= {" ".join(line.split()[:2]) for line in section.splitlines()}
 
 
 @pytest.mark.skipif(not PAGES, reason="not run from a checkout")

@@ -3,13 +3,15 @@
 import importlib.util
 import inspect
 import re
+import runpy
 import shlex
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, reference_path
 from typer.testing import CliRunner
 
 import shoal
@@ -160,6 +162,40 @@ def test_example_runs_without_the_reference_tables(stem, monkeypatch, tmp_path):
     assert any(Path(name).suffix == ".png" and content.startswith(b"\x89PNG") for name, content in made.items())
     assert all(f"({name})" in page for name in made if name.endswith(".png"))
     assert ("a generated table stands in" in page) == ("reference(" in page)
+
+
+def run_example(stem, monkeypatch):
+    """Run an example on its reference table; return its names."""
+    reference_path({"noise": "census", "blocks": "eia"}[stem])  # skips where it is not at hand
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.delitem(sys.modules, "_tables", raising=False)
+    with warnings.catch_warnings():
+        return runpy.run_path(str(ROOT / "examples" / f"{stem}.py"))
+
+
+def test_the_curves_of_noise_are_those_of_the_paper(monkeypatch):
+    names = run_example("noise", monkeypatch)
+    place = names["sizes"].index
+    means = {name: [mean for mean, _ in curve] for name, curve in names["curves"].items()}
+    # The means of 1,500 tables in benchmarks/RESULTS.md, truncated to the domain.
+    assert means["MDAV_DP"][place(10)] == pytest.approx(1.722e12, rel=0.1)
+    assert means["MDAV_IR_DP"][place(140)] == pytest.approx(6.178e10, rel=0.1)
+    assert names["without"]["MDAV"][place(140)] == pytest.approx(7.737e10, rel=1e-3)
+    assert names["without"]["MDAV_IR"][place(300)] == pytest.approx(6.886e10, rel=1e-3)
+    assert means["OPT_DP"][0] < min(means["MDAV_DP"] + means["MDAV_IR_DP"])
+    assert names["without"]["MDAV_IR"][0] < means["OPT_DP"][0]
+
+
+def test_blocks_reproduce_the_paper(monkeypatch, capsys):
+    names = run_example("blocks", monkeypatch)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if re.match(r" *\d+ +[35] ", line)]
+    assert len(rows) == 4
+    for _, _, column, paper_column, tree, paper_tree, _ in rows:
+        assert float(column) == pytest.approx(float(paper_column), rel=0.025)
+        assert float(tree) == pytest.approx(float(paper_tree), rel=0.04)
+    intervals, tree, one = names["ratios"].values()
+    assert all(a > b >= c for a, b, c in zip(intervals, tree, one, strict=True))
 
 
 def test_the_version_that_is_cited_is_this_one():
