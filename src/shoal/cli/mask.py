@@ -115,6 +115,7 @@ def _run(
 ) -> Release:
     """Mask, and write what was asked for besides the table; all files are moved into place together."""
     from shoal.masking.mask import mask_request
+    from shoal.tables.choosing import TableFile
     from shoal.tables.files import check_targets
     from shoal.tables.outputs import moved_together
 
@@ -130,7 +131,8 @@ def _run(
         output = labels = None  # Spark says where it can write
     check_targets(source, request.engine == "dask", output=output, labels=labels, manifest=manifest, report=report)
     with moved_together():
-        release = mask_request(source, request)
+        original: Any = source if spark else TableFile(source)
+        release = mask_request(original, request)
         if recorded is not None:
             recorded.check(output)
         if manifest is not None:
@@ -142,8 +144,8 @@ def _run(
         elif report is not None:
             from shoal.comparison.around import compare_around
 
-            found = compare_around(release, source, progress=True)
-            release.report(report, original=source, output=output, comparison=found)
+            comparison = compare_around(release, original, progress=True)
+            release.report(report, original=original, output=output, comparison=comparison)
     return release
 
 

@@ -17,7 +17,42 @@ from shoal.tables.frames import open_table
 from shoal.tables.sources import stored_bytes
 from shoal.tables.table import Table, check_name
 
-__all__ = ["check_output", "check_text_names", "choose_columns", "is_beyond_memory", "is_dask", "is_spark", "open_data"]
+__all__ = [
+    "TableFile",
+    "check_output",
+    "check_text_names",
+    "choose_columns",
+    "is_beyond_memory",
+    "is_dask",
+    "is_spark",
+    "open_data",
+]
+
+
+class TableFile(os.PathLike[str]):
+    """A file whose table is read once and kept for those who open it again.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._table: Table | None = None
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __str__(self) -> str:
+        return self._path
+
+    def read(self, **options: Any) -> Table:
+        """Return the table; the options of the first call decide how the file is read."""
+        if self._table is None:
+            self._table = read_table(self._path, **options)
+        return self._table
 
 
 def is_dask(data: object) -> bool:
@@ -54,6 +89,8 @@ def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, *
 
     A file without a header line is refused if its columns must be `named`, as those of a release are.
     """
+    if isinstance(data, TableFile):
+        return data.read(numbers=numbers, named=named, **csv)
     if not isinstance(data, (str, os.PathLike)):
         return open_table(data)
     return read_table(data, numbers=numbers, named=named, **csv)

@@ -78,6 +78,8 @@ class CsvTable:
         Cells that stand for missing, by column.
     texts
         Columns that stay text whatever they look like: masked dates (20240131).
+    parsed
+        Columns that were read as numbers, by name and whether codes count as numbers; None to keep none of them.
     """
 
     def __init__(
@@ -87,8 +89,10 @@ class CsvTable:
         numbers: Collection[Name] = (),
         codes: Codes | None = None,
         texts: Collection[Name] = (),
+        parsed: dict[tuple[Name, bool], pl.Series] | None = None,
     ) -> None:
         self.text, self.dialect, self._numbers, self._codes, self._texts = text, dialect, numbers, codes or {}, texts
+        self._parsed = parsed
 
     def _but(self, text: pl.DataFrame, **other: Any) -> CsvTable:
         """Return a table of the same kind with other cells."""
@@ -97,6 +101,7 @@ class CsvTable:
             "numbers": self._numbers,
             "codes": self._codes,
             "texts": self._texts,
+            "parsed": None if self._parsed is None else {},
         }
         return CsvTable(text, **(same | other))
 
@@ -117,7 +122,7 @@ class CsvTable:
 
     def numeric_names(self) -> list[Name]:
         """Return the columns of which all cells are numbers."""
-        return [name for name in self.names if self._parsed(name).dtype.is_numeric()]
+        return [name for name in self.names if self._meaning(name).dtype.is_numeric()]
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers, codes such as 007 too."""
@@ -157,7 +162,7 @@ class CsvTable:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what the cells mean."""
-        return pl.DataFrame([composed_cells(self._parsed(name)).alias(str(i)) for i, name in enumerate(names)])
+        return pl.DataFrame([composed_cells(self._meaning(name)).alias(str(i)) for i, name in enumerate(names)])
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return the cells as they are spelled."""
@@ -180,15 +185,16 @@ class CsvTable:
 
     def take(self, rows: Ints) -> CsvTable:
         """Return some of the records."""
-        return self._but(self.text[rows])
+        same = len(rows) == len(self.text) and np.array_equal(rows, np.arange(len(rows)))
+        return self if same else self._but(self.text[rows])
 
     def without(self, names: Sequence[Name]) -> CsvTable:
         """Return the table without some of the columns."""
-        return self._but(without_columns(self.text, names))
+        return self._but(without_columns(self.text, names), parsed=self._parsed)
 
     def only(self, names: Sequence[Name]) -> CsvTable:
         """Return some of the columns."""
-        return self._but(only_columns(self.text, names))
+        return self._but(only_columns(self.text, names), parsed=self._parsed)
 
     def in_own_dialect(self, delimiter: str = ",") -> CsvTable:
         """Return the table as a CSV file of ours is written, whatever the dialect of the file that it came from."""
@@ -197,7 +203,7 @@ class CsvTable:
 
     def coded(self, codes: Codes) -> CsvTable:
         """Return the table with codes for missing."""
-        return self._but(self.text, codes=codes)
+        return self if codes == self._codes else self._but(self.text, codes=codes)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -237,20 +243,31 @@ class CsvTable:
         """Return the cells of a column as they are spelled."""
         return cells_of(self.text, name)
 
+    def _parse(self, name: Name, *, codes: bool) -> pl.Series:
+        """Return a column as numbers if all its cells are numbers, else as text."""
+        if self._parsed is None:
+            return parse_numbers(self._named(name), self.dialect, codes=codes)
+        if (name, codes) not in self._parsed:
+            parsed = self._parsed[name, codes] = parse_numbers(self._named(name), self.dialect, codes=codes)
+            if parsed.dtype.is_numeric() != codes:  # counting codes as numbers makes no difference
+                self._parsed[name, not codes] = parsed
+        return self._parsed[name, codes]
+
     def _numbers_of(self, name: Name) -> pl.Series:
-        numbers = parse_numbers(self._named(name), self.dialect, codes=True)
+        numbers = self._parse(name, codes=True)
         missing = numbers.dtype == pl.String and numbers.str.strip_chars().fill_null("").is_in(MISSING).all()
         return pl.Series([None] * len(numbers), dtype=pl.Float64) if missing else numbers
 
     def _as_stored(self, name: Name) -> pl.Series:
-        parsed = self._cells(name) if name in self._texts else self._parsed(name)
+        parsed = self._cells(name) if name in self._texts else self._meaning(name)
         if name not in self._numbers or parsed.dtype.is_numeric():
             return parsed
         numbers = self._numbers_of(name)
         return numbers if numbers.dtype.is_numeric() else parsed
 
-    def _parsed(self, name: Name) -> pl.Series:
-        parsed = parse_numbers(self._named(name), self.dialect, codes=name in self._numbers)
+    def _meaning(self, name: Name) -> pl.Series:
+        """Return a column as it is compared: as numbers, or its cells as they are spelled."""
+        parsed = self._parse(name, codes=name in self._numbers)
         return parsed if parsed.dtype.is_numeric() else self._cells(name)
 
     def _coded(self, name: Name) -> pl.Series:
@@ -327,7 +344,7 @@ def _parse(
     dialect = Dialect(delimiter, encoding, decimal or ("," if thousands == "." else "."), newline, thousands)
     if decimal is None and delimiter != "," and thousands not in (".", ","):
         dialect = replace(dialect, decimal=_sniff_decimal(text, dialect))
-    return CsvTable(text, dialect, numbers)
+    return CsvTable(text, dialect, numbers, parsed={})
 
 
 def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -> pl.DataFrame:
