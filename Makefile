@@ -74,7 +74,7 @@ test-oldest:
 
 # Modules that decide whether a release is safe, and what is said of it.
 CRITICAL := src/shoal/core/dominance.py,$\
-	src/shoal/masking/counting.py,src/shoal/masking/recounting.py,src/shoal/masking/verification.py,$\
+	src/shoal/masking/recount.py,src/shoal/masking/verification.py,$\
 	src/shoal/models/keeping.py,src/shoal/models/merging.py,src/shoal/models/model.py,src/shoal/models/promises/*,$\
 	src/shoal/models/registry.py,src/shoal/models/rules.py,src/shoal/models/units.py,$\
 	src/shoal/privacy/accounting.py,src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\

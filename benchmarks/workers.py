@@ -100,7 +100,7 @@ def pool(kind: str) -> Any:
 
 
 def load_kernels() -> bool:
-    from shoal.masking.rehearsing import rehearse
+    from shoal.masking.warm_up import rehearse
     from shoal.masking.request import MaskRequest
 
     return rehearse(MaskRequest(k=3, columns=list("abcd")).settled(list("abcd")), 4)

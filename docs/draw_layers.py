@@ -15,7 +15,7 @@ from textwrap import shorten
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "shoal"
 PAGE = ROOT / "CONTRIBUTING.md"
-STEPS = ("masking.bucket", "masking.counting", "masking.reading", "masking.rehearsing", "masking.steps")
+STEPS = ("masking.bucket", "masking.recount", "masking.reading", "masking.warm_up", "masking.steps")
 
 
 def parse(name: str) -> ast.Module:
@@ -33,7 +33,7 @@ class Way(ast.NodeVisitor):
     """The way of the data: what `mask_records` calls, and the step functions it hands to the engine, in this order."""
 
     def __init__(self) -> None:
-        body = parse("masking.pipeline").body + parse("masking.recounting").body
+        body = parse("masking.pipeline").body + parse("masking.recount").body
         imports = [(str(node.module), node.names) for node in body if isinstance(node, ast.ImportFrom)]
         self.homes = {name.name: home[6:] for home, names in imports for name in names if home.startswith("shoal.")}
         self.own = {node.name: node.body for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

@@ -22,7 +22,7 @@ from shoal.app.words import help_of, methods, options_of
 from shoal.app.work import Settings, Source, Try, Work
 from shoal.core.progress import STOP, watch
 from shoal.demo import firms
-from shoal.masking.repeating import read_manifest
+from shoal.masking.manifest import read_manifest
 
 
 @pytest.fixture

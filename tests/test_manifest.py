@@ -248,7 +248,7 @@ def test_every_parameter_of_a_run_can_be_repeated():
     import inspect
 
     from shoal import mask
-    from shoal.masking.repeating import PARAMETERS
+    from shoal.masking.manifest import PARAMETERS
 
     release = mask(firms(20), 3, columns=["sales"])
     keywords = set(inspect.signature(mask).parameters)

@@ -476,7 +476,7 @@ def test_reading_is_shown_while_it_lasts(table, tmp_path, monkeypatch, work):
 
     from shoal.core import progress
 
-    module = import_module({"mask": "shoal.masking.running", "compare": "shoal.comparison.compare"}[work])
+    module = import_module({"mask": "shoal.masking.dispatch", "compare": "shoal.comparison.compare"}[work])
     read, seen, shown = module.open_data, [], Event()
 
     def follow(ended, state, total, title):

@@ -23,8 +23,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 from shoal.demo import firms
 from shoal.engines import workers
-from shoal.masking.manifest import write_manifest
-from shoal.masking.repeating import read_manifest
+from shoal.masking.manifest import read_manifest, write_manifest
 from shoal.tables.files import write_file
 
 SLOW = {"mdav": slow.mdav, "diameter": slow.diameter, "centroid": slow.centroid, "k-ward": slow.k_ward}

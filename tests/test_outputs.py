@@ -50,10 +50,10 @@ def folder(tmp_path):
 # Named moments of a run, in their order; after which the table is in place.
 MOMENTS = [
     ("shoal.tables.outputs", "_keep", 1, "before", False),
-    ("shoal.engines.memory", "write_table", 1, "after", False),
-    ("shoal.engines.memory", "read_back", 1, "after", False),
-    ("shoal.engines.memory", "write_file", 1, "before", False),
-    ("shoal.engines.memory", "write_file", 1, "after", False),
+    ("shoal.masking.memory", "write_table", 1, "after", False),
+    ("shoal.masking.memory", "read_back", 1, "after", False),
+    ("shoal.masking.memory", "write_file", 1, "before", False),
+    ("shoal.masking.memory", "write_file", 1, "after", False),
     ("shoal.masking.manifest", "sha256", 1, "before", False),
     ("shoal.masking.manifest", "sha256", 2, "after", False),
     ("shoal.masking.manifest", "write_manifest", 1, "after", False),
@@ -97,7 +97,7 @@ def test_an_interrupt_of_the_local_engine_leaves_the_old_files(folder, monkeypat
         watch(*given, **named)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shoal.masking.running.watch", late)
+    monkeypatch.setattr("shoal.masking.dispatch.watch", late)
     done = command(*mask_arguments("local"), cwd=folder)
     assert done.returncode == 130, done.stderr
     assert "nothing was released" in done.stderr
@@ -110,7 +110,7 @@ def test_labels_that_cannot_be_written_leave_the_old_table(folder, monkeypatch, 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shoal.engines.memory.write_file", full)
+    monkeypatch.setattr("shoal.masking.memory.write_file", full)
     monkeypatch.setattr("shoal.engines.local.pl.read_ipc", full)
     with pytest.raises((FileError, OSError), match="No space left"):
         shoal.mask(

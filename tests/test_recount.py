@@ -10,7 +10,7 @@ from shoal.core.errors import FileError, VerificationError
 from shoal.masking.additivity import read_rule
 from shoal.masking.confidential import Chosen, Promise
 from shoal.masking.parts import Columns
-from shoal.masking.recounting import recount
+from shoal.masking.recount import recount
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import check_sizes, count_unique, identical_records, row_hashes, verify
 from shoal.models.promises.closeness import Closeness

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import shoal
-from shoal.masking.repeating import read_manifest
+from shoal.masking.manifest import read_manifest
 from shoal.privacy.ledger import spend
 
 from .columns import some

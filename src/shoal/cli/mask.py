@@ -26,8 +26,8 @@ from shoal.masking.request import MaskRequest, parameters
 from shoal.tables.addresses import as_place
 
 if TYPE_CHECKING:
+    from shoal.masking.manifest import Recorded
     from shoal.masking.release import Release
-    from shoal.masking.repeating import Recorded
 
 __all__ = ["mask", "print_release", "read_pairs"]
 
@@ -162,7 +162,7 @@ def _check_given(source: Path | None, asked: dict[str, Any]) -> Path:
 
 def _read_beside(context: typer.Context, manifest: Path) -> Recorded:
     """Read a manifest, unless an option stands beside it that it decides."""
-    from shoal.masking.repeating import read_manifest
+    from shoal.masking.manifest import read_manifest
 
     for parameter in context.command.params:
         where = context.get_parameter_source(str(parameter.name))

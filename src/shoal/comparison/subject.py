@@ -13,9 +13,9 @@ from shoal.assessment.linkage import linkage
 from shoal.comparison.trials import Trial
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints, State
-from shoal.engines.memory import MemoryRecords
 from shoal.masking.confidential import worst
-from shoal.masking.gathering import cells_of
+from shoal.masking.groups import cells_of
+from shoal.masking.memory import MemoryRecords
 from shoal.masking.numbers import Numbers
 from shoal.masking.pipeline import Grouped, Planned, Seconds, group_records, plan_records
 from shoal.masking.request import MaskRequest

@@ -1,48 +1,27 @@
-"""Masking a bucket: its records are grouped, every group gets its value, and what that loses is measured."""
+"""A bucket of records on its way to its release: grouped, every group given its value, and the loss measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.auto import facts_of
-from shoal.algorithms.registry import AUTO, Outcome
-from shoal.blocks.running import group_blocks, group_cells
+from shoal.algorithms.registry import Outcome
 from shoal.core.dominance import FEW
-from shoal.core.measures import Scaling, centroids, group_errors, group_sizes, squared_errors
-from shoal.core.progress import STOP
+from shoal.core.measures import centroids, group_errors, group_sizes, squared_errors
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
 from shoal.masking.aggregation import group_category, group_values
 from shoal.masking.coding import Coding, Embedding
-from shoal.masking.confidential import Promise, least_error
 from shoal.masking.contributions import count_dominated
-from shoal.masking.gathering import Gathered, gather
-from shoal.masking.grouping import finish_groups, start_method, with_bound
+from shoal.masking.groups import BucketPlan, BucketRecords, group_bucket
 from shoal.masking.parts import Bucket
-from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.tables.columns import is_whole
 
-__all__ = ["BucketPlan", "ReleasedValues", "largest_errors", "mask_bucket", "released_values"]
-
-
-class BucketPlan(NamedTuple):
-    """What is known of the whole table, and where its buckets are masked."""
-
-    request: MaskRequest
-    rounding: Rounding
-    embedding: Embedding
-    promise: Promise
-    scale: Scaling | None  # None: there is one bucket, and its blocks are whole cells
-    records: int
-    parallel: int  # buckets that are masked at the same time
-    threads: int  # that mask the blocks of a bucket
-    amounts: tuple[int, ...] = ()  # places of columns of non-negative numbers
-    shared: Sequence[Mapping[str, Any]] = ()  # options of the method per cell that serve many runs
+__all__ = ["ReleasedValues", "largest_errors", "mask_bucket", "released_values"]
 
 
 class ReleasedValues(NamedTuple):
@@ -55,65 +34,41 @@ class ReleasedValues(NamedTuple):
 
 def mask_bucket(arrays: Arrays, state: State, plan: BucketPlan) -> tuple[Arrays, Bucket]:
     """Mask the blocks of a bucket: group, aggregate, round; what was lost is measured on the released values."""
-    order, gathered = gather(arrays, plan.embedding, plan.scale, confidential=bool(plan.promise.columns))
-    outcome = _group(gathered, plan, state)
-    request, embedding, rounding = plan.request, plan.embedding, plan.rounding
+    records = BucketRecords.read(arrays, plan)
+    outcome = group_bucket(records, plan, state)
     released = released_values(
-        gathered.X, gathered.Z, outcome.labels, request.aggregate, gathered.weights, embedding.codings, rounding,
-        gathered.block,
+        records.X, records.Z, outcome.labels, plan.request.aggregate, records.weights, plan.embedding.codings,
+        plan.rounding, records.block,
     )  # fmt: skip
     sizes = [group_sizes(column) for column in np.atleast_2d(outcome.labels.T)]
-    known = _measure(outcome, gathered, released, plan, sizes, arrays.get("lost"))
+    measured = _measure(outcome, records, released, plan, sizes, arrays.get("lost"))
     row, labels = released.row, outcome.labels
-    if plan.scale is None:
-        return {"released": np.take(released.rounded, row, axis=0), "group": labels}, known
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
+    if plan.whole:
+        return {"released": np.take(released.rounded, row, axis=0), "group": labels}, measured
+    back = np.empty_like(records.order)
+    back[records.order] = np.arange(len(back))
     group = labels[back]
-    return {"released": np.take(released.rounded, row[back], axis=0), "group": group, "size": sizes[0][group]}, known
-
-
-def _group(gathered: Gathered, plan: BucketPlan, state: State) -> Outcome:
-    """Return the groups of the method, after all else that was asked of them."""
-    request, promise, whole = plan.request, plan.promise, plan.scale is None
-    method = start_method(request, promised=bool(promise.models) or gathered.units is not None, whole=whole)
-    if request.entry.confidential:
-        outcome = Outcome(np.zeros(len(gathered.X), dtype=np.int64))
-    elif whole:
-        outcome = group_cells(gathered.compared, gathered.cells, *method, request.seed, state, plan.shared)
-    else:
-        labels = group_blocks(
-            gathered.compared, gathered.block, *method, records=plan.records, seed=request.seed, state=state,
-            workers=plan.threads, parallel=plan.parallel,
-        )  # fmt: skip
-        told = facts_of(request.options["effort"]) if request.entry.name == AUTO else {}
-        outcome = Outcome(labels, facts={**told, **({"stopped": "by hand"} if state[STOP] else {})})
-    outcome = finish_groups(
-        outcome, gathered, request, plan.embedding, promise, block=not whole, state=state, threads=plan.threads
-    )
-    if whole and promise.models:
-        return with_bound(outcome, least_error(gathered.Z, gathered.codes, promise))
-    return outcome
+    return {"released": np.take(released.rounded, row[back], axis=0), "group": group, "size": sizes[0][group]}, measured
 
 
 def _measure(
     outcome: Outcome,
-    gathered: Gathered,
+    records: BucketRecords,
     released: ReleasedValues,
     plan: BucketPlan,
     sizes: Sequence[Ints],
     lost: Floats | None,
 ) -> Bucket:
     """Return what is known of the bucket; `lost` are the values of cells that were made missing."""
-    placed = np.take(plan.embedding.apply(released.rounded, gathered.scale), released.row, axis=0)
-    errors, totals, added, grouped = _lose(outcome.labels, gathered, released, placed, plan)
-    largest = largest_errors(gathered.Z, placed, outcome.labels, plan.embedding)
+    placed = np.take(plan.embedding.apply(released.rounded, records.scale), released.row, axis=0)
+    errors, totals, added, grouped = _lose(outcome.labels, records, released, placed, plan)
+    largest = largest_errors(records.Z, placed, outcome.labels, plan.embedding)
     if lost is not None:
         # A cell that was made missing has lost all that it deviates from the mean, whatever the groups are.
-        blanked = plan.embedding.lost(lost, gathered.scale)
+        blanked = plan.embedding.lost(lost, records.scale)
         errors, totals, grouped = errors + blanked, totals + blanked, grouped + blanked
         # Whatever a cell has lost, it is one of so many.
-        largest = np.maximum(largest, plan.embedding.lost_cell(lost, gathered.scale))
+        largest = np.maximum(largest, plan.embedding.lost_cell(lost, records.scale))
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
     pairs = list(zip(plan.rounding.kinds, released.rounded.T, strict=True))
@@ -125,42 +80,42 @@ def _measure(
         np.bincount(np.concatenate(sizes)),
         replace(outcome, labels=outcome.labels[:0]),
         np.array([kind.whole and not is_whole(column) for kind, column in pairs]),
-        plan.rounding.new_zeros(gathered.X, released.rounded, released.row),
+        plan.rounding.new_zeros(records.X, released.rounded, released.row),
         largest,
         np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
-        _count_dominated(outcome.labels, gathered, released, plan),
+        _count_dominated(outcome.labels, records, released, plan),
     )
 
 
-def _count_dominated(labels: Ints, gathered: Gathered, released: ReleasedValues, plan: BucketPlan) -> Ints:
+def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedValues, plan: BucketPlan) -> Ints:
     """Count per column the groups that one member dominates, and the groups that have values; 0 where neither is known.
 
     Only means tell the totals of their groups.
     """
-    counts = np.zeros((2, gathered.X.shape[1]), dtype=np.int64)
+    counts = np.zeros((2, records.X.shape[1]), dtype=np.int64)
     for j in plan.amounts if plan.request.aggregate == "mean" else ():
         counts[:, j] = count_dominated(
-            gathered.X[:, j],
+            records.X[:, j],
             labels if labels.ndim == 1 else labels[:, j],
             np.take(released.rounded[:, j] - released.values[:, j], released.row),
-            gathered.weights,
-            gathered.units,
+            records.weights,
+            records.units,
         )
     return counts
 
 
 def _lose(
-    labels: Ints, gathered: Gathered, released: ReleasedValues, placed: Floats, plan: BucketPlan
+    labels: Ints, records: BucketRecords, released: ReleasedValues, placed: Floats, plan: BucketPlan
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return, of each column: squared errors, their total, what rounding added, and those of the partition itself.
 
     `placed` are the released values of all records, as they are compared with the original ones.
     """
-    request, embedding, Z = plan.request, plan.embedding, gathered.Z
+    request, embedding, Z = plan.request, plan.embedding, records.Z
     errors, totals = squared_errors(Z, placed)
     plain = errors
     if plan.rounding.changes:
-        exact = embedding.apply(released.values, gathered.scale)
+        exact = embedding.apply(released.values, records.scale)
         plain = squared_errors(Z, np.take(exact, released.row, axis=0))[0]
     grouped = plain
     if labels.ndim == 1 and (request.aggregate != "mean" or request.weights is not None or not embedding.plain):

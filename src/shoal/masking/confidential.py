@@ -20,7 +20,6 @@ from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
 from shoal.core.wording import agreeing, count
 from shoal.masking.coding import order_values
-from shoal.masking.gathering import Gathered
 from shoal.models.model import Confidential, Model
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
@@ -33,6 +32,7 @@ from shoal.tables.unicode_forms import composed_cells
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
+    from shoal.masking.groups import BucketRecords
     from shoal.masking.request import MaskRequest
     from shoal.models.keeping import Search
     from shoal.models.rules import Rules
@@ -192,7 +192,7 @@ def _check_values(promise: Promise) -> None:
 
 
 def keep_promise(
-    gathered: Gathered,
+    records: BucketRecords,
     labels: Ints,
     promise: Promise,
     request: MaskRequest,
@@ -205,7 +205,7 @@ def keep_promise(
 
     Parameters
     ----------
-    gathered, labels
+    records, labels
         The records, and their groups.
     promise, request
         What is promised, and what was asked.
@@ -216,8 +216,8 @@ def keep_promise(
     """
     from shoal.models.keeping import Search, keep_rules, repair, rules_of
 
-    Z, cells = gathered.compared, gathered.cells
-    rules = promise.rules(gathered.codes, promise.models, gathered.units, request.k)
+    Z, cells = records.compared, records.cells
+    rules = promise.rules(records.codes, promise.models, records.units, request.k)
     _check_cells(rules, [rows for rows, _ in cells], promise, block=block)
     if not request.entry.confidential:
         search = Search(request.seed, request.steps, state)
@@ -227,8 +227,8 @@ def keep_promise(
 
     def published(cell: tuple[Ints, Ints]) -> Ints:
         rows, present = cell
-        records, own = np.ascontiguousarray(Z[np.ix_(rows, present)]), rules_of(rules, rows)
-        return repair(records, _published(records, own, promise, request, state), own)
+        members, cell_rules = np.ascontiguousarray(Z[np.ix_(rows, present)]), rules_of(rules, rows)
+        return repair(members, _published(members, cell_rules, promise, request, state), cell_rules)
 
     return number_through(len(Z), (rows for rows, _ in cells), spread(published, cells, threads))
 

@@ -1,4 +1,4 @@
-"""The record of a run: what went in, what was asked, what came out. Enough to repeat it to the byte and to audit it."""
+"""The manifest: the record of a run, enough to audit it and to repeat it to the byte."""
 
 from __future__ import annotations
 
@@ -7,32 +7,61 @@ import json
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shoal.algorithms.registry import find
+from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.version import __version__
-from shoal.masking.release import Release
+from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.tables.files import sha256
 from shoal.tables.outputs import written_beside, written_path
 from shoal.tables.sources import find_paths
 
+if TYPE_CHECKING:
+    from shoal.masking.release import Release
+
 __all__ = [
     "LIBRARIES",
+    "PARAMETERS",
+    "Recorded",
     "as_json",
     "described",
-    "digests",
-    "files_of",
     "plain",
+    "read_manifest",
     "relative_to",
     "versions",
     "write_manifest",
 ]
 
 LIBRARIES = ("numpy", "numba", "polars", "pyarrow", "narwhals")
+# What a manifest that is repeated must hold, with the types that JSON may give; one that may be null may be missing.
+WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "text",
+    list: "a list of names",
+    dict: "an object",
+    NoneType: "null",
+}
+CONTENT: dict[str, tuple[type, ...]] = {
+    "shoal": (str,),
+    "versions": (dict,),
+    "input": (dict,),
+    "output": (dict,),
+    "parameters": (dict,),
+}
+FILE: dict[str, tuple[type, ...]] = {"path": (str,), "sha256": (str,)}
+# What a manifest decides: none of it names a file or a machine.
+PARAMETERS: dict[str, tuple[type, ...]] = {
+    item.name: item.metadata["stored"] for item in parameters() if item.metadata["stored"]
+}
 
 
 def write_manifest(
@@ -116,3 +145,192 @@ def plain(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in a manifest")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A manifest that was read: it decides the parameters of a run, never where files are or which cluster computes."""
+
+    path: Path
+    content: Mapping[str, Any]
+
+    def source(self, given: Path | None) -> Path:
+        """Return the table to mask, the given or else the recorded one, once its bytes are the recorded ones."""
+        source = given if given is not None else self._own("input", "IN")
+        try:
+            found = digests(source)
+        except FileError:
+            raise FileError(
+                f"Manifest {self.path} was made from the input {source}, which is not there. Put the file back."
+            ) from None
+        if given is None and not all(_lies_in(file, self.path.parent) for file in files_of(source)):
+            raise self._elsewhere("input", "IN")
+        recorded = self.content["input"]
+        if found["sha256"] != recorded["sha256"]:
+            before = recorded.get("files", {})
+            other = [name for name, digest in found.get("files", {}).items() if before.get(name) != digest]
+            which = f" ({', '.join(other[:5])})" if other else ""
+            raise InputError(
+                f"Input {source} is not the recorded one: its SHA-256 differs{which}. Put the recorded file back."
+            )
+        return source
+
+    def target(self, given: Path | None) -> Path:
+        """Return where the masked table goes, as given or else as recorded."""
+        return given if given is not None else self._own("output", "-o")
+
+    def request(
+        self,
+        *,
+        engine: str | None = None,
+        scheduler: str | None = None,
+        master: str | None = None,
+        output: Path | None,
+        labels: Path | None = None,
+    ) -> MaskRequest:
+        """Return what was asked; the engine may be another, files and the scheduler are never recorded ones."""
+        recorded = dict(self.content["parameters"])
+        if recorded.get("shuffle") is True:
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte: the records are in random order. Shuffle by a "
+                "number in Python to make a run repeatable."
+            )
+        if recorded.get("refine") and recorded["seed"] is None:
+            raise InputError(f"Manifest {self.path} cannot be repeated to the byte: records were moved without a seed.")
+        entry = find(recorded["method"])
+        if not entry.repeatable(recorded["options"]):
+            way = "another method" if entry.steps_option is None else f"{entry.steps_option} in place of a time"
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte: method {entry.name!r} was limited by time, and "
+                f"how far it comes depends on the machine. Give {way} to make a run repeatable."
+            )
+        if engine is not None and engine != recorded.get("engine"):
+            recorded |= {"engine": engine, "memory": None, "processes": None}
+        if recorded.get("engine") == "spark" or master is not None:
+            raise InputError(
+                f"Manifest {self.path} cannot be repeated to the byte by engine 'spark': the bytes of the files depend "
+                "on the cluster. Give --engine local, or mask without the manifest."
+            )
+        clustered = recorded.get("engine") == "dask"
+        if clustered and engine is None and scheduler is None:
+            raise InputError(
+                f"Manifest {self.path} asks for engine 'dask', and a manifest does not decide which cluster computes. "
+                "Give --scheduler ADDRESS, or --engine dask for one on this machine."
+            )
+        if scheduler is not None and not clustered:
+            raise InputError(
+                f"Option --scheduler goes with engine 'dask' only, which manifest {self.path} does not ask for. Give "
+                "--engine dask as well, or leave it out."
+            )
+        return MaskRequest(**recorded, scheduler=scheduler, output=self.target(output), labels=labels, progress=True)
+
+    def check(self, target: Path) -> None:
+        """Refuse a masked table whose bytes are not the recorded ones."""
+        if sha256(written_path(target)) != self.content["output"]["sha256"]:
+            raise VerificationError(
+                f"The repeated table differs from the recorded one; nothing was written to {target}. The manifest was "
+                f"made by shoal {self.content['shoal']!r} with {self.content['versions']}; this is shoal {__version__}."
+            )
+
+    def _own(self, what: str, way: str) -> Path:
+        """Return a recorded path, if it lies in the manifest's own folder."""
+        named, folder = Path(self.content[what]["path"]), self.path.parent
+        if named.is_absolute() or ".." in named.parts or not _lies_in(folder / named, folder):
+            raise self._elsewhere(what, way)
+        return folder / named
+
+    def _elsewhere(self, what: str, way: str) -> InputError:
+        named = self.content[what]["path"]
+        return InputError(
+            f"Manifest {self.path} names the {what} {named!r}, which does not lie in its own folder. A manifest does "
+            f"not decide where files are: give {way} on the command line (shoal mask IN --from-manifest … -o OUT)."
+        )
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Say whether a path, all links followed, lies in a folder or below it."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (ValueError, OSError):  # no path at all
+        return False
+
+
+def read_manifest(path: Path) -> Recorded:
+    """Read a manifest of `shoal mask` and refuse whatever is not one, by the key."""
+    content = _read(path)
+    _check_keys(path, content, "", CONTENT)
+    _check_keys(path, content["input"], "input.", {**FILE, "files": (dict, NoneType)})
+    _check_keys(path, content["output"], "output.", FILE)
+    parameters = content["parameters"]
+    for name in parameters:
+        if name not in PARAMETERS:
+            raise InputError(
+                f"Manifest {path} must not hold the key 'parameters.{name}': a manifest decides "
+                f"{', '.join(PARAMETERS)}; files and the scheduler are named on the command line."
+                f"{closest(name, PARAMETERS)}"
+            )
+    _check_keys(path, parameters, "parameters.", PARAMETERS)
+    _check_kinds(path, parameters.get("kinds") or {})
+    # The name of a user's function begins with its module.
+    if "." in parameters["method"]:
+        raise InputError(
+            f"Manifest {path} cannot be repeated by shoal alone: its method {parameters['method']!r} is a function of "
+            "the user. Mask the table in Python again, with that function."
+        )
+    objects = not_recorded(parameters)
+    if objects:
+        raise InputError(
+            f"Manifest {path} cannot be repeated: {objects[0]!r} was an object that no manifest holds. Mask the table "
+            "in Python again, with the same object."
+        )
+    method = find(parameters["method"])
+    for option in method.options:
+        if not option.scalar and parameters["options"].get(option.name) is not None:
+            raise InputError(f"Manifest {path} must not hold a value of the key 'parameters.options.{option.name}'.")
+    return Recorded(
+        path, {**content, "parameters": {**parameters, "options": method.read_options(parameters["options"])}}
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read what is JSON with keys."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"Manifest {path} is not there. Check the path.") from None
+    except OSError as error:
+        raise FileError(f"Manifest {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise _not_a_manifest(path, "it is no JSON") from None
+    if type(content) is not dict:
+        raise _not_a_manifest(path, "it holds no keys")
+    return content
+
+
+def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mapping[str, tuple[type, ...]]) -> None:
+    """Refuse a key that is missing or whose value has another type; a key that may be null may be missing."""
+    for name, types in keys.items():
+        if name not in content and NoneType not in types:
+            raise _not_a_manifest(path, f"the key {above + name!r} is missing")
+        value = content.get(name)
+        if type(value) not in types or (type(value) is list and not all(type(part) is str for part in value)):
+            rule = " or ".join(WORDS[kind] for kind in types)
+            raise _not_a_manifest(path, f"the key {above + name!r} must be {rule}, got {value!r}")
+
+
+def _check_kinds(path: Path, kinds: Mapping[str, Any]) -> None:
+    """Refuse a kind that is not written as `shoal.tables.kinds.as_plain` does: none of it is the path of a file."""
+    for name, kind in kinds.items():
+        listed = [kind]
+        if type(kind) is dict:
+            ways = kind.get("ways")
+            sound = set(kind) == {"ways", "release"} and type(kind["release"]) is str and type(ways) is dict
+            listed = list(ways.values()) if sound and ways else [None]
+        elif type(kind) is str:
+            listed = []
+        if not all(type(values) is list and not any(type(v) in (list, dict) for v in values) for values in listed):
+            raise _not_a_manifest(path, f"the key {f'parameters.kinds.{name}'!r} is not a kind of column, got {kind!r}")
+
+
+def _not_a_manifest(path: Path, reason: str) -> InputError:
+    return InputError(f"File {path} is not a manifest of shoal: {reason}. Make one with shoal mask … --manifest.")

@@ -13,9 +13,9 @@ import polars as pl
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import Scaling, released_loss, scaling
 from shoal.core.types import Bools, Floats, Ints
-from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT
 from shoal.masking.coding import Coding, Embedding
+from shoal.masking.memory import MemoryRecords
 from shoal.masking.parts import STAY, Columns, Own
 from shoal.masking.plan import code_values, make_plan
 from shoal.masking.reading import count_values, read_part

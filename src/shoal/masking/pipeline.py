@@ -21,14 +21,14 @@ from shoal.core.progress import Title, observe, watched
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
-from shoal.masking.bucket import BucketPlan, mask_bucket
+from shoal.masking.bucket import mask_bucket
 from shoal.masking.cells import small_cells
+from shoal.masking.groups import BucketPlan
 from shoal.masking.joining import join_small
 from shoal.masking.parts import STAY, Bucket, Columns, Moves, Part
 from shoal.masking.plan import Plan, check_engine, choose_rule, make_plan
 from shoal.masking.reading import read_part
-from shoal.masking.recounting import recount
-from shoal.masking.rehearsing import rehearse
+from shoal.masking.recount import recount
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.roles import choose_masked, find_scales
@@ -41,6 +41,7 @@ from shoal.masking.steps import (
     units_of_part,
 )
 from shoal.masking.summarising import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
+from shoal.masking.warm_up import rehearse
 from shoal.tables.formulas import escape_header
 from shoal.tables.outputs import moved_together, written_path
 from shoal.tables.series import check_no_numbers

@@ -9,7 +9,7 @@ from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.progress import watch
 from shoal.core.types import State
-from shoal.engines.memory import MemoryRecords
+from shoal.masking.memory import MemoryRecords
 from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest

@@ -1,0 +1,158 @@
+"""The groups of a bucket: its records, the method that groups them, and what promises and units change afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.auto import facts_of
+from shoal.algorithms.registry import AUTO, Method, Outcome, find
+from shoal.blocks.running import group_blocks, group_cells
+from shoal.core.measures import Scaling, canonical_labels, scaling
+from shoal.core.progress import STOP
+from shoal.core.types import Floats, Ints, State
+from shoal.engines.records import Arrays
+from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.words import Words
+from shoal.masking.coding import Embedding
+from shoal.masking.confidential import Promise, half_time, keep_promise, least_error
+from shoal.masking.request import MaskRequest
+from shoal.masking.rounding import Rounding
+
+__all__ = ["BucketPlan", "BucketRecords", "cells_of", "group_bucket"]
+
+
+class BucketPlan(NamedTuple):
+    """What is known of the whole table, and where its buckets are masked."""
+
+    request: MaskRequest
+    rounding: Rounding
+    embedding: Embedding
+    promise: Promise
+    scale: Scaling | None  # None: there is one bucket, and its blocks are whole cells
+    records: int
+    parallel: int  # buckets that are masked at the same time
+    threads: int  # that mask the blocks of a bucket
+    amounts: tuple[int, ...] = ()  # places of columns of non-negative numbers
+    shared: Sequence[Mapping[str, Any]] = ()  # options of the method per cell that serve many runs
+
+    @property
+    def whole(self) -> bool:
+        """Whether the records are in whole cells, not in blocks."""
+        return self.scale is None
+
+
+class BucketRecords(NamedTuple):
+    """The records of a bucket; those of a block lie next to each other."""
+
+    X: Floats
+    Z: Floats  # X standardised, categories by coordinates
+    compared: Floats  # where they lie when they are compared
+    scale: Scaling  # of X
+    block: Ints  # the block, or the cell, of each record
+    order: Ints  # the place of each record in the arrays that the bucket was sent
+    codes: Ints  # of confidential columns
+    units: Words | None
+    weights: Floats | None = None
+
+    @classmethod
+    def read(cls, arrays: Arrays, plan: BucketPlan) -> BucketRecords:
+        """Take the records from the arrays that a bucket was sent; whole cells stay where they are."""
+        block = arrays["block"].reshape(-1).astype(np.int64, copy=False)
+        order = np.arange(len(block)) if plan.whole else sort_by_target(block, int(block.max(initial=0)) + 1)[0]
+        X = arrays["X"] if plan.whole else np.take(arrays["X"], order, axis=0)
+        scale = scaling(X) if plan.scale is None else plan.scale
+        Z = plan.embedding.apply(X, scale)
+        confidential = bool(plan.promise.columns)
+        codes = arrays["confidential"].reshape(len(X), -1)[order] if confidential else np.empty((len(X), 0), np.int64)
+        units, weights = (arrays[name].reshape(-1)[order] if name in arrays else None for name in ("unit", "weights"))
+        return cls(X, Z, plan.embedding.compared(Z), scale, block[order], order, codes, units, weights)
+
+    @property
+    def cells(self) -> list[tuple[Ints, Ints]]:
+        """Of each block or cell: its records, and the columns that they do not miss."""
+        return cells_of(self.compared, self.block)
+
+
+def cells_of(X: Floats, cell: Ints) -> list[tuple[Ints, Ints]]:
+    """Return, of each cell, its records and the columns that they do not miss."""
+    order, begins = sort_by_target(cell, int(cell.max(initial=0)) + 1)
+    rows = np.split(order, begins[1:-1])
+    return [(members, np.flatnonzero(~np.isnan(X[members[0]]))) for members in rows if len(members)]
+
+
+def group_bucket(records: BucketRecords, plan: BucketPlan, state: State) -> Outcome:
+    """Group the records of a bucket: by the method, then refined, then as promises and units need them."""
+    request, promise = plan.request, plan.promise
+    promised = bool(promise.models) or records.units is not None
+    outcome = _run_method(records, plan, _first_method(request, promised=promised, whole=plan.whole), state)
+    if request.refine:
+        outcome = replace(outcome, labels=_refined(outcome.labels, records, plan, state))
+    if promised:
+        labels = keep_promise(
+            records, outcome.labels, promise, request, block=not plan.whole, state=state, threads=plan.threads
+        )
+        outcome = _regrouped(outcome, labels)
+    if plan.whole and promise.models:
+        return _with_bound(outcome, least_error(records.Z, records.codes, promise))
+    return outcome
+
+
+def _first_method(request: MaskRequest, *, promised: bool, whole: bool) -> tuple[Method, int, Mapping[str, Any]]:
+    """Return the method to begin with, k and its options.
+
+    Where promises are searched for, `auto` leaves all to that search, and so does `search` where a table is not in
+    blocks; to prove a bound for all groups it takes half of its time.
+    """
+    entry, options = request.entry, request.options
+    if not promised or not (entry.name == AUTO or (entry.anytime and whole)):
+        return entry, request.k, options
+    if not options.get("bound"):
+        return find("mdav"), request.k, find("mdav").read_options({})
+    return entry, request.k, half_time(entry, options)
+
+
+def _run_method(
+    records: BucketRecords, plan: BucketPlan, method: tuple[Method, int, Mapping[str, Any]], state: State
+) -> Outcome:
+    """Return the groups of the method; methods made for closeness form theirs when the promise is kept."""
+    request = plan.request
+    if request.entry.confidential:
+        return Outcome(np.zeros(len(records.X), dtype=np.int64))
+    if plan.whole:
+        return group_cells(records.compared, records.cells, *method, request.seed, state, plan.shared)
+    labels = group_blocks(
+        records.compared, records.block, *method, records=plan.records, seed=request.seed, state=state,
+        workers=plan.threads, parallel=plan.parallel,
+    )  # fmt: skip
+    facts = facts_of(request.options["effort"]) if request.entry.name == AUTO else {}
+    return Outcome(labels, facts={**facts, **({"stopped": "by hand"} if state[STOP] else {})})
+
+
+def _refined(labels: Ints, records: BucketRecords, plan: BucketPlan, state: State) -> Ints:
+    """Move records between the groups of a block, to lower the loss of what is released."""
+    from shoal.masking.refining import refined
+
+    request, cells = plan.request, cells_of(records.X, records.block)
+    return refined(
+        records.X, labels, cells, request.k, plan.embedding, records.scale,
+        steps=request.refine or 0, seed=request.seed, state=state,
+    )  # fmt: skip
+
+
+def _regrouped(outcome: Outcome, labels: Ints) -> Outcome:
+    """Return the outcome with other groups: what was proven of all partitions holds for them as a bound."""
+    same = np.array_equal(labels, canonical_labels(outcome.labels))
+    return replace(
+        outcome, labels=labels, status="bounded" if outcome.status == "optimal" and not same else outcome.status
+    )
+
+
+def _with_bound(outcome: Outcome, bound: float) -> Outcome:
+    """Return the outcome with a bound on all groups that keep what is promised, if it is greater than that of all."""
+    if outcome.status == "optimal" or bound <= (outcome.bound or 0.0):
+        return outcome
+    return replace(outcome, bound=bound, status="bounded", certificate=None)
