@@ -307,7 +307,10 @@ def minimal_uniques(codes):
 
 
 def dominated(values, labels, released, weights, units):
-    """p %-rule, p = 10: the second largest member of a group subtracts itself from the total, and has the largest."""
+    """p %-rule, p = 10: the second largest member of a group subtracts itself from the total, and has the largest.
+
+    Amounts below zero count by their size: whoever subtracts does not know that others cancel out.
+    """
     count = of = 0
     for group in sorted(set(labels)):
         rows = [i for i, label in enumerate(labels) if label == group and not np.isnan(values[i])]
@@ -316,8 +319,9 @@ def dominated(values, labels, released, weights, units):
         members = {}
         for i in rows:
             members[units[i]] = members.get(units[i], 0) + Fraction(weights[i]) * Fraction(values[i])
-        largest, second, *_ = [*sorted(members.values(), reverse=True), 0, 0]
-        total = Fraction(released[rows[0]]) * sum(Fraction(weights[i]) for i in rows)
-        count += abs(total - second - largest) < largest / 10
+        largest, second, *others = [*sorted(map(abs, members.values()), reverse=True), 0, 0]
+        error = Fraction(released[rows[0]]) * sum(Fraction(weights[i]) for i in rows) - sum(members.values())
+        error = abs(error) if min(members.values()) < 0 else error
+        count += abs(sum(others) + error) < largest / 10
         of += 1
     return count, of

@@ -2,7 +2,7 @@
 
 Whoever knows the mean of a group and its size knows its total. The p %-rule of tables of totals says when that gives a
 member away: the second largest contributor subtracts itself from the total and estimates the largest one to within p
-percent. O(n) per column.
+percent. Amounts below zero count by their size: a loss hides nothing of a giant. O(n) per column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def count_dominated(
     Parameters
     ----------
     values
-        The non-negative column as it was; NaN for missing cells, which no group shares with others.
+        The column as it was; NaN for missing cells, which no group shares with others.
     labels
         The group of each record, 0, 1, …
     rounding
@@ -53,8 +53,10 @@ def count_dominated(
     error = np.bincount(labels, moved, minlength=groups)
     if units is not None:
         amounts, labels = _by_unit(amounts, labels, units[seen])
+    # Members of opposite sign may cancel out, which nobody who estimates can know.
+    error = np.where(np.bincount(labels, amounts < 0, minlength=groups) > 0, np.abs(error), error)
     largest, second, rest = np.full(groups, -1.0), np.zeros(groups), np.zeros(groups)
-    split_largest(amounts, labels, largest, second, rest)
+    split_largest(np.abs(amounts), labels, largest, second, rest)
     dominated = (largest > 0) & (np.abs(rest + error) < BELOW * largest)
     return int(dominated.sum()), int((largest >= 0).sum())
 

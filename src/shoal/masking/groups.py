@@ -36,7 +36,7 @@ class BucketPlan(NamedTuple):
     records: int
     parallel: int  # buckets that are masked at the same time
     threads: int  # that mask the blocks of a bucket
-    amounts: tuple[int, ...] = ()  # places of columns of non-negative numbers
+    amounts: tuple[int, ...] = ()  # places of columns of numbers
     shared: Sequence[Mapping[str, Any]] = ()  # options of the method per cell that serve many runs
 
     @property

@@ -65,9 +65,8 @@ class Plan:
 
     @property
     def amounts(self) -> tuple[int, ...]:
-        """The places of the columns of non-negative numbers: their groups have totals that a member can dominate."""
-        kinds, least = self.columns.kinds, self.limits[0].tolist()
-        return tuple(j for j, (kind, low) in enumerate(zip(kinds, least, strict=True)) if kind is None and low >= 0)
+        """The places of the columns of numbers: their groups have totals that a member can dominate."""
+        return tuple(j for j, kind in enumerate(self.columns.kinds) if kind is None)
 
     @property
     def whole_columns(self) -> list[Name]:

@@ -84,8 +84,8 @@ class Release:
         Per confidential column, the groups of identical released records that all have the same value there: whoever
         finds a person's group learns that value.
     dominated
-        Per masked column of non-negative numbers, the groups in which one member can be estimated to within 10 % (p
-        %-rule): what the group's total leaves after its two largest members is below 10 % of the largest one. Members
+        Per masked column of numbers, the groups in which one member can be estimated to within 10 % (p %-rule): all
+        but its two largest members together are below 10 % of the largest one, each by its absolute value. Members
         are records, or units if there are any, with their weighted values; totals follow from released means, so
         medians and medoids are not counted.
     certificate
