@@ -100,10 +100,10 @@ def pool(kind: str) -> Any:
 
 
 def load_kernels() -> bool:
-    from shoal.masking.warm_up import rehearse
     from shoal.masking.request import MaskRequest
+    from shoal.masking.warm_up import warm_up
 
-    return rehearse(MaskRequest(k=3, columns=list("abcd")).settled(list("abcd")), 4)
+    return warm_up(MaskRequest(k=3, columns=list("abcd")).settled(list("abcd")), 4)
 
 
 def first(_: int) -> int:

@@ -319,7 +319,7 @@ def dominated(values, labels, released, weights, units):
         members = {}
         for i in rows:
             members[units[i]] = members.get(units[i], 0) + Fraction(weights[i]) * Fraction(values[i])
-        largest, second, *others = [*sorted(map(abs, members.values()), reverse=True), 0, 0]
+        largest, _, *others = [*sorted(map(abs, members.values()), reverse=True), 0, 0]
         error = Fraction(released[rows[0]]) * sum(Fraction(weights[i]) for i in rows) - sum(members.values())
         error = abs(error) if min(members.values()) < 0 else error
         count += abs(sum(others) + error) < largest / 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from shoal.masking.confidential import worst
 from shoal.masking.groups import cells_of
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.numbers import Numbers
-from shoal.masking.pipeline import Grouped, Planned, Seconds, group_records, plan_records
+from shoal.masking.pipeline import Groups, Prepared, Seconds, group, prepare
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import confidential_codes, number_of_cells, numbers_of
 from shoal.masking.summarising import losses
@@ -34,23 +34,24 @@ class Subject:
 
     table: Table
     records: MemoryRecords
-    planned: Planned
+    planned: Prepared
 
     @classmethod
     def read(cls, table: Table, request: MaskRequest) -> Subject:
         """Read a table as a request asks."""
         records = MemoryRecords(table.coded(request.codes))
-        return cls(table, records, plan_records(records, request, Seconds()))
+        return cls(table, records, prepare(records, request, Seconds()))
 
     def attempt(self, request: MaskRequest, state: State, shared: Sequence[Mapping[str, Any]] = ()) -> Attempt:
         """Group the table by another method, k or promise; `shared` holds options per cell that serve many runs."""
         # What is left out or joined where a cell is too small depends on k.
         subject = self if request.small == "error" else Subject.read(self.table, request)
         records, seconds = subject.records.watched(state), Seconds()
-        grouped = group_records(records, subject.planned.asking(request), seconds, shared)
+        prepared = replace(subject.planned.requesting(request), records=records)
+        groups = group(prepared, seconds, shared)
         # Compiling happens once per installation and is not the time of a run.
         taken = seconds.steps["partition"] - seconds.steps.get("compile", 0.0)
-        return Attempt(subject, grouped, records.answers()["released"], taken)
+        return Attempt(subject, groups, records.answers()["released"], taken)
 
     def suits(self, request: MaskRequest) -> bool:
         """Whether every cell is large enough, or is made so."""
@@ -89,23 +90,24 @@ class Attempt:
     """A request that was tried: the groups of the records and the values that would be released."""
 
     subject: Subject
-    grouped: Grouped
+    groups: Groups
     released: Floats
     seconds: float  # of the partition
 
     def measure(self) -> Trial:
         """Measure what the groups lose and risk; they must be as large as the request says."""
-        subject, request, plan = self.subject, self.grouped.request, self.grouped.plan
+        subject, prepared = self.subject, self.groups.prepared
+        request, plan = prepared.request, prepared.plan
         groups = identical_records(self.released, plan.strata[subject.cell])
         if request.entry.whole_records:
             check_sizes(group_sizes(groups), request.k)
         if plan.promise.models:
             codes = confidential_codes(subject.records.original(), plan.own[0].confidential)["confidential"]
             worst(codes, groups, plan.promise)
-        lost = losses(self.grouped.buckets)
+        total = losses(self.groups.buckets)
         return as_trial(
             request, subject.numbers, self.released, groups, subject.cell,
-            loss=lost.loss, group_loss=lost.group_loss, seconds=self.seconds,
+            loss=total.loss, group_loss=total.group_loss, seconds=self.seconds,
         )  # fmt: skip
 
 

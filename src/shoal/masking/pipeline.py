@@ -1,7 +1,8 @@
-"""The whole way of the data, in one direction, over the records of any engine.
+"""The spine: prepare → group → release, over the records of any engine.
 
-plan → read → block → group, aggregate → decode → write → VERIFY what was written → release. Each step is a function of
-`shoal.masking.steps` that runs where the records are; this module wires them together and never asks where that is.
+`prepare` reads and plans, `group` forms the groups and their values, `release` writes these and verifies what was
+written. Each step is a function of `shoal.masking.steps` that runs where the records are; this module wires them
+together and never asks where that is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ from shoal.masking.steps import (
     units_of_part,
 )
 from shoal.masking.summarising import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
-from shoal.masking.warm_up import rehearse
+from shoal.masking.warm_up import warm_up
 from shoal.tables.formulas import escape_header
 from shoal.tables.outputs import moved_together, written_path
 from shoal.tables.series import check_no_numbers
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
     from shoal.blocks.rule import Blocking
 
-__all__ = ["Grouped", "Planned", "Seconds", "group_records", "mask_records", "plan_records"]
+__all__ = ["Groups", "Prepared", "Seconds", "group", "mask_records", "prepare", "release"]
 
 
 @dataclass
@@ -75,108 +76,139 @@ class Seconds:
             yield
 
 
-class Planned(NamedTuple):
-    """Records that were read, and what will be done with them."""
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """Records that were read, and what will be done with them.
 
-    request: MaskRequest  # settled
+    Parameters
+    ----------
+    records
+        The records, wherever they are.
+    request
+        The settled request.
+    columns
+        The columns that it is about.
+    plan
+        What all parts together hold.
+    """
+
+    records: Records
+    request: MaskRequest
     columns: Columns
     plan: Plan
 
-    def asking(self, request: MaskRequest) -> Planned:
+    def requesting(self, request: MaskRequest) -> Prepared:
         """Return the plan of a request that differs in method, k and promises, for the same records."""
-        columns, plan = self.columns, self.plan
+        columns, promise = self.columns, self.plan.promise
         settled = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
-        promise = plan.promise._replace(models=tuple(request.models()))
-        return self._replace(request=settled, plan=replace(plan, promise=promise))
+        return replace(
+            self, request=settled, plan=replace(self.plan, promise=promise._replace(models=tuple(request.models())))
+        )
 
 
-class Grouped(NamedTuple):
-    """Records that have the values of their groups; nothing is released yet."""
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Groups that were formed, with the values of their records; nothing is released yet.
 
-    request: MaskRequest  # settled
-    columns: Columns
-    plan: Plan
-    most: int  # no unit has more records
+    Parameters
+    ----------
+    prepared
+        The records and their plan.
+    most
+        No unit has more records.
+    blocks
+        The blocks within which records were grouped, if there are any.
+    buckets
+        What is known of the groups, by bucket.
+    """
+
+    prepared: Prepared
+    most: int
     blocks: Blocks | None
     buckets: list[Bucket]
 
 
-def plan_records(records: Records, request: MaskRequest, seconds: Seconds) -> Planned:
-    """Read the records of an engine and plan what the request asks for."""
+def mask_records(records: Records, request: MaskRequest) -> Release:
+    """Mask the records of an engine."""
+    seconds = Seconds()
+    return release(group(prepare(records, request, seconds), seconds), seconds)
+
+
+def prepare(records: Records, request: MaskRequest, seconds: Seconds) -> Prepared:
+    """Read the records of an engine and plan what the request asks for; all refusals happen here."""
     columns = choose_masked(request, records.schema)
     if records.dialect is not None and not (records.whole or request.writes_csv):
         columns = columns._replace(typed=columns.with_own_cells)
     request = request.settled(columns.compared(columns.masked), columns.compared(columns.nominal))
     check_engine(request, records)
     with seconds("prepare"):
-        records.prepare(rehearse, request, len(columns.masked))
+        records.prepare(warm_up, request, len(columns.masked))
     with seconds("read"):
         columns = find_scales(records, columns)
         parts, moves = _read(records, request, columns)
-        return Planned(request, columns, make_plan(request, columns, parts, records.dialect, moves))
+        plan = make_plan(request, columns, parts, records.dialect, moves)
+    return Prepared(records=records, request=request, columns=columns, plan=plan)
 
 
-def group_records(
-    records: Records, planned: Planned, seconds: Seconds, shared: Sequence[Mapping[str, Any]] = ()
-) -> Grouped:
+def group(prepared: Prepared, seconds: Seconds, shared: Sequence[Mapping[str, Any]] = ()) -> Groups:
     """Group records and compute the values of the groups; `shared` holds options per cell that serve many runs."""
-    request, columns, plan = planned
+    records, request, plan = prepared.records, prepared.request, prepared.plan
     with seconds("block"):
         most = _most_records(records, request, plan)
         rule = choose_rule(request, records, plan, most)
         blocks = None if rule is None else _divide(records, plan, rule)
     with seconds("partition"), seconds.compiling():
         buckets = _group(records, request, plan, blocks, shared)
-        return Grouped(request, columns, _without_taken(plan, buckets), most, blocks, buckets)
+    prepared = replace(prepared, plan=_without_ambiguous_codes(plan, buckets))
+    return Groups(prepared=prepared, most=most, blocks=blocks, buckets=buckets)
 
 
-def mask_records(records: Records, request: MaskRequest) -> Release:
-    """Mask the records of an engine."""
-    seconds = Seconds()
-    planned = plan_records(records, request, seconds)
-    request, columns, plan, most, blocks, buckets = group_records(records, planned, seconds)
+def release(groups: Groups, seconds: Seconds) -> Release:
+    """Write the values of the groups, verify what was written, and describe it."""
+    prepared, buckets = groups.prepared, groups.buckets
+    records, request, columns, plan = prepared.records, prepared.request, prepared.columns, prepared.plan
+    shuffled = _random_order(request, plan.rows) if request.shuffled else None
     with seconds("write"), moved_together() as outputs:
         output = None if request.output is None else Path(request.output)
-        shuffled = _random_order(request, plan.rows) if request.shuffled else None
-        released = records.release(
+        written = records.release(
             release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
             bool(request.escape_formulas),
             layout=columns.layout(plan.types), output=output,
         )  # fmt: skip
         with seconds("verify"):
             units = _units(records, request, plan, shuffled)
-            found = recount(released.records, columns.released, request, plan, buckets, units)
-        if request.escape_formulas and output is not None and released.records.dialect is not None:
-            escape_header(written_path(output), columns.released, released.records.dialect)
+            recounted = recount(written.records, columns.released, request, plan, buckets, units)
+        if request.escape_formulas and output is not None and written.records.dialect is not None:
+            escape_header(written_path(output), columns.released, written.records.dialect)
         if request.labels is not None:
-            groups = np.array([int(bucket.sizes.sum()) for bucket in buckets])
+            sizes = np.array([int(bucket.sizes.sum()) for bucket in buckets])
             outputs.keep_private(Path(request.labels))  # they tie released records to the original ones
-            records.write_labels(Path(request.labels), columns.masked, np.cumsum(groups) - groups, shuffled)
-    release = summarise(records, request, plan, blocks, buckets)
+            records.write_labels(Path(request.labels), columns.masked, np.cumsum(sizes) - sizes, shuffled)
+    summary = summarise(records, request, plan, groups.blocks, buckets)
     changed = {*columns.masked, *columns.by, *([request.unit] if request.shuffled else [])}
-    left = tuple(name for name in columns.released if name not in changed)
-    notes = (
-        *release.notes,
-        *total_notes(plan, found.totals),
-        *identifier_notes(request, columns, found.identifiers),
-        *formula_notes(request, found.formulas, columns.released),
-        *released.notes,
-        *stored_index_notes(request, columns, records.names),
-    )
-    if shuffled is not None:
-        release = replace(release, labels=release.labels[shuffled], kept=release.kept[shuffled])
     vector = request.weight_vector
+    order = slice(None) if shuffled is None else shuffled
+    kept = summary.kept[order]
     return replace(
-        release,
-        data=released.native,
-        left=left,
-        uniques=found.uniques,
-        reached=found.reached,
-        homogeneous=found.homogeneous,
-        unit_records=most,
-        notes=notes,
+        summary,
+        data=written.native,
+        labels=summary.labels[order],
+        kept=kept,
+        left=tuple(name for name in columns.released if name not in changed),
+        uniques=recounted.uniques,
+        reached=recounted.reached,
+        homogeneous=recounted.homogeneous,
+        unit_records=groups.most,
+        notes=(
+            *summary.notes,
+            *total_notes(plan, recounted.totals),
+            *identifier_notes(request, columns, recounted.identifiers),
+            *formula_notes(request, recounted.formulas, columns.released),
+            *written.notes,
+            *stored_index_notes(request, columns, records.names),
+        ),
         timings=seconds.steps,
-        weights=None if vector is None else vector[release.kept],
+        weights=None if vector is None else vector[kept],
     )
 
 
@@ -284,16 +316,16 @@ def _group(
     # Whoever watches stops a try to see what it has; Ctrl-C, where nobody does, ends a run of the default method.
     anytime = request.entry.anytime or (request.entry.name == AUTO and blocks is None and watched())
     alone = request.entry.anytime and blocks is None and len(plan.sizes) == 1
-    found: list[Bucket] = records.regroup(
+    buckets: list[Bucket] = records.regroup(
         how, title=_live_title(request.entry.name, plan) if alone else request.entry.name, anytime=anytime
     )
-    return found
+    return buckets
 
 
-def _without_taken(plan: Plan, buckets: Sequence[Bucket]) -> Plan:
+def _without_ambiguous_codes(plan: Plan, buckets: Sequence[Bucket]) -> Plan:
     """Leave missing cells empty where the code for them is also the value of a group."""
     taken = np.any([bucket.taken for bucket in buckets], axis=0)
-    names = [name for name, found in zip(plan.columns.masked, taken, strict=True) if found]
+    names = [name for name, ambiguous in zip(plan.columns.masked, taken, strict=True) if ambiguous]
     notes = [f"missing cells of {n} are empty: {plan.spellings.codes[n]} is also the value of a group" for n in names]
     return replace(plan, spellings=plan.spellings.without(names), notes=(*plan.notes, *notes))
 

@@ -1,4 +1,4 @@
-"""A rehearsal: all steps on a small table, so that processes that are forked then have loaded what they need."""
+"""All steps on a small table, so that processes that are forked afterwards have loaded what they need."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.tables.columns import FLOAT
 
-__all__ = ["rehearse"]
+__all__ = ["warm_up"]
 
-LARGEST = 20  # groups that are rehearsed
+LARGEST = 20  # records of a group in a warm-up
 
 
-def rehearse(request: MaskRequest, d: int) -> bool:
+def warm_up(request: MaskRequest, d: int) -> bool:
     """Load all kernels on a small table, and say whether any had to be compiled: that takes memory for good."""
     from numba.core.event import install_recorder
 
