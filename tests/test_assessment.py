@@ -543,3 +543,14 @@ def test_categories_on_the_command_line(tmp_path):
     assert not any(town in page for town in TOWNS)
     refused = command("assess", "in.csv", "out.csv", "--ordinal", "school", cwd=tmp_path)
     assert "Option --ordinal must read COLUMN=" in refused.stderr
+
+
+@pytest.mark.parametrize("value", [1e200, -np.inf])
+def test_values_too_large_to_be_squared_are_refused_by_name(value):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"x": rng.normal(size=40), "n": rng.normal(size=40)})
+    spoiled = frame.with_columns(x=pl.Series([*frame["x"][:7], value, *frame["x"][8:]]))
+    with pytest.raises(InputError, match=r"Column 'x' must lie within .* record 8 of 'masked' holds"):
+        shoal.assess(frame, spoiled)
+    with pytest.raises(InputError, match=r"Column 'x' must (lie within|be finite).* record 8 holds"):
+        shoal.assess(spoiled, frame)

@@ -21,6 +21,7 @@ from pyarrow import feather, parquet
 import shoal
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
+from shoal.tables.addresses import find_places
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import write_csv
 from shoal.tables.files import read_table, write_file, written_beside
@@ -834,6 +835,10 @@ SECRETS = [
     "s3://KEY:s3cret@bucket/x.parquet",
     "mysql+pymysql://ann:s3cret/with@signs@host/db",
     "https://host/x.csv?token=s3cret&page=1",
+    "https://host/x.csv?access_token=s3cret",
+    "https://host/x.csv?sv=1&sig=s3cret&se=2",
+    "https://ann@corp.org:s3cret@host/x.csv",
+    "ftp://ann:it's3cret@host/x.csv",
 ]
 
 
@@ -864,3 +869,74 @@ def test_the_command_line_shows_no_password(tmp_path):
     done = command("mask", SECRETS[0], "-k", "3", "-o", "out.csv", cwd=tmp_path)
     assert done.returncode == 1
     assert "postgresql://ann:***@host/db" in done.stderr
+
+
+def test_an_address_that_refuses_at_once_is_one_error():
+    with pytest.raises(FileError, match=r"Address ftp://ann:\*\*\*@127.0.0.1:1/t.parquet cannot be reached"):
+        find_places("ftp://ann:s3cret@127.0.0.1:1/t.parquet", (".parquet",))
+
+
+@pytest.mark.parametrize("options", [{"shuffle": 1}, {"missing": "drop"}])
+@pytest.mark.parametrize("name", ["memory", "t.arrow"])
+def test_views_of_arrow_are_text(tmp_path, name, options):
+    frame = pl.DataFrame({"x": [1.0, 2.0, None, 9.0, 8.0], "word": list("abcde"), "list": [["a"], [], None, ["b"], []]})
+    views = frame.to_arrow(compat_level=pl.CompatLevel.newest())
+    assert "string_view" in str(views.schema)
+    if name == "memory":
+        table = views
+    else:
+        frame.write_ipc(tmp_path / name)
+        table = tmp_path / name
+    asked = {"missing": "group", "small": "suppress", **options}
+    release = shoal.mask(table, 2, columns=["x"], keep=["word", "list"], **asked)
+    expected = frame[release.kept.tolist()]
+    assert pl.DataFrame(release.data)["word"].to_list() == expected["word"].to_list()
+    assert pl.DataFrame(release.data)["list"].to_list() == expected["list"].to_list()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_feather_of_version_1_is_refused(tmp_path):
+    feather.write_feather(pa.table({"x": [1.0, 2.0]}), str(tmp_path / "old.feather"), version=1)
+    with pytest.raises(FileError, match=r"old.feather is a Feather file of version 1.*again as version 2"):
+        read_table(tmp_path / "old.feather")
+
+
+@pytest.mark.parametrize("delimiter", ["é", "\0", "ab", "", "\n"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path, sign: shoal.inspect(path, delimiter=sign),
+        lambda path, sign: shoal.mask(path, 2, delimiter=sign),
+        lambda path, sign: shoal.mask(path, 2, delimiter=sign, engine="local", output=path.with_name("out.csv")),
+    ],
+    ids=["inspect", "mask", "local"],
+)
+def test_a_delimiter_is_one_ascii_sign(tmp_path, call, delimiter):
+    path = tmp_path / "table.csv"
+    path.write_text("a;b\n1;2\n3;4\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'delimiter' must be one ASCII sign"):
+        call(path, delimiter)
+
+
+@pytest.mark.parametrize("name", ["a\ud800", "a\0b"])
+def test_names_that_no_file_can_hold_are_refused(name):
+    frame = pd.DataFrame([[1.0], [2.0], [3.0], [4.0]], columns=pd.Index([name], dtype=object))
+    for call in (lambda: shoal.mask(frame, 2), lambda: shoal.publish(frame, 1.0, bounds={name: (0, 5)})):
+        with pytest.raises(InputError, match="holds a character that no file can hold"):
+            call()
+
+
+@pytest.mark.parametrize("asked", [{"columns": [True]}, {"columns": [1.0]}, {"weights": True}, {"by": [True]},
+                                   {"unit": True}, {"confidential": [1.0]}, {"identifiers": [True]}])  # fmt: skip
+def test_a_number_of_another_type_names_no_column(asked):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 3)) ** 2 + 1)
+    with pytest.raises(InputError, match=r"names column (True|1\.0), which the table does not have"):
+        shoal.mask(frame, 3, **{"columns": [0], **asked})
+    assert shoal.mask(frame, 3, columns=[np.int64(0)], weights=1).columns == [0]
+
+
+def test_publish_takes_names_of_any_type():
+    frame = pd.DataFrame({("a", 1): [1.0, 2.0, 3.0, 4.0], "b": 1.0, 2: 0.0})
+    with pytest.warns(shoal.PrivacyWarning):
+        release = shoal.publish(frame, 1.0, bounds={("a", 1): (0, 5)}, method="none", seed=0)
+    assert list(release.data.columns) == [("a", 1)]

@@ -349,8 +349,10 @@ ENTRY = '{"number": 1, "time": "t", "epsilon": 1.0}'
         ('3, "schema": 5', ""),
         ('3, "schema": "xy"', ""),
         ('3, "schema": [["x"]]', ""),
+        ('3, "schema": ["\\ud800"]', ""),
+        ("3", '{"number": 1, "epsilon": 1.0, "time": "\\ud800"}'),
     ],
-    ids=range(21),
+    ids=range(23),
 )
 def test_a_damaged_ledger_is_refused_in_words_and_left_alone(tmp_path, total, entries):
     path = tmp_path / "L.json"

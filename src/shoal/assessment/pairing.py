@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.masking.numbers import Numbers
@@ -122,10 +123,16 @@ def _names(together: str, values: Sequence[str], kind: Any) -> bool:
 
 
 def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:
-    """Refuse infinite values, and cells that are filled in the masked table only."""
+    """Refuse values too large to be squared, and cells that are filled in the masked table only."""
     for j, name in enumerate(names):
-        if np.isinf(X[:, j]).any() or np.isinf(Y[:, j]).any():
-            raise InputError(f"Column {name!r} must be finite, but holds an infinite value. Correct it first.")
+        for table, values in (("original", X[:, j]), ("masked", Y[:, j])):
+            far = np.abs(values) > FARTHEST
+            if far.any():
+                record = int(np.argmax(far))
+                raise InputError(
+                    f"Column {name!r} must lie within ±{FARTHEST:g}, but record {record + 1} of {table!r} holds "
+                    f"{values[record]}. Correct it first."
+                )
         differs = np.isnan(X[:, j]) != np.isnan(Y[:, j])
         if differs.any():
             raise InputError(

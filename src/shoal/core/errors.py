@@ -27,8 +27,11 @@ __all__ = [
 ]
 
 # postgresql://user:password@host, also after pathlib has made one slash of two; and …?password=…
-PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]+:/{1,2}[^\s:/@'\"]*:([^\s'\"]*)@", re.IGNORECASE)
-PASSWORD_OPTION = re.compile(r"([?&;](?:password|passwd|pwd|secret|token|key)=)[^\s&;'\"]+", re.IGNORECASE)
+# A user name may hold @, a password also quotes.
+PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]+:/{1,2}[^\s:/'\"]*:([^\s\"]*)@", re.IGNORECASE)
+PASSWORD_OPTION = re.compile(
+    r"([?&;][\w.-]*(?:password|passwd|pwd|secret|token|key|sig|signature|credential)=)[^\s&;'\"]+", re.IGNORECASE
+)
 
 
 def without_passwords(text: str) -> str:

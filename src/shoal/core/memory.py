@@ -16,7 +16,15 @@ UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KI
 
 
 # What libraries and the system say when there is no memory for a library, a thread or a process.
-LACKING = ("failed to map segment", "spawn threads", "start new thread", "worker thread", "cannot allocate memory")
+LACKING = (
+    "failed to map segment",
+    "failed to spawn",
+    "spawn threads",
+    "start new thread",
+    "worker thread",
+    "cannot allocate memory",
+    "resource temporarily unavailable",
+)
 
 
 def lacks_memory(error: BaseException | None) -> bool:

@@ -19,7 +19,7 @@ from shoal.tables.frames import index_notes, open_table
 from shoal.tables.native import as_polars, from_arrow
 from shoal.tables.row_index import NO_INDEX
 from shoal.tables.sources import Part, Source, check_same_columns, describe_parquet, parquet_source, parts_of
-from shoal.tables.table import Table, check_unique
+from shoal.tables.table import Table, check_names
 
 __all__ = ["FileParts", "FrameParts", "levels_of", "open_part", "read_files", "read_part", "refusing"]
 
@@ -34,7 +34,7 @@ class FrameParts:
 
     def __init__(self, frame: Any, held: Sequence[Any] | None = None) -> None:
         self._dask, self._frame, self._held = import_module("dask"), frame, held
-        check_unique(self.names)
+        check_names(self.names)
         with refusing():
             self.parts = list(frame.to_delayed() if held is None else held)
 

@@ -49,7 +49,7 @@ from shoal.tables.csv_cells import Dialect
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import open_table
 from shoal.tables.sources import find_paths
-from shoal.tables.table import Table, check_unique
+from shoal.tables.table import Table, check_names
 
 __all__ = ["SparkRecords", "open_spark"]
 
@@ -131,7 +131,7 @@ class SparkRecords:
         self._session, self._frame, self._output = session, frame, output
         self.parameters: Mapping[str, Any] = parameters or {}
         self._names = [str(name) for name in frame.columns]
-        check_unique(self._names)
+        check_names(self._names)
         with telling("Parameter 'data' has columns that Spark cannot hand over: cast or drop them"):
             self._empty = frame.limit(0).toArrow()
         # By their places: names may hold dots, or differ by their case only.

@@ -344,7 +344,7 @@ def told(promise: Promise, reached: Sequence[Sequence[float]]) -> dict[Name, dic
     """Return what all groups together reach in every confidential column, from the `worst` of several tables."""
     found: dict[Name, dict[str, float]] = {}
     for (place, model), *values in zip(_measured(promise), *reached, strict=True):
-        # Told as exactly as it is computed, see `shoal.models.rules.ROUNDING`.
-        value = round(model.worst(np.array(values)), DIGITS)
+        # As exact as it is computed, see `shoal.models.rules.ROUNDING`; a distance of −0 is 0.
+        value = round(model.worst(np.array(values)), DIGITS) + 0.0
         found.setdefault(promise.columns[place].name, {})[model.measured] = model.number(value)
     return found

@@ -221,6 +221,7 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_doubles)
+        json.dumps(content, ensure_ascii=False).encode()  # half a character could not be written again
     except FileNotFoundError:
         raise InputError(
             f"Ledger {path} is not there. If the data set had one, put it back: a new one would forget what was spent. "

@@ -77,6 +77,8 @@ def system_of(address: str) -> tuple[Any, str]:
         ) from None
     except ValueError as error:
         raise InputError(f"Address {address} cannot be opened: {error}.") from None
+    except Exception as error:  # some systems connect at once
+        raise _unreachable(address, error) from error
     return system, path
 
 
@@ -88,8 +90,12 @@ def naming_address(address: str) -> Iterator[None]:
     except (FileError, InputError):
         raise
     except Exception as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise FileError(f"Address {address} cannot be reached: {said}.") from error
+        raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: Exception) -> FileError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return FileError(f"Address {address} cannot be reached: {reason}.")
 
 
 def find_places(address: str, endings: tuple[str, ...]) -> list[str]:

@@ -43,7 +43,7 @@ from shoal.tables.csv_cells import (
 from shoal.tables.kinds import Date
 from shoal.tables.selection import cells_of, named_cells, only_columns, with_cells, without_columns
 from shoal.tables.series import TextNumbers, as_floats, cell_words, kind_of, mostly_numbers
-from shoal.tables.table import check_unique
+from shoal.tables.table import check_names
 from shoal.tables.times import Span, check_no_dates, read_dates, span_of
 from shoal.tables.unicode_forms import composed_cells
 
@@ -321,8 +321,9 @@ def _parse(
     thousands: str | None = None,
 ) -> CsvTable:
     """Read the bytes of a CSV file, or those of its whole lines if they are only its head."""
-    if delimiter is not None and delimiter not in TAB and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise InputError(f"Parameter 'delimiter' must be one sign, such as ';', or 'tab', got {delimiter!r}.")
+    signs = delimiter is None or delimiter in TAB or (len(delimiter) == 1 and delimiter.isascii())
+    if not signs or delimiter in ('"', "\r", "\n", "\0"):
+        raise InputError(f"Parameter 'delimiter' must be one ASCII sign, such as ';', or 'tab', got {delimiter!r}.")
     if decimal not in (None, ".", ","):
         raise InputError(f"Parameter 'decimal' must be '.' or ',', got {decimal!r}.")
     if thousands is not None and (thousands not in SIGNS or thousands == decimal):
@@ -336,7 +337,7 @@ def _parse(
         content = content[: content.rfind(newline) + 1] or content
     delimiter = "\t" if delimiter in TAB else delimiter or _sniff_delimiter(content)
     header = next((row for row in _rows(content[:HEAD], delimiter) if row), [])
-    check_unique(header)
+    check_names(header)
     for name in numbers:
         if name not in header:
             raise InputError(f"File {path} has no column {name!r}.{closest(name, header)}")

@@ -17,7 +17,7 @@ from shoal.tables.native import as_doubles
 from shoal.tables.outputs import hidden_folder
 from shoal.tables.readers import naming_file
 from shoal.tables.selection import named_cells
-from shoal.tables.table import check_unique
+from shoal.tables.table import check_names
 
 __all__ = ["EXCEL", "read_excel", "write_excel"]
 
@@ -52,7 +52,7 @@ def read_excel(path: Path) -> pl.DataFrame:
             # Polars takes columns of whole numbers for integers, which the largest are not.
             reason = str(error).splitlines()[0]
             raise FileError(f"File {path} holds numbers beyond 2^63: {reason}. Count them in a larger unit.") from None
-    check_unique([name for name in head.row(0) if name is not None])
+    check_names([name for name in head.row(0) if name is not None])
     for place, name in enumerate(frame.columns, 1):
         if name.startswith("__UNNAMED__"):
             raise FileError(

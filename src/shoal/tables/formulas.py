@@ -12,7 +12,7 @@ from shoal.core.types import Bools
 from shoal.tables.columns import Name
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import header_text
-from shoal.tables.table import Table, check_unique
+from shoal.tables.table import Table, check_names
 
 __all__ = ["FORMULAS", "escape_formulas", "escape_header", "escaped_name", "formula_columns", "formula_names"]
 
@@ -66,7 +66,7 @@ def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
     escaped = [escaped_name(name) for name in names]
     if escaped == list(names):
         return
-    check_unique(escaped)
+    check_names(escaped)
     with path.open("r+b") as file:
         for quotes in (False, True):
             old, new = (header_text(header, dialect, quotes=quotes) for header in (names, escaped))

@@ -31,6 +31,7 @@ from shoal.tables.native import (
     native_type,
     to_polars,
     without_cells,
+    without_views,
 )
 from shoal.tables.row_index import NO_INDEX, is_plain, is_stored_index
 from shoal.tables.selection import only_columns
@@ -44,7 +45,7 @@ from shoal.tables.series import (
     not_numeric,
     whole_numbers,
 )
-from shoal.tables.table import Table, check_unique
+from shoal.tables.table import Table, check_names
 from shoal.tables.times import Span, check_no_dates, read_dates, span_of, word_of
 from shoal.tables.unicode_forms import composed_cells
 
@@ -71,6 +72,8 @@ def open_table(data: Any) -> Table:
         data = data.collect()
     elif library in ("duckdb", "_duckdb") and hasattr(data, "pl"):
         data = data.pl()
+    elif library == "pyarrow" and hasattr(data, "schema"):
+        data = without_views(data)
     import narwhals as nw
 
     try:
@@ -83,9 +86,9 @@ def open_table(data: Any) -> Table:
         ) from None
     except nw.exceptions.DuplicateError:
         names = list(getattr(data, "column_names", getattr(data, "columns", [])))
-        check_unique(names)
+        check_names(names)
         raise InputError(f"Column names must be unique, got {names}. Rename the columns before masking.") from None
-    check_unique(names)
+    check_names(names)
     for place, name in enumerate(names, start=1):
         if not isinstance(name, str) and str(name) in MISSING_NAMES:  # it is not even equal to itself
             raise InputError(f"Column number {place} must have a name, but it is called {name}. Rename it.")
@@ -273,6 +276,8 @@ class FrameTable:
 
         if self._frame.implementation.is_polars():
             return nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True)
+        if self._frame.implementation.is_pandas():  # names may be anything
+            return nw.from_native(self._frame.to_native()[list(names)], eager_only=True)
         return self._frame.select([nw.col(name) for name in names])
 
     def coded(self, codes: Codes) -> FrameTable:

@@ -28,6 +28,7 @@ __all__ = [
     "native_type",
     "to_polars",
     "without_cells",
+    "without_views",
 ]
 
 EXACT = 2**53  # every integer up to here is a double
@@ -42,6 +43,24 @@ def as_polars(frame: Any) -> pl.DataFrame:
 
     given = nw.from_native(frame, eager_only=True)
     return _named(given.to_polars(), given.columns)
+
+
+def without_views(table: Any) -> Any:
+    """Return a table of pyarrow with plain text and bytes in place of views, of which pyarrow cannot take records."""
+    import pyarrow as pa
+
+    schema = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema], table.schema.metadata)
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _without_views(dtype: Any) -> Any:
+    """Return the plain type of a type of views, also of those within lists; any other type as it is."""
+    import pyarrow as pa
+
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        item = dtype.value_field.with_type(_without_views(dtype.value_type))
+        return pa.list_(item) if pa.types.is_list(dtype) else pa.large_list(item)
+    return {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(dtype), dtype)
 
 
 def from_arrow(table: Any) -> pl.DataFrame:

@@ -13,6 +13,8 @@ from shoal.tables.addresses import Place, open_place, suffix_of
 
 __all__ = ["naming_file", "open_parquet", "read_arrow", "read_batches", "read_parquet", "validated"]
 
+FEATHER_1 = b"FEA1"
+
 
 @contextmanager
 def naming_file(path: Place) -> Iterator[None]:
@@ -84,4 +86,10 @@ def read_arrow(path: Path) -> Any:
     from pyarrow import feather
 
     with naming_file(path):
+        with path.open("rb") as file:
+            if file.read(4) == FEATHER_1:  # pyarrow crashes on a damaged one before it can be validated
+                raise FileError(
+                    f"File {path} is a Feather file of version 1, which cannot be checked before it is read. Write it "
+                    "again as version 2, the default of pyarrow and pandas."
+                )
         return validated(feather.read_table(path))

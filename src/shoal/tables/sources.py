@@ -24,7 +24,7 @@ from shoal.tables.native import from_arrow
 from shoal.tables.readers import open_parquet, read_batches, validated
 from shoal.tables.row_index import is_stored_index
 from shoal.tables.selection import named_cells
-from shoal.tables.table import Table, check_unique
+from shoal.tables.table import Table, check_names
 from shoal.tables.times import word_of
 
 PLACES = 8  # of a file that are looked at
@@ -245,7 +245,7 @@ def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:
     """Return the columns of a Parquet file, and the records and bytes of each of its row groups."""
     with open_parquet(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
-    check_unique(schema.names)
+    check_names(schema.names)
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     return schema, [(group.num_rows, group.total_byte_size) for group in groups]
 
@@ -274,7 +274,7 @@ def read_schema(path: Path) -> Any:
     """Return the columns of a Parquet file, or refuse it by name."""
     with open_parquet(path) as file:
         schema = file.schema_arrow
-    check_unique(schema.names)
+    check_names(schema.names)
     return schema
 
 

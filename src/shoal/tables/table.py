@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, Protocol
 
 import polars as pl
@@ -17,7 +18,7 @@ from shoal.tables.kinds import Date
 from shoal.tables.series import TextNumbers
 from shoal.tables.times import Span
 
-__all__ = ["Table", "check_name", "check_unique"]
+__all__ = ["Table", "check_name", "check_names"]
 
 
 class Table(Protocol):
@@ -95,8 +96,8 @@ class Table(Protocol):
         """Return the table with text in the place of some columns."""
 
 
-def check_unique(names: Sequence[Name]) -> None:
-    """Refuse a table in which a column name stands twice."""
+def check_names(names: Sequence[Name]) -> None:
+    """Refuse a table in which a column name appears twice, or cannot be written."""
     twice = sorted({repr(str(name)) for name in names if names.count(name) > 1})
     if twice:
         appear = agreeing(len(twice), "appears", "appear")
@@ -104,12 +105,23 @@ def check_unique(names: Sequence[Name]) -> None:
             f"Column names must be unique, but {listed(twice)} {appear} more than once. "
             "Rename the columns before masking, or add a header line if the file has none."
         )
+    for name in names:
+        if any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in str(name)):
+            raise InputError(f"Column name {name!r} holds a character that no file can hold. Rename the column.")
 
 
 def check_name(name: Name, names: Sequence[Name], what: str) -> None:
     """Refuse the name of a column that is not there, with the nearest ones."""
-    if name not in names:
+    # Python takes True and 1.0 for 1, tables do not.
+    if not any(name == column and _type_of_name(name) == _type_of_name(column) for column in names):
         raise InputError(
             f"Parameter {what!r} names column {name!r}, which the table does not have.{closest(name, names)} "
             f"Its columns are: {listed(names, 12)}."
         )
+
+
+def _type_of_name(name: Name) -> str:
+    """Return the type of a column's name, the same for numbers of Python and of NumPy."""
+    if isinstance(name, bool):
+        return "bool"
+    return "int" if isinstance(name, Integral) else type(name).__name__
