@@ -5,6 +5,7 @@ import sys
 import time
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -362,3 +363,19 @@ def test_what_is_not_protected_stands_first(work, tmp_path):
     assert same.startswith("Groups of identical records share one confidential value")
     assert ": region in " in same
     assert dominated.startswith("One record dominates its group")
+
+
+@pytest.mark.parametrize(
+    "change", [{"warnings": 5}, {"warnings": [5]}, {"diversity": 2.0, "closeness": None}, {"loss": "0"}]
+)
+def test_saved_figures_that_shoal_does_not_write_are_refused(work, tmp_path, change):
+    from shoal.app.plain_settings import to_plain
+    from shoal.app.saving import _read_try
+
+    work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop"}
+    figures = run_try(work, 1, work.settings, tmp_path).figures
+    tab = SimpleNamespace(work=work)
+    plain = {"number": 1, "settings": to_plain(work, work.settings), "figures": figures, "stopped": False}
+    assert _read_try(tab, plain).figures == figures
+    with pytest.raises((TypeError, ValueError)):
+        _read_try(tab, {**plain, "figures": figures | change})

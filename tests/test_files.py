@@ -752,6 +752,8 @@ RECORDS = {
     "a missing cell": [",12,x", *(f"{i},{10 + i},y{i}" for i in range(40))],
     "signs between thousands": [f'p{i},"{1 + i},{100 + i}"' for i in range(40)],
     "answers": ["2,3,4,Ann", *(f"{1 + i % 5},{1 + i % 4},{1 + i % 6},p{i}" for i in range(40))],
+    "a currency": ['EUR 500,"1,20"', *(f'EUR {720 + i},"{1 + i % 7},{10 + i}"' for i in range(40))],
+    "units": ["10 km,x1", *(f"{11 + i} km,x{i + 2}" for i in range(40))],
     "the first answers": ["1,2,3,Ann", *(f"{1 + i % 5},{1 + i % 4},{1 + i % 6},p{i}" for i in range(40))],
 }
 HEADERS = {
@@ -767,6 +769,11 @@ HEADERS = {
     "an index": [",0,1", *(f"{i},{i / 7},{i / 3 + 5}" for i in range(40))],
     "years in any order": ["2020,2019,2021", *(f"{i / 7},{i / 3},{i}" for i in range(40))],
     "ticked answers": ["bus,train,x", *(f"{['bus', ''][i % 2]},{['', 'train'][i % 3 > 0]},{i}" for i in range(40))],
+    "names of three capitals and a number": [
+        "VAR1,INC2019,GDP 2020,ISO3",
+        *(f"{i * 7 % 31},{i * 5 % 17},{i / 7},{i % 9}" for i in range(40)),
+    ],
+    "names with a unit": ["10 km,20 km,2020 EUR", *(f"{i / 7},{i / 3},{i * 11 % 37}" for i in range(40))],
     "a truth value": ["true,x", *(f"{['true', 'false'][i % 2]},{i}" for i in range(40))],
 }
 

@@ -109,6 +109,15 @@ def test_a_plain_index_of_pandas_is_not_mentioned():
     assert not any("index" in note for note in release.notes)
 
 
+@pytest.mark.parametrize("engine", ["memory", "local"])
+def test_an_index_that_dask_stored_stays_behind(tmp_path, engine):
+    table = pl.DataFrame({"__null_dask_index__": [f"P{i}" for i in range(40)], "x": [i * 7.5 % 31 for i in range(40)]})
+    table.write_parquet(tmp_path / "in.parquet")
+    release = shoal.mask(tmp_path / "in.parquet", 4, columns=["x"], engine=engine, output=tmp_path / "out.parquet")
+    assert pl.read_parquet(tmp_path / "out.parquet").columns == ["x"]
+    assert any(note.startswith(NO_INDEX) for note in release.notes)
+
+
 def test_sorting_by_the_index_does_not_undo_a_shuffle():
     frame = pd.DataFrame({"x": np.arange(60.0), "row": range(60)})
     released = shoal.mask(frame, 3, columns="x", keep="row", shuffle=1).data

@@ -125,6 +125,8 @@ def _read_try(tab: Tab, plain: Mapping[str, Any]) -> Try:
     figures = plain["figures"]
     for name, kind in FIGURES.items():
         _require(isinstance(figures[name], kind))
+    _require((figures["diversity"] is None) == (figures["closeness"] is None))
+    _require(all(isinstance(warning, str) for warning in figures.get("warnings", [])))
     _require(isinstance(plain["number"], int) and all(isinstance(x, Real) for x in figures["column_loss"].values()))
     return Try(plain["number"], from_plain(tab.work, plain["settings"]), figures, stopped=bool(plain["stopped"]))
 

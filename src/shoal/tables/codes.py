@@ -10,6 +10,7 @@ import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.tables.columns import Name
+from shoal.tables.unicode_forms import composed, composed_cells
 
 __all__ = ["Code", "Codes", "as_number", "is_coded", "read_codes", "without_codes"]
 
@@ -91,11 +92,11 @@ def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None 
     if cells.dtype.is_numeric():
         kind = pl.Float32 if cells.dtype == pl.Float32 else pl.Float64
         return cells.cast(kind).is_in(pl.Series(values, dtype=pl.Float64).cast(kind).implode()).fill_null(value=False)
-    text = cells.cast(pl.String).str.strip_chars()
+    text = composed_cells(cells.cast(pl.String)).str.strip_chars()
     if numbers is None:
         numbers = text.cast(pl.Float64, strict=False)
     alike = numbers.is_in(values) & ~text.str.contains(f"^{PADDED.pattern}")
-    return (alike.fill_null(value=False) | text.is_in([str(code) for code in codes])).fill_null(value=False)
+    return (alike.fill_null(value=False) | text.is_in([composed(str(code)) for code in codes])).fill_null(value=False)
 
 
 def without_codes(cells: pl.Series, codes: Sequence[Code]) -> pl.Series:

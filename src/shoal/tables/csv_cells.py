@@ -13,6 +13,7 @@ from shoal.tables.codes import Code, as_number, is_coded
 from shoal.tables.columns import Name
 from shoal.tables.selection import named_cells
 from shoal.tables.series import TextNumbers, not_numeric, number_like
+from shoal.tables.unicode_forms import composed, composed_cells
 
 if TYPE_CHECKING:
     from shoal.tables.csv_files import CsvTable
@@ -66,8 +67,8 @@ def coded_text(text: pl.Series, codes: Sequence[Code], dialect: Dialect) -> pl.S
 
 def without_words(text: pl.Series, codes: Sequence[Code]) -> pl.Series:
     """Return cells with null in the place of codes that are no numbers."""
-    words = [code for code in codes if isinstance(code, str) and as_number(code) is None]
-    return text.set(text.str.strip_chars().is_in(words), None) if words else text
+    words = [composed(code) for code in codes if isinstance(code, str) and as_number(code) is None]
+    return text.set(composed_cells(text).str.strip_chars().is_in(words), None) if words else text
 
 
 def spelled_numbers(numbers: pl.Series, dialect: Dialect) -> pl.Series:

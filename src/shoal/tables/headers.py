@@ -18,6 +18,7 @@ from shoal.tables.table import Table
 __all__ = ["check_header"]
 
 ROWS = 1000  # records that the first line is compared with
+EXPONENT = r"[eE][+-]?\d+$"
 YEAR = re.compile(r"(1[89]|20)\d\d")
 
 
@@ -53,13 +54,28 @@ def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
 
 def _numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
     """Return the columns of numbers whose name is a number, unless such names form a series."""
-    numeric = [place for place, like in enumerate(number_like(pl.Series(names, dtype=pl.String))) if like]
+    numeric = [place for place, like in enumerate(_named_by_numbers(names, columns)) if like]
     alike = [place for place in numeric if _are_numbers(columns[place])]
     if not alike:
         return []
     if _number_columns(names, columns, numeric) or _are_years(names, columns, numeric, alike):
         return []
     return alike
+
+
+def _named_by_numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[bool]:
+    """Return for each column whether its name is a number; GDP 2020 is one only above cells such as EUR 500."""
+    words = pl.Series(names, dtype=pl.String)
+    lettered = _has_letters(words)
+    return [
+        bool(like) and (not lettered[place] or MOST * len(columns[place]) <= _has_letters(columns[place]).sum())
+        for place, like in enumerate(number_like(words))
+    ]
+
+
+def _has_letters(cells: pl.Series) -> pl.Series:
+    """Return for each cell whether it holds a letter that is not the e of an exponent."""
+    return cells.str.replace_all(EXPONENT, "").str.contains(r"\p{L}")
 
 
 def _are_numbers(cells: pl.Series) -> bool:
@@ -100,7 +116,7 @@ def _repeated(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
 
     Columns of one or two values do not tell: those of a survey may be called by the answer that was ticked.
     """
-    words = ~number_like(pl.Series(names, dtype=pl.String))
-    among = [place for place, name in enumerate(names) if words[place] and name in columns[place]]
+    numeric = _named_by_numbers(names, columns)
+    among = [place for place, name in enumerate(names) if not numeric[place] and name in columns[place]]
     varied = any(columns[place].n_unique() > 2 for place in among)
     return among if varied and len(among) > 1 and 2 * len(among) > len(names) else []

@@ -20,11 +20,11 @@ def is_plain(index: Any) -> bool:
 
 
 def is_stored_index(name: Name) -> bool:
-    """Return whether a column is an index without a name, as pandas stores it in a file.
+    """Return whether a column is an index without a name, as pandas and Dask store it in a file.
 
     Examples
     --------
-    >>> is_stored_index("__index_level_0__"), is_stored_index("index")
-    (True, False)
+    >>> [is_stored_index(name) for name in ("__index_level_0__", "__null_dask_index__", "index")]
+    [True, True, False]
     """
-    return str(name).startswith("__index_level_")
+    return str(name).startswith("__index_level_") or name == "__null_dask_index__"
