@@ -54,7 +54,7 @@ def test_queries_while_records_leave(kind):
         assert pool_farthest_from_centroid(pool) == slow.farthest(X, left, centre)
         pool_remove(pool, record)
         left.remove(record)
-        assert pool.left[0] == len(left)
+        assert pool.remaining[0] == len(left)
 
 
 @pytest.mark.parametrize("kind", TABLES)

@@ -43,7 +43,7 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     if n >= few:
         pool = pool_new(X)
         with Predictor(X, pool, k, threads or os.cpu_count() or 1 if n >= MANY and d >= WIDE else 1) as predictor:
-            while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
+            while pool.remaining[0] >= max(few, 2 * k) and not state[STOP]:
                 predictor.predict()
                 group = _by_tree(X, pool, predictor.predictions, few, near, near_ids, group, labels, state)
                 pool_refresh(pool)
@@ -72,8 +72,8 @@ def _by_tree(
 ) -> int:
     """Form groups until few records are left or the pool or the predictions need a refresh; return the next group."""
     k = len(near)
-    while pool.left[0] >= max(few, 2 * k) and predictions.counts[TURNS] and not state[STOP]:
-        left, row, known = pool.left[0], -1, False
+    while pool.remaining[0] >= max(few, 2 * k) and predictions.counts[TURNS] and not state[STOP]:
+        left, row, known = pool.remaining[0], -1, False
         # r is the farthest from the centroid, s the farthest from r while r's group is still there.
         r, s, point = 0, 0, pool_mean(pool)
         for i in range(2):
@@ -91,7 +91,7 @@ def _by_tree(
                 labels[near_ids[j]] = group
                 pool_remove(pool, near_ids[j])
             group += 1
-        state[DONE] += left - pool.left[0]
+        state[DONE] += left - pool.remaining[0]
         # Predictions are used up once an extreme is not among them.
         predictions.counts[USED] += row >= 0
         predictions.counts[TURNS] -= predictions.counts[TURNS] if predictions.counts[ROWS] and row < 0 else 1
@@ -104,10 +104,10 @@ def _by_tree(
 def _by_scan(scan: Scan, point: Floats, near: Floats, near_ids: Ints, labels: Ints, state: State) -> int:
     """Form groups until fewer than 2k records are left; return the number of the last group."""
     k, group, turn, extreme = len(near), 0, 0, 0
-    while scan.left[0] >= 2 * k and not state[STOP]:
+    while scan.remaining[0] >= 2 * k and not state[STOP]:
         # Records are scored from the centroid, from r and from s by turns; from s only if three groups were left.
         for j in range(len(point)):
-            point[j] = scan.total[j] / scan.left[0] if turn == 0 else scan.X[extreme, j]
+            point[j] = scan.total[j] / scan.remaining[0] if turn == 0 else scan.X[extreme, j]
         scan_score(scan, point)
         if turn < 2:
             extreme = scan_farthest(scan, point)

@@ -102,7 +102,7 @@ def _both_ends(
     """Write the groups of k into the order; return how many records lie at each end."""
     k = len(buffers.members)
     head, last = 0, len(X) - 1
-    while pool.left[0] >= 2 * k and not state[STOP]:
+    while pool.remaining[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
         for end in range(2):
             seed = b if end else a

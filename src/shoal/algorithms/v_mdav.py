@@ -65,7 +65,7 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     )
     centre = pool_centroid(pool)
     group = 0
-    while pool.left[0] >= k and not state[STOP]:
+    while pool.remaining[0] >= k and not state[STOP]:
         group = _groups(X, pool, centre, gamma, buffers, group, labels, state)
         pool_refresh(pool)
     if not state[STOP]:  # there may be no group yet to place them in
@@ -87,7 +87,7 @@ def _groups(
     """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
     near, near_ids = buffers.near, buffers.near_ids
     k = len(near)
-    while pool.left[0] >= k and not state[STOP]:
+    while pool.remaining[0] >= k and not state[STOP]:
         farthest = pool_farthest(pool, centre)
         pool_nearest(pool, X[farthest], near, near_ids)
         for i in range(k):
@@ -109,7 +109,7 @@ def _extend(X: Floats, pool: Pool, buffers: _Buffers, gamma: float, group: int, 
     for m in range(2 * k - 1):
         neighbour[m], members[m] = -1, near_ids[m] if m < k else -1
     for size in range(k, 2 * k - 1):
-        if pool.left[0] < 2:
+        if pool.remaining[0] < 2:
             return
         best = 0
         # The candidate is asked after the members: it is itself the nearest, at distance 0, so the second counts.

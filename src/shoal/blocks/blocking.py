@@ -175,11 +175,11 @@ def _find_leaves(
     for columns in rule.turns(len(frame.low)):
         if stages and not (roots > rule.L).any():
             break
-        own = frame if columns is None else Frame(frame.low[columns], frame.reach[columns])
-        d, split = len(own.low), rule.split
+        stage_frame = frame if columns is None else Frame(frame.low[columns], frame.reach[columns])
+        d, split = len(stage_frame.low), rule.split
         if split == "all" and d > CODE_BITS:
             split = "one"  # columns that were not chosen may be too many to be split at once
-        stage = Stage(columns, own, new_tree(roots, d, rule.L, split))
+        stage = Stage(columns, stage_frame, new_tree(roots, d, rule.L, split))
         if scale is None:
             sums, counts = records.reduce(_survey, _combine_surveys, frame, stage)
             scale = scaling_of(sums, frame)
@@ -249,26 +249,26 @@ def _block_sizes(pieces: Pieces, leaves: Ints) -> Ints:
 def assign(first: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
     """Return the block of each record of a part; `first` is the number of its first record."""
     leaves, before = _leaves(X, roots, blocks.stages), blocks.before.get(first)
-    seen = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
-    return _assign(leaves, *blocks.pieces, seen)
+    counts = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
+    return _assign(leaves, *blocks.pieces, counts)
 
 
 @kernel
-def _assign(leaves: Ints, first: Ints, many: Ints, place: Ints, starts: Ints, seen: Ints) -> Ints:
-    found = np.empty(len(leaves), dtype=np.int64)
+def _assign(leaves: Ints, first: Ints, many: Ints, place: Ints, starts: Ints, counts: Ints) -> Ints:
+    blocks = np.empty(len(leaves), dtype=np.int64)
     for i in range(len(leaves)):
         leaf = leaves[i]
         low, high = 0, many[leaf] - 1
         if high:
             while low < high:
                 middle = (low + high + 1) // 2
-                if starts[place[leaf] + middle] <= seen[leaf]:
+                if starts[place[leaf] + middle] <= counts[leaf]:
                     low = middle
                 else:
                     high = middle - 1
-            seen[leaf] += 1
-        found[i] = first[leaf] + low
-    return found
+            counts[leaf] += 1
+        blocks[i] = first[leaf] + low
+    return blocks
 
 
 def _columns(X: Floats, stage: Stage) -> Floats:
@@ -315,16 +315,16 @@ def _survey(first: int, X: Floats, roots: Ints, frame: Frame, stage: Stage) -> t
     return moments(X, frame), _count(first, X, roots, (), stage)
 
 
-def _combine_surveys(one: tuple[Ints, Counts], other: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
-    return one[0] + other[0], combine_counts(one[1], other[1])
+def _combine_surveys(first: tuple[Ints, Counts], second: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
+    return first[0] + second[0], combine_counts(first[1], second[1])
 
 
 def _sample(first: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
     return X[::stride].copy(), roots[::stride].copy()
 
 
-def _combine_samples(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
-    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+def _combine_samples(first: tuple[Floats, Ints], second: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
+    return np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
 
 
 def _count(first: int, X: Floats, roots: Ints, stages: Sequence[Stage], stage: Stage) -> Counts:

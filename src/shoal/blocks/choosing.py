@@ -69,28 +69,28 @@ def choose_split(records: Records, extent: Extent, rule: Blocking, place: Callab
     if not total or not 1 < along <= CODE_BITS or (share < 1 and share * rule.L < TRUSTED * rule.k):
         return rule.split
     sample = records.reduce(_draw, _combine, share, large)
-    chosen: Split = records.call(_compare, sample, share, rule, place)
-    return chosen
+    split: Split = records.call(_compare, sample, share, rule, place)
+    return split
 
 
 def _draw(first: int, X: Floats, roots: Ints, share: float, large: Bools) -> Sample:
-    chosen = np.flatnonzero(_drawn(first, roots, large, np.uint64(share * float(1 << 32))))
-    return Sample(first + chosen, np.take(X, chosen, axis=0), roots[chosen])
+    rows = np.flatnonzero(_drawn(first, roots, large, np.uint64(share * float(1 << 32))))
+    return Sample(first + rows, np.take(X, rows, axis=0), roots[rows])
 
 
 @kernel
 def _drawn(first: int, roots: Ints, large: Bools, limit: np.uint64) -> Bools:
     """Return which records belong to the sample: those whose mixed number is below a limit, of 2^32."""
-    found = np.empty(len(roots), dtype=np.bool_)
+    selected = np.empty(len(roots), dtype=np.bool_)
     for i in range(len(roots)):
         mixed = np.uint64(first + i + 1) * MIX
         mixed = (mixed ^ (mixed >> SHIFT)) * MIX_AGAIN
-        found[i] = large[roots[i]] and (mixed >> SHIFT) < limit
-    return found
+        selected[i] = large[roots[i]] and (mixed >> SHIFT) < limit
+    return selected
 
 
-def _combine(one: Sample, other: Sample) -> Sample:
-    return Sample(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+def _combine(first: Sample, second: Sample) -> Sample:
+    return Sample(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
 
 
 def _compare(sample: Sample, share: float, rule: Blocking, place: Callable[[Floats, Scaling], Floats]) -> Split:
@@ -99,10 +99,10 @@ def _compare(sample: Sample, share: float, rule: Blocking, place: Callable[[Floa
     X, roots = np.take(sample.X, order, axis=0), np.unique(sample.roots[order], return_inverse=True)[1]
     if np.bincount(roots, minlength=1).min() < rule.k:
         return rule.split
-    other: Split = "one" if rule.split == "all" else "all"
+    alternative: Split = "one" if rule.split == "all" else "all"
     scaled = replace(rule, L=max(2 * rule.k, round(share * rule.L)))
-    losses = [_loss(X, roots, replace(scaled, split=split), share < 1, place) for split in (rule.split, other)]
-    return other if losses[1] < losses[0] * (1 - MARGIN if share < 1 else 1.0) else rule.split
+    losses = [_loss(X, roots, replace(scaled, split=split), share < 1, place) for split in (rule.split, alternative)]
+    return alternative if losses[1] < losses[0] * (1 - MARGIN if share < 1 else 1.0) else rule.split
 
 
 def _loss(X: Floats, roots: Ints, rule: Blocking, sampled: bool, place: Callable[[Floats, Scaling], Floats]) -> float:

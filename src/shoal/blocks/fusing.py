@@ -74,11 +74,13 @@ def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -
             open_ones = members[sizes[members] <= L - k + 1]
             # A small leaf has room itself. Only where no other has, a block becomes larger than L.
             limited = len(open_ones) > 1
-            found = open_ones if limited else members
-            upper, lower = sums[found, :d], sums[found, d:]
-            centroid = (upper * float(1 << 24) + lower) / sizes[found, None] / spread
-            for leaf, other in zip(found.tolist(), found[_linked(centroid, sizes[found], k)].tolist(), strict=True):
-                one, two = sorted((_head(block, leaf), _head(block, other)))
+            candidates = open_ones if limited else members
+            upper, lower = sums[candidates, :d], sums[candidates, d:]
+            centroid = (upper * float(1 << 24) + lower) / sizes[candidates, None] / spread
+            for leaf, partner in zip(
+                candidates.tolist(), candidates[_linked(centroid, sizes[candidates], k)].tolist(), strict=True
+            ):
+                one, two = sorted((_head(block, leaf), _head(block, partner)))
                 if one != two and (not limited or sizes[one] + sizes[two] <= L):
                     block[two] = one
                     sizes[one] += sizes[two]

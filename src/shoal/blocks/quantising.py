@@ -46,21 +46,21 @@ def bounds(X: Floats) -> Floats:
     >>> bounds(np.array([[1.0], [np.nan], [3.0]])).tolist()
     [[1.0], [3.0]]
     """
-    found = np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
-    _widen(X, found)
-    return found
+    extremes = np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
+    _widen(X, extremes)
+    return extremes
 
 
 @kernel(counted=False)
-def _widen(X: Floats, found: Floats) -> None:
+def _widen(X: Floats, extremes: Floats) -> None:
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = X[i, j]
             if not np.isnan(x):
-                found[0, j], found[1, j] = min(found[0, j], x), max(found[1, j], x)
+                extremes[0, j], extremes[1, j] = min(extremes[0, j], x), max(extremes[1, j], x)
 
 
-def frame_of(found: Floats) -> Frame:
+def frame_of(extremes: Floats) -> Frame:
     """Return the frame of the bounds; a column without any value gets the bounds 0 and 0.
 
     Examples
@@ -68,8 +68,8 @@ def frame_of(found: Floats) -> Frame:
     >>> frame_of(np.array([[-1.0, 5.0], [3.0, 5.0]]))
     Frame(low=array([-1.,  5.]), reach=array([2., 1.]))
     """
-    low = np.where(np.isfinite(found[0]), found[0], 0.0)
-    high = np.where(np.isfinite(found[1]), found[1], 0.0)
+    low = np.where(np.isfinite(extremes[0]), extremes[0], 0.0)
+    high = np.where(np.isfinite(extremes[1]), extremes[1], 0.0)
     # Halves, because the difference of two finite numbers need not be finite.
     reach = high / 2 - low / 2
     return Frame(low, np.where(reach > 0, reach, 1.0))

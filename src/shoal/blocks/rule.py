@@ -101,14 +101,14 @@ def choose_blocking(
     if not able:
         raise InputError(f"Parameter 'block' does not go with method {method!r}: it needs whole columns. Leave it out.")
     along = len(by) or d
-    chosen: Split = split or ("all" if along <= MOST_SPLIT_TOGETHER else "one")
+    resolved_split: Split = split or ("all" if along <= MOST_SPLIT_TOGETHER else "one")
     from shoal.blocks.tree import CODE_BITS
 
-    if chosen == "all" and along > CODE_BITS:
+    if resolved_split == "all" and along > CODE_BITS:
         raise InputError(
             f"Parameter 'split' may be 'all' for up to {CODE_BITS} columns, got {along}. Take split='one'."
         )
-    return Blocking(L, k, chosen, tuple(by), measured=split is None)
+    return Blocking(L, k, resolved_split, tuple(by), measured=split is None)
 
 
 class Extent(NamedTuple):

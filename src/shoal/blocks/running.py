@@ -89,8 +89,8 @@ def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
         X = np.take(Z, members, axis=0)
         if missing.any():
             X = np.ascontiguousarray(X[:, ~missing])
-        found: Ints = entry.run(X, k, share, seed=seed, state=state).labels
-        return found
+        labels: Ints = entry.run(X, k, share, seed=seed, state=state).labels
+        return labels
 
     members = [order[a:b] for a, b in pairwise(starts)]
     return number_through(len(Z), members, spread(run, members, workers))
@@ -123,7 +123,7 @@ def group_cells(
     outcomes: list[Outcome] = []
     offset = 0
     limit, seconds, records_left = entry.time_option, entry.seconds(options), len(Z)
-    for (rows, present), given in zip(cells, shared or repeat({}), strict=False):
+    for (rows, present), cell_options in zip(cells, shared or repeat({}), strict=False):
         if not len(present):
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))
         else:
@@ -133,11 +133,11 @@ def group_cells(
             if limit is not None and seconds is not None:
                 # Of what earlier cells have left, which may be less or more than their shares.
                 allowed[limit] = max(seconds, 0.0) * len(rows) / records_left
-            outcome = entry.run(records, k, {**allowed, **given}, seed=seed, state=state)
+            outcome = entry.run(records, k, {**allowed, **cell_options}, seed=seed, state=state)
             if limit is not None and seconds is not None:
-                taken = time.monotonic() - began
+                elapsed = time.monotonic() - began
                 # The first run may have had to compile its kernels, which is no part of the time.
-                seconds -= taken if outcomes else min(taken, allowed[limit])
+                seconds -= elapsed if outcomes else min(elapsed, allowed[limit])
         records_left -= len(rows)
         if entry.whole_records:
             labels[rows] = outcome.labels + offset

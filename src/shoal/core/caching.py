@@ -46,30 +46,30 @@ def cache_folder() -> Path | None:
 def _places() -> Iterator[Path]:
     """Yield where the folder may lie: where the user says, inside the package, among the user's caches."""
     # Installations that share a place have their own part of it: a folder that one has outlived is its own.
-    own = f"shoal-{_digest(os.fsencode(PACKAGE))}"
+    name = f"shoal-{_digest(os.fsencode(PACKAGE))}"
     config: Any = numba.config
     if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR).absolute() / own
+        yield Path(config.CACHE_DIR).absolute() / name
     yield PACKAGE / "__pycache__"
-    named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", "")
-    if Path(named).is_absolute():
-        yield Path(named) / own
+    caches = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", "")
+    if Path(caches).is_absolute():
+        yield Path(caches) / name
     else:
         with suppress(RuntimeError):  # nobody's home
-            yield Path.home() / ".cache" / own
+            yield Path.home() / ".cache" / name
 
 
 def sources(package: Path) -> dict[str, bytes]:
     """Return the files that compiled kernels are made of: all with kernels, and those whose names kernels use."""
-    found = {}
+    contents = {}
     for folder, folders, files in os.walk(package):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for path in (Path(folder, file) for file in sorted(files) if file.endswith(".py")):
             with suppress(OSError):  # what cannot be read, an editor's lock maybe, cannot be imported
                 name, content = path.relative_to(package).as_posix(), path.read_bytes()
                 if MARK in content or name in CONSTANTS:
-                    found[name] = content
-    return found
+                    contents[name] = content
+    return contents
 
 
 def name_folder(package: Path) -> str | None:
@@ -87,9 +87,9 @@ def make_folder(place: Path, name: str) -> Path:
     tempfile.TemporaryFile(dir=folder).close()
     if new:
         current = name.rpartition("-")[2]  # other libraries may be those of another environment, for the same sources
-        for other in place.glob("kernels-*"):
-            if not other.name.endswith(current):
-                _remove(other)
+        for sibling in place.glob("kernels-*"):
+            if not sibling.name.endswith(current):
+                _remove(sibling)
     return folder
 
 

@@ -65,17 +65,17 @@ def available_memory() -> int:
 def _container_rooms(root: Path) -> list[int]:
     """Return what the control groups of this process leave of their memory: version 2, and version 1."""
     rooms = []
-    for folder, most, used in (
+    for folder, limit_name, usage_name in (
         (root, "memory.max", "memory.current"),
         (root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
     ):
         try:
-            limit, taken = ((folder / name).read_text(encoding="ascii").strip() for name in (most, used))
+            limit, usage = ((folder / name).read_text(encoding="ascii").strip() for name in (limit_name, usage_name))
         except OSError:
             continue
         # Without a limit it reads "max", or in version 1 a number beyond all memory.
         if limit.isdigit():
-            rooms.append(max(0, int(limit) - int(taken)))
+            rooms.append(max(0, int(limit) - int(usage)))
     return rooms
 
 
@@ -100,8 +100,8 @@ def peak_bytes() -> int:
         return 0
     import sys
 
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _shared_bytes() -> int:

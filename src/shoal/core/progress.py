@@ -297,8 +297,8 @@ def _tell(watcher: Watcher, ended: threading.Event, state: State, total: int | N
     began = time.monotonic()
     while not ended.wait(0.1):
         check_interrupt()
-        told = title if isinstance(title, str) else title(state)
-        if watcher(Progress(told, int(state[DONE]), total, time.monotonic() - began)) is True:
+        text = title if isinstance(title, str) else title(state)
+        if watcher(Progress(text, int(state[DONE]), total, time.monotonic() - began)) is True:
             raise KeyboardInterrupt
 
 

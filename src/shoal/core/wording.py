@@ -69,17 +69,17 @@ def holders(unit: object = None) -> str:
     return "records" if unit is None else f"different units ({unit})"
 
 
-def listed(names: Collection[object], most: int = MOST_LISTED, longest: int = LONGEST) -> str:
+def listed(names: Collection[object], limit: int = MOST_LISTED, longest: int = LONGEST) -> str:
     """List names for a message: the first of many, each cut where it is very long.
 
     Examples
     --------
-    >>> listed(["age", "pay"]), listed(range(9), most=2)
+    >>> listed(["age", "pay"]), listed(range(9), limit=2)
     ('age, pay', '0, 1 and 7 others')
     """
-    texts = [text if len(text) <= longest else f"{text[:longest]}…" for text in map(str, islice(names, most))]
-    others = len(names) - len(texts)
-    return ", ".join(texts) + (f" and {count(others, 'other')}" if others else "")
+    texts = [text if len(text) <= longest else f"{text[:longest]}…" for text in map(str, islice(names, limit))]
+    rest = len(names) - len(texts)
+    return ", ".join(texts) + (f" and {count(rest, 'other')}" if rest else "")
 
 
 def clauses(texts: Collection[str]) -> str:

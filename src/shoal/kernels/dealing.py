@@ -14,11 +14,11 @@ __all__ = ["put_rows", "sort_by_target"]
 
 
 @kernel
-def put_rows(found: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> None:
+def put_rows(target: NDArray[Any], order: NDArray[Any], rows: NDArray[Any]) -> None:
     """Write row i of some to row order[i] of others."""
     for i in range(len(order)):
         for j in range(rows.shape[1]):
-            found[order[i], j] = rows[i, j]
+            target[order[i], j] = rows[i, j]
 
 
 def sort_by_target(target: Ints, targets: int) -> tuple[Ints, Ints]:

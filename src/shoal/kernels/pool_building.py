@@ -42,7 +42,7 @@ def pool_new(X: Floats) -> Pool:
         ids=np.empty((leaves, LEAF), dtype=np.int64),
         radius=np.empty((leaves, LEAF)),
         place=np.empty(n, dtype=np.int64),
-        left=np.zeros(nodes, dtype=np.int64),
+        remaining=np.zeros(nodes, dtype=np.int64),
         low=np.empty((d, nodes)),
         high=np.empty((d, nodes)),
         reach=np.zeros(nodes),
@@ -119,7 +119,7 @@ def _fill(X: Floats, ids: Ints, rows: Ints, begin: Ints, pool: Pool) -> None:
     """Put the rows into the leaves and compute the bounding boxes."""
     n, d = X.shape
     levels = pool.counts[LEVELS]
-    if pool.left[0] == 0:
+    if pool.remaining[0] == 0:
         for i in range(n):
             for j in range(d):
                 pool.total[j] += X[i, j]
@@ -129,12 +129,12 @@ def _fill(X: Floats, ids: Ints, rows: Ints, begin: Ints, pool: Pool) -> None:
     for leaf in range(len(begin) - 1):
         node = pool.start[levels] + leaf
         size = begin[leaf + 1] - begin[leaf]
-        pool.left[node] = size
-        held = rows[begin[leaf] : begin[leaf + 1]]
+        pool.remaining[node] = size
+        members = rows[begin[leaf] : begin[leaf + 1]]
         for slot in range(size):
-            pool.ids[leaf, slot] = ids[held[slot]]
-            pool.place[ids[held[slot]]] = leaf * LEAF + slot
-        reach = _copy_rows(X, held, pool.origin, pool.columns[leaf], pool.columns32[leaf])
+            pool.ids[leaf, slot] = ids[members[slot]]
+            pool.place[ids[members[slot]]] = leaf * LEAF + slot
+        reach = _copy_rows(X, members, pool.origin, pool.columns[leaf], pool.columns32[leaf])
         pool.norm[leaf] = np.sqrt(reach) * (1 + ROUNDING)
         farthest = max(farthest, pool.norm[leaf])
         pad_leaf(pool.columns32[leaf], size)
@@ -150,9 +150,9 @@ def _enclose_children(pool: Pool) -> None:
     for level in range(pool.counts[LEVELS] - 1, -1, -1):
         for node in range(pool.start[level], pool.start[level + 1]):
             first, last = children_of(pool.start, pool.counts[TOP_HALVINGS], node)
-            pool.left[node] = 0
+            pool.remaining[node] = 0
             for child in range(first, last):
-                pool.left[node] += pool.left[child]
+                pool.remaining[node] += pool.remaining[child]
             for j in range(len(pool.low)):
                 enclose(pool.low[j], pool.high[j], first, last, pool.low[j], pool.high[j], node)
 
@@ -178,7 +178,7 @@ def _copy_rows(X: Floats, rows: Ints, origin: Floats, columns: Floats, columns32
 def set_centre(pool: Pool) -> None:
     """Move the centre to the centroid of the records left."""
     for j in range(len(pool.total)):
-        pool.centre[j] = pool.total[j] / pool.left[0]
+        pool.centre[j] = pool.total[j] / pool.remaining[0]
     pool.counts[SCANNED] = 0
     levels = pool.counts[LEVELS]
     for level in range(levels, -1, -1):
@@ -187,7 +187,7 @@ def set_centre(pool: Pool) -> None:
             reaches = pool.reach
             if level == levels:
                 leaf = node - pool.start[levels]
-                last = pool.left[node]
+                last = pool.remaining[node]
                 reaches = pool.radius[leaf]
                 squared_distances(pool.columns[leaf], 0, last, pool.centre, reaches)
                 for slot in range(last):

@@ -64,7 +64,7 @@ def room_of(labels: Ints) -> int:
 def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Groups:
     n, d = Z.shape
     many = len(rules.kinds)
-    found = Groups(
+    grouping = Groups(
         labels.copy(),
         np.zeros(groups, dtype=np.int64),
         np.zeros((many, groups, room), dtype=np.int64),
@@ -76,18 +76,18 @@ def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Grou
     for i in range(n):
         g = labels[i]
         for r in range(many):
-            found.members[r, g, found.size[g]] = rules.codes[r, i] << 32 | i
-        found.size[g] += 1
+            grouping.members[r, g, grouping.size[g]] = rules.codes[r, i] << 32 | i
+        grouping.size[g] += 1
         for j in range(d):
-            found.sums[g, j] += Z[i, j]
+            grouping.sums[g, j] += Z[i, j]
     codes = np.empty(room, dtype=np.int64)
     for g in range(groups):
-        found.squares[g] = np.square(found.sums[g]).sum()
+        grouping.squares[g] = np.square(grouping.sums[g]).sum()
         for r in range(many):
-            found.members[r, g, : found.size[g]].sort()
-            size = write_codes(found.members[r, g], found.size[g], -1, -1, codes)
-            found.reached[r, g], found.lacks[r, g] = measure(rules, r, codes, size)
-    return found
+            grouping.members[r, g, : grouping.size[g]].sort()
+            size = write_codes(grouping.members[r, g], grouping.size[g], -1, -1, codes)
+            grouping.reached[r, g], grouping.lacks[r, g] = measure(rules, r, codes, size)
+    return grouping
 
 
 @kernel(counted=False)
@@ -104,14 +104,14 @@ def _first_from(members: Ints, size: int, member: int) -> int:
 
 
 @kernel(inline=True)
-def _partner(groups: Groups, rules: Rules, i: int, other: int, alike: bool, rng: Word) -> int:
+def _partner(groups: Groups, rules: Rules, i: int, group: int, alike: bool, rng: Word) -> int:
     """Return a member of another group to swap with: any, or one whose code of a random rule is nearest."""
-    size = groups.size[other]
+    size = groups.size[group]
     if not alike:
-        drawn: int = groups.members[0, other, below(rng, size)] & RECORD
+        drawn: int = groups.members[0, group, below(rng, size)] & RECORD
         return drawn
     r = below(rng, len(rules.kinds)) if len(rules.kinds) > 1 else 0
-    members, code = groups.members[r, other], rules.codes[r, i]
+    members, code = groups.members[r, group], rules.codes[r, i]
     # From a random record number on, so that all members of a code have their turn.
     record = below(rng, len(groups.label))
     place = _first_from(members, size, code << 32 | record)
@@ -122,8 +122,8 @@ def _partner(groups: Groups, rules: Rules, i: int, other: int, alike: bool, rng:
         place = _first_from(members, size, nearest << 32 | record)
         if place == size or members[place] >> 32 != nearest:
             place -= 1
-    found: int = members[place] & RECORD
-    return found
+    partner: int = members[place] & RECORD
+    return partner
 
 
 @kernel(counted=False)
@@ -179,14 +179,14 @@ def _relocated(groups: Groups, Z: Floats, i: int, two: int) -> tuple[float, floa
 def _swapped(groups: Groups, Z: Floats, i: int, y: int) -> tuple[float, float, float]:
     """Return what a swap of two records would add to the SSE, and |S|² of both groups after it."""
     one, two = groups.label[i], groups.label[y]
-    shift_one, shift_two, apart = 0.0, 0.0, 0.0
+    shift_one, shift_two, distance = 0.0, 0.0, 0.0
     for j in range(Z.shape[1]):
         step = Z[y, j] - Z[i, j]
         shift_one += groups.sums[one, j] * step
         shift_two -= groups.sums[two, j] * step
-        apart += step * step
-    square_one = groups.squares[one] + 2 * shift_one + apart
-    square_two = groups.squares[two] + 2 * shift_two + apart
+        distance += step * step
+    square_one = groups.squares[one] + 2 * shift_one + distance
+    square_two = groups.squares[two] + 2 * shift_two + distance
     added = (groups.squares[one] - square_one) / groups.size[one]
     added += (groups.squares[two] - square_two) / groups.size[two]
     return added, square_one, square_two
@@ -200,7 +200,7 @@ def _member(rules: Rules, rule: int, i: int) -> int:
 
 @kernel(inline=True)
 def _is_taken(
-    groups: Groups, rules: Rules, i: int, y: int, two: int, added: float, penalty: float, most: float, draft: Draft
+    groups: Groups, rules: Rules, i: int, y: int, two: int, added: float, penalty: float, limit: float, draft: Draft
 ) -> bool:
     """Say whether a step that adds so much to the SSE is taken, and draft what the groups then lack."""
     one, many = groups.label[i], len(rules.kinds)
@@ -209,7 +209,7 @@ def _is_taken(
     for r in range(many):
         out, into = _member(rules, r, i), _member(rules, r, y)
         for side in range(2):
-            if added > most:
+            if added > limit:
                 return False
             g = two if side else one
             reached, lacks = groups.reached[r, g], groups.lacks[r, g]
@@ -220,7 +220,7 @@ def _is_taken(
                 )
             draft.reached[side, r], draft.lacks[side, r] = reached, lacks
             added += penalty * lacks
-    return added <= most
+    return added <= limit
 
 
 @kernel(inline=True)
@@ -243,8 +243,8 @@ def _step(
     else:
         y = _partner(groups, rules, i, two, draw < ALIKE, rng)
         added, square_one, square_two = _swapped(groups, Z, i, y)
-    most = -temperature * np.log(1.0 - uniform(rng))
-    if not _is_taken(groups, rules, i, y, two, added, penalty, most, draft):
+    limit = -temperature * np.log(1.0 - uniform(rng))
+    if not _is_taken(groups, rules, i, y, two, added, penalty, limit, draft):
         return
     for r in range(len(rules.kinds)):
         out, into = _member(rules, r, i), _member(rules, r, y)

@@ -10,7 +10,7 @@ __all__ = ["PROMISES", "plain_asked", "read_asked", "tell_asked", "write_asked"]
 PROMISES = ("diversity", "closeness")  # the parameters that hold them
 
 
-def read_asked(parameter: str, given: Any) -> Any:
+def read_asked(parameter: str, value: Any) -> Any:
     """Return a model, or a model of each column, from one, a number, text or a mapping.
 
     Examples
@@ -20,11 +20,11 @@ def read_asked(parameter: str, given: Any) -> Any:
     """
     from shoal.models.registry import read_model
 
-    if isinstance(given, str) and "=" in given:
-        given = dict(part.rpartition("=")[::2] for part in given.split(","))
-    if isinstance(given, Mapping):
-        return {name: read_model(parameter, model) for name, model in given.items()}
-    return read_model(parameter, given)
+    if isinstance(value, str) and "=" in value:
+        value = dict(part.rpartition("=")[::2] for part in value.split(","))
+    if isinstance(value, Mapping):
+        return {name: read_model(parameter, model) for name, model in value.items()}
+    return read_model(parameter, value)
 
 
 def plain_asked(model: Any) -> Any:
@@ -55,5 +55,5 @@ def tell_asked(diversity: Any, closeness: Any) -> str:
     >>> tell_asked("entropy:3", "0.2")
     'diversity entropy:3 and closeness 0.2'
     """
-    asked = zip(PROMISES, map(write_asked, (diversity, closeness)), strict=True)
-    return " and ".join(f"{name} {text}" for name, text in asked if text)
+    promises = zip(PROMISES, map(write_asked, (diversity, closeness)), strict=True)
+    return " and ".join(f"{name} {text}" for name, text in promises if text)

@@ -93,9 +93,11 @@ def keep_rules(
         rows, present = cell
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
         # One cell is searched from several starts at a time.
-        own = threads if len(cells) == 1 else 1
-        limited = search._replace(seconds=search.seconds and search.seconds * len(rows) / len(Z) * (threads // own))
-        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), limited, own)
+        cell_threads = threads if len(cells) == 1 else 1
+        limited = search._replace(
+            seconds=search.seconds and search.seconds * len(rows) / len(Z) * (threads // cell_threads)
+        )
+        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), limited, cell_threads)
 
     return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), spread(kept, cells, threads)))
 
@@ -135,11 +137,11 @@ def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Sea
     steps = search.steps * min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
     starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, search.state) if _fits(start)]
 
-    def anneal(place: int, taken: int) -> tuple[Ints, float]:
+    def anneal(place: int, budget: int) -> tuple[Ints, float]:
         """Return groups, and the seconds that a step took."""
         (start, heat), word, since = starts[place], seeded(search.seed or 0, place), time.monotonic()
-        moved = anneal_with_rules(records, k, start, near, rules, taken, heat * deviation, search.state, word).label
-        pace = (time.monotonic() - since) / max(taken, 1)
+        moved = anneal_with_rules(records, k, start, near, rules, budget, heat * deviation, search.state, word).label
+        pace = (time.monotonic() - since) / max(budget, 1)
         return repair(records, canonical_labels(moved), rules), pace
 
     if len(starts) == 1 and search.seconds is None:
@@ -147,17 +149,17 @@ def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Sea
     elif starts:
         pace, places = 0.0, list(range(len(starts)))
         for share in (SHORT, MIDDLE):
-            found = list(spread(partial(anneal, taken=int(share * steps)), places, threads))
-            yield from (labels for labels, _ in found)
+            results = list(spread(partial(anneal, budget=int(share * steps)), places, threads))
+            yield from (labels for labels, _ in results)
             if search.state[STOP]:
                 return
-            ranks = np.argsort([sse(records, labels) for labels, _ in found], kind="stable")
-            places, pace = [places[rank] for rank in ranks[:2]], max(pace for _, pace in found)
-        taken = LONG * steps
+            ranks = np.argsort([sse(records, labels) for labels, _ in results], kind="stable")
+            places, pace = [places[rank] for rank in ranks[:2]], max(pace for _, pace in results)
+        final_steps = LONG * steps
         if search.seconds is not None:
             # What is left, but for the time that repairing takes.
-            taken = max(0.0, SEARCHED * (search.seconds - (time.monotonic() - began))) / pace
-        yield anneal(places[0], int(taken))[0]
+            final_steps = max(0.0, SEARCHED * (search.seconds - (time.monotonic() - began))) / pace
+        yield anneal(places[0], int(final_steps))[0]
 
 
 def _fits(labels: Ints) -> bool:
@@ -175,8 +177,8 @@ def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State)
         yield repaired, COLD
         yield from ((canonical_labels(mdav(records, size, state=state)), HOT) for size in sizes)
         return
-    found = canonical_labels(path(records, max(k, min(round(needed), n // 2)), state=state).labels)
-    yield (repaired, COLD) if sse(records, repaired) <= LITTLE * sse(records, found) else (found, WARM)
+    grouped = canonical_labels(path(records, max(k, min(round(needed), n // 2)), state=state).labels)
+    yield (repaired, COLD) if sse(records, repaired) <= LITTLE * sse(records, grouped) else (grouped, WARM)
 
 
 def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:

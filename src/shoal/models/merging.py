@@ -48,11 +48,11 @@ def merge_groups(
     """
 
     def merged(rows: Ints, present: Ints) -> Ints:
-        found = canonical_labels(labels[rows])
+        groups = canonical_labels(labels[rows])
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
-        while found.max() and not (fine := allowed(rows, found)).all():
-            found = _merge_pairs(records, found, fine)
-        return found
+        while groups.max() and not (fine := allowed(rows, groups)).all():
+            groups = _merge_pairs(records, groups, fine)
+        return groups
 
     return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), starmap(merged, cells)))
 
@@ -65,23 +65,23 @@ def _merge_pairs(records: Floats, labels: Ints, fine: Bools) -> Ints:
         group[short[0]] = 1 if short[0] == 0 else 0
         return canonical_labels(group[labels])
     centre = centroids(records, labels)
-    distance, other = np.empty(len(short)), np.empty(len(short), dtype=np.int64)
-    _nearest_others(pool_new(centre), centre, short, np.empty(2), np.empty(2, dtype=np.int64), distance, other)
-    taken = np.zeros(len(fine), dtype=np.bool_)
+    distance, nearest = np.empty(len(short)), np.empty(len(short), dtype=np.int64)
+    _nearest_others(pool_new(centre), centre, short, np.empty(2), np.empty(2, dtype=np.int64), distance, nearest)
+    merged = np.zeros(len(fine), dtype=np.bool_)
     for place in np.argsort(distance, kind="stable"):
-        one, two = short[place], other[place]
-        if not taken[one] and not taken[two]:
-            taken[[one, two]] = True
+        one, two = short[place], nearest[place]
+        if not merged[one] and not merged[two]:
+            merged[[one, two]] = True
             group[one] = two
     return canonical_labels(group[labels])
 
 
 @kernel(counted=False)
 def _nearest_others(
-    pool: Pool, centre: Floats, short: Ints, near: Floats, near_ids: Ints, distance: Floats, other: Ints
+    pool: Pool, centre: Floats, short: Ints, near: Floats, near_ids: Ints, distance: Floats, nearest: Ints
 ) -> None:
     for i in range(len(short)):
         pool_nearest(pool, centre[short[i]], near, near_ids)
         second = 1 if near_ids[0] == short[i] else 0
         distance[i] = near[second]
-        other[i] = near_ids[second]
+        nearest[i] = near_ids[second]

@@ -27,7 +27,7 @@ class Model:
         raise NotImplementedError
 
     @classmethod
-    def read(cls, given: Any) -> Model:
+    def read(cls, value: Any) -> Model:
         """Return one from what was given: a number, or text as it is written on the command line."""
         raise NotImplementedError
 
@@ -58,9 +58,9 @@ class Model:
         """Return what a group reaches as a release tells it."""
         return reached
 
-    def worst(self, found: Floats) -> float:
+    def worst(self, reached: Floats) -> float:
         """Return the worst of what groups reach."""
-        return float(found.max())
+        return float(reached.max())
 
     def scaled(self, factor: float) -> Model | None:
         """Return a stronger or weaker promise of the same kind; None if there is none."""
@@ -76,6 +76,6 @@ class Confidential:
     ordered: bool
 
 
-def is_number(given: Any, above: float, below: float) -> bool:
+def is_number(value: Any, above: float, below: float) -> bool:
     """Say whether something is a number between two others."""
-    return not isinstance(given, bool) and isinstance(given, Real) and above < float(given) < below
+    return not isinstance(value, bool) and isinstance(value, Real) and above < float(value) < below

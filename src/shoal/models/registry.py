@@ -52,7 +52,7 @@ MODELS = _find_models()
 KINDS = sorted(dict.fromkeys(kind for model in MODELS.values() for kind in model.kinds.values()), key=_place)
 
 
-def read_model(parameter: str, given: Any) -> Model:
+def read_model(parameter: str, value: Any) -> Model:
     """Return a model that a parameter asks for: one that is given as such, as a number, or as text.
 
     Examples
@@ -60,14 +60,14 @@ def read_model(parameter: str, given: Any) -> Model:
     >>> read_model("closeness", "0.2")
     Closeness(t=0.2)
     """
-    if isinstance(given, Model):
-        if given.parameter != parameter:
-            raise InputError(f"Parameter {parameter!r} does not ask for this, {given.parameter!r} does: got {given!r}.")
-        return given
-    name, _, numbers = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if isinstance(value, Model):
+        if value.parameter != parameter:
+            raise InputError(f"Parameter {parameter!r} does not ask for this, {value.parameter!r} does: got {value!r}.")
+        return value
+    name, _, numbers = value.partition(":") if isinstance(value, str) else ("", "", "")
     if name in MODELS and MODELS[name].parameter == parameter:
         return MODELS[name].read(numbers)
-    return MODELS[parameter].read(given)
+    return MODELS[parameter].read(value)
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -79,15 +79,15 @@ def _nothing(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, fl
 
 
 def _or_measured(rest: Any, numbered: tuple[int, Kind]) -> Any:
-    number, own = numbered[0], numbered[1].measure
+    number, kind_measure = numbered[0], numbered[1].measure
 
     @kernel(inline=True)
     def either(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
         if rules.kinds[rule] == number:
-            found: tuple[float, float] = own(rules, rule, codes, size)
+            result: tuple[float, float] = kind_measure(rules, rule, codes, size)
         else:
-            found = rest(rules, rule, codes, size)
-        return found
+            result = rest(rules, rule, codes, size)
+        return result
 
     return either
 
@@ -98,8 +98,8 @@ _any = reduce(_or_measured, enumerate(KINDS), _nothing)
 @kernel(counted=False)
 def measure(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
     """Return what a group of these sorted codes reaches, and how far it is from being allowed, 0 if it is."""
-    found: tuple[float, float] = _any(rules, rule, codes, size)
-    return found
+    result: tuple[float, float] = _any(rules, rule, codes, size)
+    return result
 
 
 @kernel(counted=False)
@@ -129,13 +129,13 @@ def write_codes(members: Ints, size: int, out: int, into: int, codes: Ints) -> i
 def _measured_anew(
     rules: Rules, rule: int, members: Ints, size: int, out: int, into: int, reached: float, codes: Ints
 ) -> tuple[float, float]:
-    found: tuple[float, float] = measure(rules, rule, codes, write_codes(members, size, out, into, codes))
-    return found
+    result: tuple[float, float] = measure(rules, rule, codes, write_codes(members, size, out, into, codes))
+    return result
 
 
 def _or_swapped(rest: Any, numbered: tuple[int, Kind]) -> Any:
-    number, own = numbered[0], numbered[1].swapped
-    if own is None:
+    number, kind_swapped = numbered[0], numbered[1].swapped
+    if kind_swapped is None:
         return rest
 
     @kernel(inline=True)
@@ -143,10 +143,10 @@ def _or_swapped(rest: Any, numbered: tuple[int, Kind]) -> Any:
         rules: Rules, rule: int, members: Ints, size: int, out: int, into: int, reached: float, codes: Ints
     ) -> tuple[float, float]:
         if rules.kinds[rule] == number and out >= 0 and into >= 0:
-            found: tuple[float, float] = own(rules, rule, members, size, out, into, reached)
+            result: tuple[float, float] = kind_swapped(rules, rule, members, size, out, into, reached)
         else:
-            found = rest(rules, rule, members, size, out, into, reached, codes)
-        return found
+            result = rest(rules, rule, members, size, out, into, reached, codes)
+        return result
 
     return either
 
@@ -176,11 +176,11 @@ def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: i
     for i in range(len(rows)):
         codes[place[labels[i]]] = rules.codes[rule, rows[i]]
         place[labels[i]] += 1
-    lacks, found = np.zeros(groups), np.zeros(groups)
+    lacks, reached = np.zeros(groups), np.zeros(groups)
     for group in range(groups):
         members = np.sort(codes[starts[group] : starts[group + 1]])
-        found[group], lacks[group] = measure(rules, rule, members, len(members))
-    return lacks, found
+        reached[group], lacks[group] = measure(rules, rule, members, len(members))
+    return lacks, reached
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Mode
     >>> make_rules([column], [(0, read_model("closeness", 0.2))], 3).shares.round(3).tolist()
     [0.333, 0.667]
     """
-    asked = [model.rule(columns[place].ordered) for place, model in models]
+    terms = [model.rule(columns[place].ordered) for place, model in models]
     shares: list[Floats] = [columns[place].counts / columns[place].counts.sum() for place, _ in models]
     below = [np.minimum(np.cumsum(share), 1.0) for share in shares]
     for level in below:
@@ -212,9 +212,9 @@ def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Mode
     guides = [np.searchsorted(level, np.arange(len(level)) / len(level)) for level in below]
     codes = [columns[place].codes for place, _ in models]
     return Rules(
-        np.array([KINDS.index(kind) for kind, _, _ in asked], dtype=np.int64),
-        np.array([bound for _, bound, _ in asked]),
-        np.array([factor for _, _, factor in asked]),
+        np.array([KINDS.index(kind) for kind, _, _ in terms], dtype=np.int64),
+        np.array([bound for _, bound, _ in terms]),
+        np.array([factor for _, _, factor in terms]),
         np.ascontiguousarray(np.stack(codes), dtype=np.int64) if codes else np.empty((0, n), dtype=np.int64),
         np.cumsum([0, *map(len, shares)]),
         np.concatenate([*shares, np.empty(0)]),
@@ -225,9 +225,9 @@ def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Mode
     )
 
 
-def size_for(asked: Sequence[tuple[Kind, float]], n: int, k: int) -> float:
+def size_for(limits: Sequence[tuple[Kind, float]], n: int, k: int) -> float:
     """Return how large groups of n records should be to keep rules of these kinds and bounds."""
-    return max(k, *(kind.size(bound, n, k) for kind, bound in asked))
+    return max(k, *(kind.size(bound, n, k) for kind, bound in limits))
 
 
 def reached_by(rules: Rules, rule: int, labels: Ints) -> tuple[Floats, Floats]:
@@ -239,5 +239,5 @@ def broken(rules: Rules, rows: Ints, labels: Ints) -> Bools:
     """Say which groups of some records break a rule."""
     groups = int(labels.max()) + 1
     lacks = [group_shortfall(rules, rule, rows, labels, groups)[0] for rule in range(len(rules.kinds))]
-    found: Bools = np.any(np.stack(lacks) > 0, axis=0)
-    return found
+    failing: Bools = np.any(np.stack(lacks) > 0, axis=0)
+    return failing

@@ -52,10 +52,10 @@ def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
     return [np.unique(members)[:k] for members in np.split(unit, borders)] if len(group) else []
 
 
-def units_in_cells(found: Sequence[Sequence[Words]], roots: Sequence[Ints], cells: int, k: int) -> list[Words]:
+def units_in_cells(part_units: Sequence[Sequence[Words]], roots: Sequence[Ints], cells: int, k: int) -> list[Words]:
     """Return the k least units of each cell, all where there are fewer, from the `least_units` of all parts."""
     together: list[Words] = [np.empty(0, dtype=np.uint64)] * cells
-    for part, numbers in zip(found, roots, strict=True):
+    for part, numbers in zip(part_units, roots, strict=True):
         for hashes, cell in zip(part, numbers.tolist(), strict=True):
             together[cell] = np.unique(np.concatenate([together[cell], hashes]))[:k]
     return together

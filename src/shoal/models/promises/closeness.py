@@ -40,8 +40,8 @@ def _mass(level: float, below: Floats, guide: Ints, areas: Floats) -> float:
 def _moved(code: int, low: float, high: float, low_mass: float, mass: float, below: Floats, areas: Floats) -> float:
     """Return how far a member of this code is from the quantiles between the two levels of its place, in all."""
     # All three are computed: to choose among them is faster than to branch.
-    above, own = mass - low_mass - code * (high - low), mass + low_mass - code * (high + low) + 2 * areas[code]
-    added = -above if below[code] >= high else own
+    above, crossing = mass - low_mass - code * (high - low), mass + low_mass - code * (high + low) + 2 * areas[code]
+    added = -above if below[code] >= high else crossing
     return above if below[code] <= low else added
 
 
@@ -80,8 +80,8 @@ def _change(
     for j in range(begin, end):
         high = (j + 1) * share
         mass = masses[size, j + 1] if tabled else _mass(high, below, guide, areas)
-        other = j + 1 if up else j - 1
-        new = (members[other] if begin <= other < end else into) >> 32
+        neighbour = j + 1 if up else j - 1
+        new = (members[neighbour] if begin <= neighbour < end else into) >> 32
         total += _moved(new, low, high, low_mass, mass, below, areas)
         total -= _moved(members[j] >> 32, low, high, low_mass, mass, below, areas)
         low, low_mass = high, mass
@@ -109,14 +109,14 @@ def _swapped(
 @kernel(counted=False)
 def _nominal(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
     """The total variation distance from the table's distribution."""
-    apart, seen, begin = 0.0, 0.0, 0
+    distance, covered, begin = 0.0, 0.0, 0
     while begin < size:
         end = run_end(codes, begin, size)
         share = rules.shares[rules.first[rule] + codes[begin]]
-        apart += abs((end - begin) / size - share)
-        seen += share
+        distance += abs((end - begin) / size - share)
+        covered += share
         begin = end
-    reached = (apart + 1.0 - seen) / 2
+    reached = (distance + 1.0 - covered) / 2
     return reached, reached - rules.bounds[rule] if reached - rules.bounds[rule] > ROUNDING else 0.0
 
 
@@ -177,7 +177,7 @@ class Closeness(Model):
             raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {self.t!r}.")
 
     @classmethod
-    def read(cls, given: Any) -> Closeness:
+    def read(cls, value: Any) -> Closeness:
         """Return one that is given as such, as a number, or as text.
 
         Examples
@@ -185,12 +185,12 @@ class Closeness(Model):
         >>> Closeness.read("0.2")
         Closeness(t=0.2)
         """
-        if isinstance(given, str):
+        if isinstance(value, str):
             try:
-                return cls(float(given))
+                return cls(float(value))
             except ValueError:
-                raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {given!r}.") from None
-        return given if isinstance(given, Closeness) else cls(given)
+                raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {value!r}.") from None
+        return value if isinstance(value, Closeness) else cls(value)
 
     @property
     def text(self) -> str:

@@ -62,20 +62,20 @@ def _ratio(codes: Ints, size: int, rare: int) -> float:
     """The most frequent values are found one after the other, of equal ones the lowest first: no memory is needed."""
     largest, frequent, before, place = 0, 0, size + 1, -1
     for value in range(rare):
-        count, found, begin = 0, -1, 0
+        count, position, begin = 0, -1, 0
         while begin < size:
             end = run_end(codes, begin, size)
             later = end - begin < before or (end - begin == before and begin > place)
             if later and end - begin > count:
-                count, found = end - begin, begin
+                count, position = end - begin, begin
             begin = end
-        if found < 0:
+        if position < 0:
             return np.inf
         if value == 0:
             largest = count
         if value < rare - 1:
             frequent += count
-        before, place = count, found
+        before, place = count, position
     return largest / (size - frequent)
 
 
@@ -122,7 +122,7 @@ class Diversity(Model):
             raise InputError(f"Parameter 'diversity' must have a positive factor c, got {self.c!r}.")
 
     @classmethod
-    def read(cls, given: Any) -> Diversity:
+    def read(cls, value: Any) -> Diversity:
         """Return one that is given as such, as a number, or as text.
 
         Examples
@@ -130,20 +130,20 @@ class Diversity(Model):
         >>> Diversity.read("recursive:3:2")
         Diversity(least=3.0, kind='recursive', c=2.0)
         """
-        if isinstance(given, Diversity):
-            return given
-        if not isinstance(given, str):
-            return cls(given)
-        kind, *numbers = given.split(":") if ":" in given else ("distinct", given)
+        if isinstance(value, Diversity):
+            return value
+        if not isinstance(value, str):
+            return cls(value)
+        kind, *numbers = value.split(":") if ":" in value else ("distinct", value)
         try:
-            least, *c = map(float, numbers)
+            minimum, *c = map(float, numbers)
         except ValueError:
-            least, c = 0.0, [0.0, 0.0]
+            minimum, c = 0.0, [0.0, 0.0]
         if len(c) > (kind == "recursive"):
             raise InputError(
-                f"Parameter 'diversity' must read like 3, entropy:3 or recursive:3:2 (l, then c), got {given!r}."
+                f"Parameter 'diversity' must read like 3, entropy:3 or recursive:3:2 (l, then c), got {value!r}."
             )
-        return cls(least, kind, *c)
+        return cls(minimum, kind, *c)
 
     @property
     def values(self) -> float:  # type: ignore[override]
@@ -185,18 +185,18 @@ class Diversity(Model):
         """Name the largest l, or the least c, that may be asked where all records together reach so much."""
         if self.kind == "recursive" and reached < inf:
             return f"diversity recursive:{self.least:g}:{ceil(1e4 * reached + 0.5) / 1e4:g}"
-        least = floor(1e4 * exp(reached) + 1e-6) / 1e4 if self.kind == "entropy" else reached
-        return f"diversity {replace(self, least=least).text}" if 1 < least < inf else "a smaller l"
+        minimum = floor(1e4 * exp(reached) + 1e-6) / 1e4 if self.kind == "entropy" else reached
+        return f"diversity {replace(self, least=minimum).text}" if 1 < minimum < inf else "a smaller l"
 
     def number(self, reached: float) -> float:
         """Return what a group reaches, of an entropy its l."""
         return exp(reached) if self.kind == "entropy" else reached
 
-    def worst(self, found: Floats) -> float:
+    def worst(self, reached: Floats) -> float:
         """Return the least number of values or entropy, or the greatest ratio."""
-        return float(found.max() if self.kind == "recursive" else found.min())
+        return float(reached.max() if self.kind == "recursive" else reached.min())
 
     def scaled(self, factor: float) -> Diversity | None:
         """Return a promise of more or fewer values; None if they are as many."""
-        least = max(2, round(1 + factor * (self.least - 1)))
-        return replace(self, least=least) if least != self.least else None
+        minimum = max(2, round(1 + factor * (self.least - 1)))
+        return replace(self, least=minimum) if minimum != self.least else None
