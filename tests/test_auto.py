@@ -94,7 +94,7 @@ def test_exchange_counts_its_changes():
         members = partition.members[row, : partition.size[row]]
         assert set(members) == set(np.flatnonzero(partition.label == row))
         np.testing.assert_allclose(partition.sums[row], X[members].sum(axis=0), atol=1e-9)
-    assert sorted(partition.free[: partition.left[0]]) == sorted(set(range(len(partition.size))) - set(used))
+    assert sorted(partition.free[: partition.free_count[0]]) == sorted(set(range(len(partition.size))) - set(used))
 
 
 def test_what_is_compiled_ahead_is_what_is_run():

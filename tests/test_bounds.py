@@ -217,7 +217,7 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
     X = random.normal(size=(n, 2))
     columns = all_groups(X, 3)
     x = Master(n, columns, no_cuts(), lambda: False, unit=1.0, deadline=np.inf).solve().x
-    cuts = violated_cuts(columns, x, n, least=0.05, most=10, each=3, state=fresh_state())
+    cuts = violated_cuts(columns, x, n, threshold=0.05, limit=10, each=3, state=fresh_state())
     column, cut, times = cut_entries(columns, n, cuts)
     left = np.bincount(cut, x[column] * times, minlength=len(cuts))
     assert (left > cuts.most + 0.04).all()
@@ -232,7 +232,7 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
 def test_a_violated_triple_is_found():
     pairs = [np.array(pair) for pair in ([0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5])]
     cuts = violated_cuts(
-        Columns.of(np.zeros((6, 1)), pairs), np.full(6, 0.5), 6, least=0.1, most=9, each=1, state=fresh_state()
+        Columns.of(np.zeros((6, 1)), pairs), np.full(6, 0.5), 6, threshold=0.1, limit=9, each=1, state=fresh_state()
     )
     triples = {records for records, parts, whole in cuts.each() if (parts, whole) == ((1, 1, 1), 2)}
     assert triples == {(0, 1, 2), (3, 4, 5)}

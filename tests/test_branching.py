@@ -81,7 +81,7 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
         master.cut(random_cuts(random, 9, 3))
         master.solve()
         master.drop(np.flatnonzero(master.cuts.decided < 0))
-        master.decide(decisions, most=100.0)
+        master.decide(decisions, penalty=100.0)
         found = master.solve()
         assert not master.broken
         assert found.value == pytest.approx(expected(decisions))
@@ -129,7 +129,7 @@ def test_branching_proves_the_optimum_of_tiny_tables(monkeypatch, n, k, seed, ro
     X = np.random.default_rng(seed).normal(size=(n, 2)).round(1)
     generation = start(X, k, shoal.partition(X, k))
     labels, improve = shoal.partition(X, k), rounding(generation)
-    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=500)
+    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=500)
     optimum = best_partition(X, k)
     assert result.closed
     assert sse(X, result.labels) == pytest.approx(optimum)
@@ -154,7 +154,7 @@ def divided(no_rounds):
     generation = start(X, 2, labels)
     root = generation.best
     improve = rounding(generation)
-    result = branch(generation, root, labels, finish=unfinished, improve=improve, until=np.inf, most=500)
+    result = branch(generation, root, labels, finish=unfinished, improve=improve, until=np.inf, limit=500)
     cases = tuple(Case(one.decisions, one.proof.duals, one.proof.cuts) for one in result.every)
     assert len(cases) > 2
     bound = sse(X, result.labels) * (1 - 1e-6)
@@ -198,7 +198,7 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
         generation = start(X, 2, labels)
         improve = rounding(generation)
         result = branch(
-            generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=most
+            generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=most
         )
         assert len(result.every) <= most
         bounds.append(min(one.proof.value for one in result.every))
@@ -207,7 +207,7 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
     generation = start(X, 2, labels)
     generation.state[STOP] = 1
     improve = rounding(generation)
-    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=8)
+    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=8)
     assert [one.decisions for one in result.every] == [()]
     assert not result.closed
 

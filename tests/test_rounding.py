@@ -110,11 +110,11 @@ def test_what_partition_and_relaxation_differ_in_is_solved_anew(seed):
         every = every.join(all_groups(X, size))
     x = np.array([float(np.array_equal(group, far)) for group in map(every.__getitem__, range(len(every)))])
     limits = {"nodes": 1000, "time_limit": None, "state": fresh_state()}
-    found = improve_near(X, rest, every, x, most=n, **limits)
+    found = improve_near(X, rest, every, x, largest=n, **limits)
     # The group that both have is kept, and the records of all others are grouped as well as can be.
     labels = rest if found is None else found
     assert (np.diff(labels[far]) == 0).all()
     assert not np.isin(labels[:n], labels[far]).any()
     assert sse(X[:n], canonical_labels(labels[:n])) == pytest.approx(best_partition(X[:n], k))
-    assert improve_near(X, rest, every, x, most=n - 1, **limits) is None
-    assert improve_near(X, labels, every, x, most=n, **limits) is None
+    assert improve_near(X, rest, every, x, largest=n - 1, **limits) is None
+    assert improve_near(X, labels, every, x, largest=n, **limits) is None

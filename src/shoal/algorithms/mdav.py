@@ -39,7 +39,7 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
     # Squares of larger numbers overflow float32, and so may squares of their distances to a centroid that is rounded.
     few = FEW * (1 + d) if max(X.max(), -X.min()) < FLOAT32_LARGEST / (2 * d) else 2 * k
-    total, left, group = None, np.arange(n), 0
+    total, rest, group = None, np.arange(n), 0
     if n >= few:
         pool = pool_new(X)
         with Predictor(X, pool, k, threads or os.cpu_count() or 1 if n >= MANY and d >= WIDE else 1) as predictor:
@@ -47,14 +47,14 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
                 predictor.predict()
                 group = _by_tree(X, pool, predictor.predictions, few, near, near_ids, group, labels, state)
                 pool_refresh(pool)
-        total, left = pool.total, np.flatnonzero(pool.place >= 0)
-    found = np.zeros(len(left), dtype=np.int64)
-    if len(left) >= 2 * k and not state[STOP]:
-        scan = scan_new(X if len(left) == n else X[left], k, total)
-        last = _by_scan(scan, np.empty(d), near, near_ids, found, state)
-        found[scan.place >= 0] = last
-    labels[left] = group + found
-    state[DONE] += np.count_nonzero(found == found.max())
+        total, rest = pool.total, np.flatnonzero(pool.place >= 0)
+    rest_labels = np.zeros(len(rest), dtype=np.int64)
+    if len(rest) >= 2 * k and not state[STOP]:
+        scan = scan_new(X if len(rest) == n else X[rest], k, total)
+        last = _by_scan(scan, np.empty(d), near, near_ids, rest_labels, state)
+        rest_labels[scan.place >= 0] = last
+    labels[rest] = group + rest_labels
+    state[DONE] += np.count_nonzero(rest_labels == rest_labels.max())
     return labels
 
 
@@ -73,25 +73,25 @@ def _by_tree(
     """Form groups until few records are left or the pool or the predictions need a refresh; return the next group."""
     k = len(near)
     while pool.remaining[0] >= max(few, 2 * k) and predictions.counts[TURNS] and not state[STOP]:
-        left, row, known = pool.remaining[0], -1, False
+        before, row, predicted = pool.remaining[0], -1, False
         # r is the farthest from the centroid, s the farthest from r while r's group is still there.
         r, s, point = 0, 0, pool_mean(pool)
         for i in range(2):
             if i == 1:
                 row = predictions.row[s]
-                known = row >= 0 and pool.place[predictions.farthest[row]] >= 0
-            r, s = s, predictions.farthest[row] if known else pool_farthest(pool, point)
+                predicted = row >= 0 and pool.place[predictions.farthest[row]] >= 0
+            r, s = s, predictions.farthest[row] if predicted else pool_farthest(pool, point)
             point = X[s]
             pool.counts[SCANNED] += pool.counts[LAST_SCANNED] * (1 - i)
-        for i in range(2 if left >= 3 * k else 1):
-            listed = known if i else row >= 0
-            if not listed or not take_remaining(predictions.near[row, i], pool.place, near_ids):
+        for i in range(2 if before >= 3 * k else 1):
+            available = predicted if i else row >= 0
+            if not available or not take_remaining(predictions.near[row, i], pool.place, near_ids):
                 pool_nearest(pool, X[s if i else r], near, near_ids)
             for j in range(k):
                 labels[near_ids[j]] = group
                 pool_remove(pool, near_ids[j])
             group += 1
-        state[DONE] += left - pool.remaining[0]
+        state[DONE] += before - pool.remaining[0]
         # Predictions are used up once an extreme is not among them.
         predictions.counts[USED] += row >= 0
         predictions.counts[TURNS] -= predictions.counts[TURNS] if predictions.counts[ROWS] and row < 0 else 1

@@ -200,7 +200,7 @@ class Method:
 
     def takes(self, option: str) -> bool:
         """Whether it has an option of that name."""
-        return any(own.name == option for own in self.options)
+        return any(candidate.name == option for candidate in self.options)
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
@@ -210,10 +210,10 @@ class Method:
         """Return the seconds that a run may take, or None if they are not limited or not this method's to keep."""
         if self.time_option is None:
             return None
-        given: float | None = options.get(self.time_option)
-        if given is None and self.anytime and self.steps(options) is None:
+        limit: float | None = options.get(self.time_option)
+        if limit is None and self.anytime and self.steps(options) is None:
             return SEARCH_SECONDS
-        return given
+        return limit
 
     def steps(self, options: Mapping[str, Any]) -> int | None:
         """Return the steps that a run may take, or None if they are not limited."""
@@ -233,12 +233,12 @@ class Method:
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
         """Check the given options and add the defaults of the others."""
-        known = {option.name: option for option in self.options}
+        available = {option.name: option for option in self.options}
         for name in options:
-            if name not in known:
-                has = f"its options are {', '.join(known)}" if known else "it has none"
-                raise InputError(f"Method {self.name!r} has no option {name!r}; {has}.{closest(name, known)}")
-        return {name: option.read(options.get(name, option.default), self.name) for name, option in known.items()}
+            if name not in available:
+                has = f"its options are {', '.join(available)}" if available else "it has none"
+                raise InputError(f"Method {self.name!r} has no option {name!r}; {has}.{closest(name, available)}")
+        return {name: option.read(options.get(name, option.default), self.name) for name, option in available.items()}
 
     def run(
         self,

@@ -37,9 +37,9 @@ def own_method(function: Callable[..., Any]) -> Method:
     >>> entry.name, [option.name for option in entry.options]
     ('shoal.algorithms.own.halves', ['column'])
     """
-    named = function if hasattr(function, "__name__") else type(function)
+    source = function if hasattr(function, "__name__") else type(function)
     # The module makes it another name than any in the registry.
-    name = f"{getattr(named, '__module__', None) or '__main__'}.{named.__name__}"
+    name = f"{getattr(source, '__module__', None) or '__main__'}.{source.__name__}"
     parameters = _parameters(function, name)
     return Method(
         name=name,
@@ -88,29 +88,29 @@ class OwnFunction:
             function = self._load()
             try:
                 # A copy, which it may sort or scale as it likes.
-                found = function(np.array(X, dtype=np.float64, order="C"), k, **options)
+                answer = function(np.array(X, dtype=np.float64, order="C"), k, **options)
             except Exception as error:
                 raise InputError(f"Method {self.name!r} failed: {type(error).__name__}: {error}") from error
-        labels = self._checked(found, len(X), k)
+        labels = self._checked(answer, len(X), k)
         state[DONE] += len(X)
         return labels
 
-    def _checked(self, found: object, n: int, k: int) -> Ints:
+    def _checked(self, answer: object, n: int, k: int) -> Ints:
         try:
-            labels = np.asarray(found)
+            labels = np.asarray(answer)
         except (TypeError, ValueError):  # rows of several lengths
-            raise self._error(f"one label for each of the {n} records", f"a {type(found).__name__}") from None
+            raise self._error(f"one label for each of the {n} records", f"a {type(answer).__name__}") from None
         if labels.shape != (n,):
-            got = "None" if found is None else f"a {type(found).__name__} of shape {labels.shape}"
+            got = "None" if answer is None else f"a {type(answer).__name__} of shape {labels.shape}"
             raise self._error(f"one label for each of the {n} records, an array of shape ({n},)", got)
         if labels.dtype.kind not in "iu":
             raise self._error("integer labels", f"labels of type {labels.dtype}")
         groups, sizes = np.unique(labels, return_counts=True)
         if sizes.min() < k:
-            least = int(np.argmin(sizes))
+            smallest = int(np.argmin(sizes))
             raise self._error(
                 f"groups of at least k={k} records",
-                f"{int((sizes < k).sum())} smaller; the one of label {groups[least]} has {sizes[least]}",
+                f"{int((sizes < k).sum())} smaller; the one of label {groups[smallest]} has {sizes[smallest]}",
             )
         return canonical_labels(labels)
 

@@ -43,9 +43,9 @@ def given_labels(start: object, n: int, k: int, method: str) -> Ints:
     labels = canonical_labels(labels)
     sizes = np.bincount(labels)
     if sizes.min() < k:
-        least = int(np.argmin(sizes))
-        record = int(np.argmax(labels == least))
-        raise _error(method, f"groups of at least k={k} records", f"{sizes[least]} in the group of record {record}")
+        smallest = int(np.argmin(sizes))
+        record = int(np.argmax(labels == smallest))
+        raise _error(method, f"groups of at least k={k} records", f"{sizes[smallest]} in the group of record {record}")
     return labels
 
 

@@ -51,13 +51,13 @@ def two_swap(X: Floats, k: int, *, state: State, start: Any, variant: str) -> Ou
 def start_labels(X: Floats, k: int, start: str, state: State) -> tuple[Ints, str]:
     """Return the partition to start from and its method; ``"best"`` is the better of MDAV and V-MDAV (Step 2)."""
     names = ("mdav", "v-mdav") if start == "best" else (start,)
-    found = []
+    candidates = []
     for name in names:
         method = find(name)
         labels = method.run(X, k, method.read_options({}), state=state).labels
         # Groups stay in the order in which they were made: the decomposition divides them by it.
-        found.append((sse(X, canonical_labels(labels)), name, labels))
-    _, name, labels = min(found, key=lambda candidate: candidate[0])
+        candidates.append((sse(X, canonical_labels(labels)), name, labels))
+    _, name, labels = min(candidates, key=lambda candidate: candidate[0])
     return labels, name
 
 
@@ -127,13 +127,13 @@ def _change(swaps: _Swaps, i: int, j: int) -> float:
         return 0.0
     x, y = swaps.X[i], swaps.X[j]
     p, q = swaps.centre[a], swaps.centre[b]
-    total, apart = 0.0, 0.0
+    total, distance = 0.0, 0.0
     for t in range(len(x)):
         # (y−p)² − (x−p)² + (x−q)² − (y−q)² = 2 (x−y)(p−q), without the cancellation.
         delta = x[t] - y[t]
         total += delta * (p[t] - q[t])
-        apart += delta * delta
-    change: float = 2.0 * total - apart * (1.0 / swaps.size[a] + 1.0 / swaps.size[b])
+        distance += delta * delta
+    change: float = 2.0 * total - distance * (1.0 / swaps.size[a] + 1.0 / swaps.size[b])
     return change
 
 
@@ -151,9 +151,9 @@ def _rounding(swaps: _Swaps, lists: _Lists, i: int, j: int) -> float:
 def _apply(swaps: _Swaps, lists: _Lists, i: int, j: int) -> None:
     a, b = swaps.label[i], swaps.label[j]
     swaps.label[i], swaps.label[j] = b, a
-    at, other = lists.place[i], lists.place[j]
-    lists.member[at], lists.member[other] = j, i
-    lists.place[i], lists.place[j] = other, at
+    at, there = lists.place[i], lists.place[j]
+    lists.member[at], lists.member[there] = j, i
+    lists.place[i], lists.place[j] = there, at
     _recentre(swaps, lists, a)
     _recentre(swaps, lists, b)
 
@@ -223,7 +223,7 @@ def _update_partners(swaps: _Swaps, lists: _Lists, touched: Bools, gain: Floats,
 @kernel
 def _sweep(swaps: _Swaps, lists: _Lists, near: Ints, state: State) -> None:
     n = len(swaps.label)
-    seen = np.full(len(swaps.size), -1)
+    visited = np.full(len(swaps.size), -1)
     unchanged, i = 0, 0
     for _ in range(_MOST * n):
         if unchanged == n or state[STOP]:
@@ -231,16 +231,16 @@ def _sweep(swaps: _Swaps, lists: _Lists, near: Ints, state: State) -> None:
         best, j = 0.0, -1
         for t in range(near.shape[1]):
             g = swaps.label[near[i, t]]
-            if g == swaps.label[i] or seen[g] == i:
+            if g == swaps.label[i] or visited[g] == i:
                 continue
-            seen[g] = i
+            visited[g] = i
             for at in range(lists.first[g], lists.first[g + 1]):
-                other = lists.member[at]
-                change = _change(swaps, i, other)
-                if change < best and change < -_rounding(swaps, lists, i, other):
-                    best, j = change, other
+                candidate = lists.member[at]
+                change = _change(swaps, i, candidate)
+                if change < best and change < -_rounding(swaps, lists, i, candidate):
+                    best, j = change, candidate
         for t in range(near.shape[1]):
-            seen[swaps.label[near[i, t]]] = -1
+            visited[swaps.label[near[i, t]]] = -1
         if j >= 0:
             _apply(swaps, lists, i, j)
             unchanged = 0

@@ -33,13 +33,13 @@ GAMMAS = (0.0, 0.16, 0.32, 0.48, 0.64, 0.8, 0.96, 1.12)
 def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
     """Group the records by V-MDAV with the γ given, else with the one of `GAMMAS` that loses least."""
     grid = GAMMAS if gamma is None else (gamma,)
-    found: list[tuple[float, float, Ints]] = []
+    results: list[tuple[float, float, Ints]] = []
     before = state[DONE]
     for i, value in enumerate(grid):
         labels = _v_mdav(X, k, value, state)
         state[DONE] = before + len(X) * (i + 1) // len(grid)
-        found.append((sse(X, labels), value, labels))
-    _, best, labels = min(found, key=lambda candidate: candidate[:2])
+        results.append((sse(X, labels), value, labels))
+    _, best, labels = min(results, key=lambda candidate: candidate[:2])
     return Outcome(labels, facts={"gamma": best})
 
 
@@ -116,8 +116,8 @@ def _extend(X: Floats, pool: Pool, buffers: _Buffers, gamma: float, group: int, 
         for m in range(size + 1):
             asks = members[m] if m < size else neighbour[best]
             if m == size or neighbour[m] < 0 or pool.place[neighbour[m]] < 0:
-                wanted = 1 if m < size else 2
-                pool_nearest(pool, X[asks], near[:wanted], near_ids[:wanted])
+                count = 1 if m < size else 2
+                pool_nearest(pool, X[asks], near[:count], near_ids[:count])
             elif m < size:
                 near_ids[0], near[0] = neighbour[m], distance[m]
             if m < size:

@@ -78,10 +78,10 @@ def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows
         record = groups.members[row, below(rng, groups.size[row])]
         # The square prefers the nearest without excluding the others.
         draw = uniform(rng)
-        other = near[record, np.int64(draw * draw * width)]
-        if other < 0:
+        neighbour = near[record, np.int64(draw * draw * width)]
+        if neighbour < 0:
             continue
-        row = groups.label[other]
+        row = groups.label[neighbour]
         fresh = m + groups.size[row] <= room
         for g in range(q):
             fresh = fresh and rows[g] != row
@@ -117,9 +117,9 @@ def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints
     for g in range(p, q):
         last = groups.used[0] - 1
         _fill_row(groups, rows[g], last)
-        for other in range(g + 1, q):
-            if rows[other] == last:
-                rows[other] = rows[g]
+        for later in range(g + 1, q):
+            if rows[later] == last:
+                rows[later] = rows[g]
 
 
 @kernel
@@ -156,8 +156,8 @@ def anneal(
     rng: Word,
 ) -> float:
     """Take the given number of steps, unless asked to stop; return the change of the SSE."""
-    most = 2 * k - 1
-    room = max(2 * most, min(MOST_GROUPS * most, 72))
+    largest = 2 * k - 1
+    room = max(2 * largest, min(MOST_GROUPS * largest, 72))
     patch = patch_new(room, MOST_GROUPS + 1)
     rows = np.empty(MOST_GROUPS + 1, dtype=np.int64)
     before = np.empty(room, dtype=np.int64)
@@ -175,12 +175,12 @@ def anneal(
         p = q
         if uniform(rng) < 0.5:
             p = q - 1 + below(rng, 3)
-            if p * k > m or p * most < m:
+            if p * k > m or p * largest < m:
                 p = q
-            patch_rebuild(patch, m, p, k, most, rng)
+            patch_rebuild(patch, m, p, k, largest, rng)
         elif q > 1:
-            patch_shake(patch, m, q, k, most, 1 + below(rng, 4), rng)
-        patch_descend(patch, m, p, k, most, state)
+            patch_shake(patch, m, q, k, largest, 1 + below(rng, 4), rng)
+        patch_descend(patch, m, p, k, largest, state)
         delta = patch_cost(patch, p) - cost
         if p == q and _equal(before, patch.group, m):
             continue

@@ -86,9 +86,9 @@ def branch(
     finish: Finish,
     improve: Improve,
     until: float,
-    most: int,
+    limit: int,
 ) -> Branches:
-    """Divide all partitions into cases until each is closed, the time is over or there are `most` of them.
+    """Divide all partitions into cases until each is closed, the time is over or there are `limit` of them.
 
     Parameters
     ----------
@@ -106,15 +106,15 @@ def branch(
         The more is decided, the fewer fractions are left: good partitions are found on the way.
     until
         The `time.monotonic` at which to stop.
-    most
+    limit
         The number of cases at which to stop.
     """
     tree = _Tree(generation, labels, finish, improve, until)
     tree.push(Branch((), root))
-    while tree.open and len(tree) < most and not generation.over():
+    while tree.open and len(tree) < limit and not generation.over():
         tree.step()
-    left = (*tree.stuck, *tree.waiting())
-    return Branches((*tree.closed, *tree.solved, *left), tree.labels, not left, len(tree.solved))
+    open_branches = (*tree.stuck, *tree.waiting())
+    return Branches((*tree.closed, *tree.solved, *open_branches), tree.labels, not open_branches, len(tree.solved))
 
 
 class _Tree:
@@ -209,23 +209,23 @@ class _Tree:
         # The trials start from the basis of this solution.
         answer = self.master.solve() or answer
         gap = generation.upper - answer.value
-        best, chosen = -1.0, None
+        best, pair = -1.0, None
         for i, j in pairs:
             if generation.over():
                 break
-            apart, together = (
+            separate, together = (
                 max(1e-6 * gap, min(gap, self.master.trial((i, j, side), _STEPS) - answer.value)) for side in (0, 1)
             )
-            if apart * together > best:
-                best, chosen = apart * together, (i, j)
-        return chosen
+            if separate * together > best:
+                best, pair = separate * together, (i, j)
+        return pair
 
 
 def _integral(x: Floats) -> bool:
     return bool((np.minimum(x, np.abs(1.0 - x)) < _INTEGER).all())
 
 
-def fractional_pairs(columns: Columns, x: Floats, D: Floats, most: int) -> Sequence[tuple[int, int]]:
+def fractional_pairs(columns: Columns, x: Floats, D: Floats, count: int) -> Sequence[tuple[int, int]]:
     """Return pairs of records that are together by a share between 0 and 1, those first that seem to matter most.
 
     Half of them have shares close to ½, half a large part in the SSE. Of pairs in the same groups one is enough.
@@ -246,11 +246,11 @@ def fractional_pairs(columns: Columns, x: Floats, D: Floats, most: int) -> Seque
                 shares[i, j] = shares.get((i, j), 0.0) + float(x[c])
                 holders.setdefault((i, j), []).append(int(c))
     different: dict[tuple[int, ...], tuple[int, int]] = {}
-    for pair, held in holders.items():
+    for pair, numbers in holders.items():
         if _INTEGER < shares[pair] < 1 - _INTEGER:
-            different.setdefault(tuple(held), pair)
+            different.setdefault(tuple(numbers), pair)
     pairs = list(different.values())
     middle = {pair: min(shares[pair], 1 - shares[pair]) for pair in pairs}
-    first = sorted(pairs, key=lambda pair: (-middle[pair] * D[pair], pair))[: most // 2]
-    second = sorted(pairs, key=lambda pair: (-round(middle[pair], 6), -D[pair], pair))[: most - len(first)]
+    first = sorted(pairs, key=lambda pair: (-middle[pair] * D[pair], pair))[: count // 2]
+    second = sorted(pairs, key=lambda pair: (-round(middle[pair], 6), -D[pair], pair))[: count - len(first)]
     return list(dict.fromkeys(first + second))

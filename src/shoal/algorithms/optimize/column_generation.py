@@ -63,7 +63,7 @@ class Limits:
         Rounds of cuts.
     deadline
         The `time.monotonic` at which to stop.
-    room, most
+    room, max_visits
         Limits of one enumeration: groups and prefixes.
     exact
         Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
@@ -73,7 +73,7 @@ class Limits:
     rounds: int = 60
     deadline: float = np.inf
     room: int = 200_000
-    most: int = 30_000_000
+    max_visits: int = 30_000_000
     exact: bool = True
 
 
@@ -84,7 +84,7 @@ class ColumnGeneration:
     X: Floats
     k: int
     upper: float
-    seen: Columns  # groups that the search has met
+    candidates: Columns  # groups that the search has met
     incumbent: int  # this number of them, the first ones, are a partition
     state: State
     limits: Limits
@@ -96,9 +96,9 @@ class ColumnGeneration:
         self.D = distances(self.X)
         self.W = np.empty_like(self.D)
         first = np.arange(self.incumbent)
-        self.master = self._over(self.seen.take(first))
+        self.master = self._over(self.candidates.take(first))
         self.known = set(self.master.columns.keys())
-        self.taken = np.zeros(len(self.seen), dtype=bool)
+        self.taken = np.zeros(len(self.candidates), dtype=bool)
         self.taken[first] = True
         # Reduced costs matter in relation to the share of one record.
         self.noise = 1e-7 * self.upper / self.n
@@ -121,17 +121,17 @@ class ColumnGeneration:
         """Whether bound and incumbent agree."""
         return self.upper - self.bound <= self.limits.gap * self.upper
 
-    def better(self, labels: Ints, other: Ints | None) -> Ints:
+    def better(self, labels: Ints, candidate: Ints | None) -> Ints:
         """Return another partition if it loses less than any before, and `labels` if not."""
-        if other is None:
+        if candidate is None:
             return labels
-        other = canonical_labels(other)
-        value = sse(self.X, other)
+        candidate = canonical_labels(candidate)
+        value = sse(self.X, candidate)
         if value >= self.upper:
             return labels
         self.upper = value
         publish(self.state, sse=value)
-        return other
+        return candidate
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
@@ -152,7 +152,7 @@ class ColumnGeneration:
         master = self.master
         master.drop(np.flatnonzero((answer.cuts.price <= self.noise) & (answer.cuts.decided < 0)))
         x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
-        fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3, state=self.state)
+        fresh = violated_cuts(master.columns, x, self.n, threshold=0.02, limit=60, each=3, state=self.state)
         have = set(master.cuts.each())
         fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
         master.cut(fresh)
@@ -188,18 +188,18 @@ class ColumnGeneration:
         self.known.update(keys[j] for j in fresh)
         self.master = self._over(self.master.columns.join(columns.take(fresh)))
         # An early bound, whatever the rest gives: the smaller the share, the fewer groups are to be listed.
-        least = np.zeros(self.n)
-        least[table.ids] = table.least
+        floor = np.zeros(self.n)
+        floor[table.ids] = table.floor
         for share in _SHARES if self.limits.exact else ():
-            if self.over() or self._prove(share * duals + (1 - share) * least, no_cuts()) is None:
+            if self.over() or self._prove(share * duals + (1 - share) * floor, no_cuts()) is None:
                 break
 
-    def decide(self, decisions: Sequence[Decision], most: float) -> None:
-        """Go on under some decisions about pairs of records, each broken for `most`, and nothing proven yet."""
+    def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
+        """Go on under some decisions about pairs of records, each broken for `penalty`, and nothing proven yet."""
         master = self.master
         if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
             self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
-        master.decide(decisions, most)
+        master.decide(decisions, penalty)
         self.best = self.latest = None
 
     def _nearest(self, duals: Floats, cuts: Cuts) -> Ints:
@@ -212,13 +212,13 @@ class ColumnGeneration:
     def _put_aside(self, columns: Columns) -> None:
         """Return columns of the master problem to those seen."""
         self.known.difference_update(columns.keys())
-        self.seen = self.seen.join(columns)
+        self.candidates = self.candidates.join(columns)
         self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
 
     def _incumbent_labels(self) -> Ints:
         labels = np.empty(self.n, dtype=np.int64)
         for g in range(self.incumbent):
-            labels[self.seen[g]] = g
+            labels[self.candidates[g]] = g
         return labels
 
     def relax(self, accuracy: float) -> Relaxed | None:
@@ -232,16 +232,16 @@ class ColumnGeneration:
                 return None
             self.latest = answer
             fresh, short = self._price(answer)
-            apart = short
+            gap = short
             if fresh <= self.n // 40 and self.limits.exact:
                 exact = self._price_exactly(answer)
                 if exact is None and not fresh:
                     return None
                 if exact is not None:
-                    fresh, apart = fresh + exact, self.value - self.bound
+                    fresh, gap = fresh + exact, self.value - self.bound
                 if self.closed():
                     return answer
-            if apart <= accuracy * self.value or fresh <= (0 if self.limits.exact else self.n // 40):
+            if gap <= accuracy * self.value or fresh <= (0 if self.limits.exact else self.n // 40):
                 return answer
         return None
 
@@ -268,7 +268,7 @@ class ColumnGeneration:
             duals,
             cuts.paying(self.noise),
             room=self.limits.room,
-            most=self.limits.most,
+            max_visits=self.limits.max_visits,
             state=self.state,
         )
         if bound is not None and bound.value > self.bound:
@@ -278,12 +278,12 @@ class ColumnGeneration:
         return bound
 
     def _from_seen(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
-        rest = reduced_costs(self.seen, duals, cuts)
+        rest = reduced_costs(self.candidates, duals, cuts)
         rest[self.taken] = 0.0
         order = np.argsort(rest, kind="stable")[: 3 * self.n]
         order = order[rest[order] < -self.noise]
         self.taken[order] = True
-        return self._add(self.seen.take(order), duals, cuts, short)
+        return self._add(self.candidates.take(order), duals, cuts, short)
 
     def _from_guesses(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
         added = 0

@@ -59,10 +59,10 @@ class Columns:
     @classmethod
     def of(cls, X: Floats, groups: Iterable[Ints]) -> Columns:
         """Collect groups (sorted arrays of records) and sum their SSE from pair distances."""
-        kept = list(groups)
-        start = np.zeros(len(kept) + 1, dtype=np.int64)
-        np.cumsum([len(group) for group in kept], out=start[1:])
-        member = np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
+        collected = list(groups)
+        start = np.zeros(len(collected) + 1, dtype=np.int64)
+        np.cumsum([len(group) for group in collected], out=start[1:])
+        member = np.concatenate(collected) if collected else np.empty(0, dtype=np.int64)
         return cls(start, member, _costs(X, start, member))
 
     @classmethod
@@ -99,12 +99,12 @@ class Columns:
         start, at = places_of(self.start, which)
         return Columns(start, self.member[at], self.cost[which])
 
-    def join(self, other: Columns) -> Columns:
+    def join(self, following: Columns) -> Columns:
         """Return these columns followed by others."""
         return Columns(
-            np.concatenate([self.start, other.start[1:] + self.start[-1]]),
-            np.concatenate([self.member, other.member]),
-            np.concatenate([self.cost, other.cost]),
+            np.concatenate([self.start, following.start[1:] + self.start[-1]]),
+            np.concatenate([self.member, following.member]),
+            np.concatenate([self.cost, following.cost]),
         )
 
     def keys(self) -> list[bytes]:

@@ -106,26 +106,26 @@ class Master:
         if len(idle):
             basis = self.solver.getBasis()
             columns, rows = basis.col_status, basis.row_status
-            left = np.setdiff1d(np.arange(len(self.cuts)), idle)
+            remaining = np.setdiff1d(np.arange(len(self.cuts)), idle)
             self.solver.deleteRows(len(idle), (idle + self.n).astype(np.int32))
-            self.cuts = self.cuts.take(left)
-            self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in left])
+            self.cuts = self.cuts.take(remaining)
+            self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in remaining])
 
     def keep(self, which: Ints) -> Columns:
         """Keep some of the columns, by number and in order; return the others."""
         gone = np.setdiff1d(np.arange(len(self.columns)), which)
-        others = self.columns.take(gone)
+        removed = self.columns.take(gone)
         if len(gone):
             basis = self.solver.getBasis()
             before, rows = basis.col_status, basis.row_status
-            left = np.ones(self.solver.getNumCol(), dtype=np.int64)
-            left[self.place[gone]] = 0
+            staying = np.ones(self.solver.getNumCol(), dtype=np.int64)
+            staying[self.place[gone]] = 0
             self.solver.deleteCols(len(gone), self.place[gone].astype(np.int32))
-            number = np.cumsum(left) - 1
+            number = np.cumsum(staying) - 1
             self.columns, self.place = self.columns.take(which), number[self.place[which]]
             self.breaking = number[self.breaking]
-            self._resume([before[c] for c in np.flatnonzero(left)], rows)
-        return others
+            self._resume([before[c] for c in np.flatnonzero(staying)], rows)
+        return removed
 
     def _resume(self, columns: list[Any], rows: list[Any]) -> None:
         """Go on from what is left of a basis: the solver forgets it with the first column or active row deleted."""
@@ -137,10 +137,10 @@ class Master:
         basis.valid = basis.alien = True
         self.solver.setBasis(basis)
 
-    def decide(self, decisions: Sequence[Decision], most: float) -> None:
+    def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
         """Put decisions about pairs of records in the place of those before.
 
-        One may be broken at a price of `most`: there is a solution in any case, and the multipliers stay below that.
+        One may be broken at a price of `penalty`: there is a solution in any case, and the multipliers stay below that.
         The lower it is, the less the duals differ from those before; `broken` tells whether it was too low.
         """
         self.drop(np.flatnonzero(self.cuts.decided >= 0))
@@ -149,7 +149,7 @@ class Master:
             self.breaking = np.append(self.breaking, self.solver.getNumCol())
             self.solver.addCol(0.0, 0.0, np.inf, 0, np.empty(0, dtype=np.int32), np.empty(0))
         for column in self.breaking.tolist():
-            self.solver.changeColCost(column, most / self.unit)
+            self.solver.changeColCost(column, penalty / self.unit)
         self.cut(rows)
         for at in range(2 * len(rows)):
             row = self.n + len(self.cuts) - len(rows) + at // 2
@@ -172,8 +172,8 @@ class Master:
         import highspy
 
         # The solver counts the seconds of all its runs together.
-        left = max(self.deadline - time.monotonic(), 0.1)
-        self.solver.setOptionValue("time_limit", min(self.solver.getRunTime() + left, 1e30))
+        seconds = max(self.deadline - time.monotonic(), 0.1)
+        self.solver.setOptionValue("time_limit", min(self.solver.getRunTime() + seconds, 1e30))
         self.solver.run()
         if self.solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:
             # A lost basis: once more from scratch.

@@ -79,15 +79,15 @@ class Proven:
     rounded: Ints | None = None
 
 
-def _generation(incumbent: Incumbent, seen: list[Ints], limits: Limits) -> ColumnGeneration:
-    own = groups_in(incumbent.labels)
-    columns = Columns.of(incumbent.X, own + seen)
+def _generation(incumbent: Incumbent, candidates: list[Ints], limits: Limits) -> ColumnGeneration:
+    current = groups_in(incumbent.labels)
+    columns = Columns.of(incumbent.X, current + candidates)
     return ColumnGeneration(
-        incumbent.X, incumbent.k, sse(incumbent.X, incumbent.labels), columns, len(own), incumbent.state, limits
+        incumbent.X, incumbent.k, sse(incumbent.X, incumbent.labels), columns, len(current), incumbent.state, limits
     )
 
 
-def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: Polish) -> Ints | None:
+def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> Ints | None:
     """Return the best partition that the groups seen allow, or one near the relaxation's solution, if it is better.
 
     Without a time limit the integer programme is limited in nodes, so that the result is always the same.
@@ -96,7 +96,7 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None, polis
         return None
     later = _after(0.7, until)
     deadline = np.inf if later is None else later
-    generation = _generation(incumbent, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
+    generation = _generation(incumbent, candidates, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
     generation.run()
     latest = generation.latest
     if latest is None:
@@ -106,8 +106,8 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None, polis
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
     nodes = 1 if until is None else None
-    chosen, _ = _choose(generation, columns.take(np.sort(near)), latest.cuts, labels, until, nodes)
-    return generation.better(labels, chosen)
+    choice, _ = _choose(generation, columns.take(np.sort(near)), latest.cuts, labels, until, nodes)
+    return generation.better(labels, choice)
 
 
 def _after(share: float, until: float | None) -> float | None:
@@ -119,20 +119,22 @@ def _choose(
     generation: ColumnGeneration, columns: Columns, cuts: Cuts, labels: Ints, until: float | None, nodes: int | None
 ) -> tuple[Ints | None, bool]:
     """Solve the set partitioning over the columns and the incumbent's."""
-    left = None if until is None else max(0.1, until - time.monotonic())
+    seconds = None if until is None else max(0.1, until - time.monotonic())
     paying = cuts.paying(generation.noise)
-    choice = improve(generation.X, labels, columns, cuts=paying, time_limit=left, nodes=nodes, state=generation.state)
+    choice = improve(
+        generation.X, labels, columns, cuts=paying, time_limit=seconds, nodes=nodes, state=generation.state
+    )
     return choice.labels, choice.proven
 
 
-def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: Polish) -> Proven:
+def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> Proven:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
     Parameters
     ----------
     incumbent
         The table and the partition to start from.
-    seen
+    candidates
         Groups that the search met.
     until
         The `time.monotonic` at which to stop; None goes on until the limits of each part.
@@ -146,8 +148,8 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: P
     if sse(incumbent.X, labels) == 0.0:
         return Proven(labels, 0.0, "optimal", nothing)
     # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
-    most = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
-    generation = _generation(incumbent, seen, Limits(deadline=deadline, most=most))
+    max_visits = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
+    generation = _generation(incumbent, candidates, Limits(deadline=deadline, max_visits=max_visits))
     generation.run()
     best = generation.best
     if best is None:
@@ -161,18 +163,18 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: P
 
     if generation.latest is not None and not generation.closed():
         labels = near(generation.latest.x, labels, True)
-    optimal, listed = generation.closed(), 0
+    optimal, group_count = generation.closed(), 0
     solved = not optimal  # multipliers that close the gap prove what they prove, and no digit more
     if not optimal and not incumbent.state[STOP]:
-        labels, optimal, listed = _prove_optimal(generation, best, labels, _after(0.1, until))
+        labels, optimal, group_count = _prove_optimal(generation, best, labels, _after(0.1, until))
     branches = Branches((Branch((), best),), labels, closed=False)
     if not optimal and not incumbent.state[STOP]:
-        end, most = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
+        end, cases = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
 
         def finish(proof: Bound, labels: Ints, eager: bool) -> tuple[Ints, bool]:
             return _finish(generation, proof, labels, until, eager=eager)
 
-        branches = branch(generation, best, labels, finish=finish, improve=near, until=end, most=most)
+        branches = branch(generation, best, labels, finish=finish, improve=near, until=end, limit=cases)
         # Bounds of cases that an integer programme ended are not theirs.
         optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
@@ -181,12 +183,12 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: P
     publish(incumbent.state, bound=bound)
     if len(branches.every) == 1:
         best = branches.every[0].proof
-    cases = [Case(one.decisions, one.proof.duals, one.proof.cuts) for one in branches.every[1:] and branches.every]
-    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None, tuple(cases))
+    proofs = [Case(one.decisions, one.proof.duals, one.proof.cuts) for one in branches.every[1:] and branches.every]
+    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None, tuple(proofs))
     facts: dict[str, object] = {
         "cuts": len(best.cuts),
         "columns": len(generation.master.columns),
-        "listed": listed,
+        "listed": group_count,
         "cases": len(branches.every),
     }
     status: Literal["optimal", "bounded"] = "optimal" if optimal or branches.closed else "bounded"
@@ -208,27 +210,27 @@ def _prove_optimal(
     """
     rest = np.sort(reduced_costs(generation.master.columns, best.duals, best.cuts))
     reach = float(rest[min(2 * generation.n, len(rest)) - 1])
-    listed = 0
+    group_count = 0
     while not generation.state[STOP]:
         gap = _reach(generation, best)
         reach = min(reach, gap)
-        columns, complete = _within(generation, best, reach, _LISTED, generation.limits.most)
-        left = np.inf if until is None else until - time.monotonic()
+        columns, complete = _within(generation, best, reach, _LISTED, generation.limits.max_visits)
+        seconds = np.inf if until is None else until - time.monotonic()
         # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
-        if len(columns) > (40 * generation.n if until is None else 2000 * left):
+        if len(columns) > (40 * generation.n if until is None else 2000 * seconds):
             break
-        listed = len(columns)
+        group_count = len(columns)
         nodes = 500 if until is None else None
         better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes)
         labels = generation.better(labels, better)
         if not proven:
             break
         if complete and generation.upper - best.value <= reach:
-            return labels, True, listed
+            return labels, True, group_count
         if reach >= gap:
             break
         reach *= 1.5
-    return labels, False, listed
+    return labels, False, group_count
 
 
 def _finish(
@@ -263,7 +265,7 @@ def _near(
         labels,
         columns,
         x,
-        most=generation.n if eager else _NEAR,
+        largest=generation.n if eager else _NEAR,
         nodes=_NODES_NEAR,
         time_limit=None if until is None else max(0.1, 0.1 * (until - time.monotonic())),
         state=generation.state,
@@ -285,12 +287,14 @@ def _reach(generation: ColumnGeneration, best: Bound) -> float:
     return (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
 
 
-def _within(generation: ColumnGeneration, best: Bound, reach: float, room: int, most: int) -> tuple[Columns, bool]:
+def _within(
+    generation: ColumnGeneration, best: Bound, reach: float, room: int, max_visits: int
+) -> tuple[Columns, bool]:
     """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
     n, d = generation.X.shape
     every: Columns | None = None
     for size in range(generation.k, min(2 * generation.k - 1, n) + 1):
-        found = enumerate_groups(
+        enumerated = enumerate_groups(
             generation.D,
             d,
             best.duals,
@@ -298,14 +302,14 @@ def _within(generation: ColumnGeneration, best: Bound, reach: float, room: int, 
             size,
             reach,
             room=room,
-            most=most,
+            max_visits=max_visits,
             state=generation.state,
             work=generation.W,
         )
-        if not found.complete:
+        if not enumerated.complete:
             rest = reduced_costs(generation.master.columns, best.duals, best.cuts)
             return generation.master.columns.take(np.flatnonzero(rest <= reach)), False
-        columns = Columns.of(generation.X, found.groups)
+        columns = Columns.of(generation.X, enumerated.groups)
         columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= reach))
         every = columns if every is None else every.join(columns)
     return every if every is not None else generation.master.columns, True

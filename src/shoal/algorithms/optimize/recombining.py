@@ -93,19 +93,19 @@ def recombine_regions(
     inside = np.flatnonzero(np.minimum.reduceat(of, at) == np.maximum.reduceat(of, at))
     order = inside[np.lexsort((rank[inside], of[at][inside]))]
     first = np.searchsorted(of[at][order], np.arange(len(parts) + 1))
-    found = []
+    results = []
     for number, part in enumerate(parts):
-        own = canonical_labels(labels[part])
+        part_labels = canonical_labels(labels[part])
         if not state[STOP] and (until is None or time.monotonic() < until):
-            some = columns.take(np.sort(order[first[number] : first[number + 1]][: regions.choices * len(part)]))
+            candidates = columns.take(np.sort(order[first[number] : first[number + 1]][: regions.choices * len(part)]))
             choice = improve(
                 np.ascontiguousarray(X[part]),
-                own,
-                Columns(some.start, place[some.member], some.cost),
+                part_labels,
+                Columns(candidates.start, place[candidates.member], candidates.cost),
                 time_limit=None if until is None else min(regions.seconds, max(0.1, until - time.monotonic())),
                 nodes=regions.nodes if until is None else None,
                 state=state,
             )
-            own = own if choice.labels is None else choice.labels
-        found.append(own)
-    return canonical_labels(number_through(len(X), parts, found))
+            part_labels = part_labels if choice.labels is None else choice.labels
+        results.append(part_labels)
+    return canonical_labels(number_through(len(X), parts, results))

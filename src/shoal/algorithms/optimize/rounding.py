@@ -49,20 +49,20 @@ def round_groups(X: Floats, k: int, columns: Columns, x: Floats, *, state: State
     >>> round_groups(X, 2, pairs, np.array([1.0, 0.5, 0.5]), state=fresh_state(), threads=1).tolist()
     [0, 0, 2, 2, 1, 1]
     """
-    kept = columns.take(np.flatnonzero(x > KEPT))
+    fixed = columns.take(np.flatnonzero(x > KEPT))
     # Where the solver's errors let two overlap, neither is kept.
-    shared = np.bincount(kept.member, minlength=len(X)) > 1
-    kept = kept.take(np.flatnonzero(np.bincount(kept.owner, shared[kept.member], len(kept)) == 0))
-    if len(X) - len(kept.member) < k:
+    shared = np.bincount(fixed.member, minlength=len(X)) > 1
+    fixed = fixed.take(np.flatnonzero(np.bincount(fixed.owner, shared[fixed.member], len(fixed)) == 0))
+    if len(X) - len(fixed.member) < k:
         # Few or none are left: with the records of one more they are a group.
-        kept = kept.take(np.arange(len(kept) - 1))
-    if len(kept.member) < ENOUGH * len(X):
+        fixed = fixed.take(np.arange(len(fixed) - 1))
+    if len(fixed.member) < ENOUGH * len(X):
         return None
     labels = np.full(len(X), -1, dtype=np.int64)
-    labels[kept.member] = kept.owner
+    labels[fixed.member] = fixed.owner
     rest = np.flatnonzero(labels < 0)
     with within(state, None, 0) as part:
-        labels[rest] = len(kept) + auto(np.ascontiguousarray(X[rest]), k, state=part, threads=threads).labels
+        labels[rest] = len(fixed) + auto(np.ascontiguousarray(X[rest]), k, state=part, threads=threads).labels
     return labels
 
 
@@ -71,10 +71,10 @@ def round_generation(generation: Generation, n: int, state: State) -> Ints | Non
     table, columns = generation.table, generation.columns
     if not len(columns) or len(table) < n:
         return None  # not all copies are in the table: its groups are not those of a partition
-    found = round_groups(
+    labels = round_groups(
         table.rows, generation.k, columns, generation.x, state=state, threads=generation.effort.threads
     )
-    return None if found is None else found[np.argsort(table.ids)]
+    return None if labels is None else labels[np.argsort(table.ids)]
 
 
 def round_relaxation(

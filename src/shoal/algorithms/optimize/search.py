@@ -115,8 +115,8 @@ def search(
     _compile(bound=bound, large=large)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
-        given = None if start is None else given_start(X, k, start, "search")
-        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, given)
+        initial = None if start is None else given_start(X, k, start, "search")
+        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, initial)
         if steps != 0:
             run.improve_start()
         return run.with_bound(time_limit, steps) if bound else run.without_bound(time_limit, steps)
@@ -184,17 +184,17 @@ class _Search:
             return Outcome(self.best, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof)
         if not self.upper:  # nothing to gain
             return Outcome(self.best, facts=self._facts())
-        left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
-        if self._roundable(left, steps):
-            return self._by_rounding(left, steps)
-        recombining = self.alone and self._recombinable(left, steps)
+        seconds = None if time_limit is None else time_limit - (time.monotonic() - self.began)
+        if self._roundable(seconds, steps):
+            return self._by_rounding(seconds, steps)
+        recombining = self.alone and self._recombinable(seconds, steps)
         share = 0.5 if recombining else 1.0
-        self.anneal(self._part(left, steps, share), 1.5, 0.0, share)
+        self.anneal(self._part(seconds, steps, share), 1.5, 0.0, share)
         if recombining and self.steps and not self.state[STOP]:
             if time_limit is None:
                 self._recombine_regions()
             else:
-                until, polish = self.began + 0.95 * time_limit, partial(self._polish, most=steps)
+                until, polish = self.began + 0.95 * time_limit, partial(self._polish, total_steps=steps)
                 self._take(recombine(self._incumbent(), columns_in(self.column_pool), until, polish))
             # Once more from there, cooler: for what is left of the time, or the other half of the steps.
             end = None if time_limit is None else self.began + time_limit
@@ -231,11 +231,17 @@ class _Search:
 
     def _recombine_regions(self) -> None:
         """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
-        seen = Columns.of(self.X, columns_in(self.column_pool))
+        candidates = Columns.of(self.X, columns_in(self.column_pool))
         for turn in range(2):
             self._take(
                 recombine_regions(
-                    self.X, self.best, seen, seen.cost / seen.sizes, RECOMBINED, (self.seed, turn), state=self.state
+                    self.X,
+                    self.best,
+                    candidates,
+                    candidates.cost / candidates.sizes,
+                    RECOMBINED,
+                    (self.seed, turn),
+                    state=self.state,
                 )
             )
 
@@ -247,10 +253,10 @@ class _Search:
         paired = _paired(self.n, self.k, time_limit)
         table = None if paired else make_near(self.X, self.k, self.state)
         if table is not None:
-            publish(self.state, bound=float(table.least.sum()) * (1 - 1e-12))
-        left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
+            publish(self.state, bound=float(table.floor.sum()) * (1 - 1e-12))
+        seconds = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         until = None if time_limit is None else self.began + time_limit
-        result = self._prove_pairs(left, until, steps) if paired else self._prove_near(left, until, steps, table)
+        result = self._prove_pairs(seconds, until, steps) if paired else self._prove_near(seconds, until, steps, table)
         self.state[DONE] = self.n
         return Outcome(
             self.best,
@@ -266,7 +272,7 @@ class _Search:
         self.anneal(
             Budget(seconds and share * seconds, None if steps is None else int(POLISHED * steps)), 1.5, 0.0, share
         )
-        polish = partial(self._polish, most=steps)
+        polish = partial(self._polish, total_steps=steps)
         result = prove(self._incumbent(), columns_in(self.column_pool), until, polish)
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
@@ -287,15 +293,21 @@ class _Search:
             self._go_on(result.rounded, until, steps)
         return result
 
-    def _polish(self, columns: Columns, x: Floats, most: int | None) -> Ints | None:
-        """Round a solution of the relaxation, and anneal from there for a moment, almost cold; `most` steps in all."""
+    def _polish(self, columns: Columns, x: Floats, total_steps: int | None) -> Ints | None:
+        """Round a solution of the relaxation, then anneal briefly from there, almost cold, in `total_steps` at most."""
         rounded = round_groups(self.X, self.k, columns, x, state=self.state, threads=self.threads)
         if rounded is None:
             return None
         self._take(rounded)
-        left = self._rest(None, most).steps
-        some = STEPS_TO_POLISH * self.n
-        self.anneal(Budget(None, some if left is None else min(some, left)), COOL, BEFORE, BEFORE, rounded)
+        remaining = self._rest(None, total_steps).steps
+        polish_steps = STEPS_TO_POLISH * self.n
+        self.anneal(
+            Budget(None, polish_steps if remaining is None else min(polish_steps, remaining)),
+            COOL,
+            BEFORE,
+            BEFORE,
+            rounded,
+        )
         return self.best
 
     @staticmethod
@@ -362,8 +374,8 @@ class _Search:
             used = budget.used(self.steps - first)
             if used >= 1.0:
                 break
-            some = STEPS_TO_POLISH * self.n
-            steps = some if budget.steps is None else min(some, budget.steps - (self.steps - first))
+            polish_steps = STEPS_TO_POLISH * self.n
+            steps = polish_steps if budget.steps is None else min(polish_steps, budget.steps - (self.steps - first))
             seed = int(np.random.SeedSequence((self.seed, self.round)).generate_state(1)[0])
             self._take(exchanged(X, self.k, self.best, steps / self.n, seed, self.state, self.threads))
             self.steps += steps
@@ -384,7 +396,7 @@ class _Search:
     def _regions(self, labels: Ints, steps: int, temperature: float) -> tuple[Ints, float]:
         labels = canonical_labels(labels)
         parts = split_groups(self.X, labels, REGION, np.random.default_rng((self.seed, self.round)))
-        each, more = divmod(steps, len(parts))
+        each, extra = divmod(steps, len(parts))
 
         def run(number: int) -> tuple[Ints, float]:
             part = parts[number]
@@ -393,14 +405,16 @@ class _Search:
             groups = groups_of(canonical_labels(labels[part]), self.k)
             near = place[self.near[part]]
             rng = seeded(self.seed, self.round, number)
-            X, own = np.ascontiguousarray(self.X[part]), each + (number < more)
-            return groups.label, anneal(X, self.k, near, groups, self.column_pool, own, temperature, self.state, rng)
+            X, part_steps = np.ascontiguousarray(self.X[part]), each + (number < extra)
+            return groups.label, anneal(
+                X, self.k, near, groups, self.column_pool, part_steps, temperature, self.state, rng
+            )
 
         with ThreadPoolExecutor(self.threads) as workers:
             results = list(workers.map(run, range(len(parts))))
         joined = np.empty(self.n, dtype=np.int64)
         count = 0
-        for part, (found, _) in zip(parts, results, strict=True):
-            joined[part] = found + count
-            count += len(group_sizes(found))
+        for part, (part_labels, _) in zip(parts, results, strict=True):
+            joined[part] = part_labels + count
+            count += len(group_sizes(part_labels))
         return joined, float(sum(change for _, change in results))

@@ -91,11 +91,11 @@ def choose(
             solver.setOptionValue(name, value)
     solver.passModel(_programme(columns, n, no_cuts() if cuts is None else cuts, unit=upper / n or 1.0))
     if incumbent is not None:
-        known = highspy.HighsSolution()
+        solution = highspy.HighsSolution()
         values = np.zeros(len(columns))
         values[incumbent] = 1.0
-        known.col_value = list(values)
-        solver.setSolution(known)
+        solution.col_value = list(values)
+        solver.setSolution(solution)
 
     def stop(event: object) -> None:
         if state[STOP]:
@@ -129,17 +129,17 @@ def improve(
     >>> improve(X, np.array([0, 0, 1, 1]), others, state=fresh_state()).labels.tolist()
     [0, 1, 0, 1]
     """
-    own = Columns.of(X, groups_in(labels))
-    place = {key: j for j, key in enumerate(own.keys())}
-    others = columns.take(np.array([j for j, key in enumerate(columns.keys()) if key not in place], dtype=np.int64))
-    if not len(others):
+    current = Columns.of(X, groups_in(labels))
+    place = {key: j for j, key in enumerate(current.keys())}
+    additional = columns.take(np.array([j for j, key in enumerate(columns.keys()) if key not in place], dtype=np.int64))
+    if not len(additional):
         return Choice(None, proven=True)
     return choose(
-        own.join(others),
+        current.join(additional),
         len(X),
-        float(own.cost.sum()) * (1 - 1e-12),
+        float(current.cost.sum()) * (1 - 1e-12),
         cuts=cuts,
-        incumbent=np.arange(len(own)),
+        incumbent=np.arange(len(current)),
         time_limit=time_limit,
         nodes=nodes,
         state=state,
@@ -169,10 +169,10 @@ def _checked(columns: Columns, n: int, upper: float, x: Floats) -> Ints | None:
     """Return the labels of the solver's choice if it is a partition and better: everything is counted again."""
     if len(x) != len(columns):
         return None
-    chosen = np.flatnonzero(x > 0.5)
+    selected = np.flatnonzero(x > 0.5)
     labels = np.full(n, -1, dtype=np.int64)
-    for g, j in enumerate(chosen):
+    for g, j in enumerate(selected):
         labels[columns[j]] = g
-    if columns.sizes[chosen].sum() != n or (labels < 0).any() or columns.cost[chosen].sum() >= upper:
+    if columns.sizes[selected].sum() != n or (labels < 0).any() or columns.cost[selected].sum() >= upper:
         return None
     return labels

@@ -23,8 +23,8 @@ START_REGION = 100_000
 def mdav_start(X: Floats, k: int, seed: int, state: State) -> Ints:
     """Return MDAV's groups, numbered 0, 1, …; those of regions if the table is large."""
     regions = split_groups(X, np.arange(len(X)), START_REGION, np.random.default_rng(seed))
-    found = [mdav(np.ascontiguousarray(X[region]), k, state=state) for region in regions]
-    return canonical_labels(number_through(len(X), regions, found))
+    parts = [mdav(np.ascontiguousarray(X[region]), k, state=state) for region in regions]
+    return canonical_labels(number_through(len(X), regions, parts))
 
 
 def split_large(X: Floats, labels: Ints, k: int) -> Ints:
@@ -35,16 +35,16 @@ def split_large(X: Floats, labels: Ints, k: int) -> Ints:
     >>> split_large(np.array([[0.0], [9.0], [1.0], [8.0]]), np.array([5, 5, 5, 5]), 2).tolist()
     [0, 1, 0, 1]
     """
-    found = canonical_labels(labels)
-    sizes = group_sizes(found)
-    order = np.argsort(found, kind="stable")
+    numbered = canonical_labels(labels)
+    sizes = group_sizes(numbered)
+    order = np.argsort(numbered, kind="stable")
     ends, count = np.cumsum(sizes), len(sizes)
     for group in np.flatnonzero(sizes >= 2 * k):
         members = order[ends[group] - sizes[group] : ends[group]]
         parts = mdav(np.ascontiguousarray(X[members]), k, state=fresh_state())
-        found[members] = count + parts
+        numbered[members] = count + parts
         count += int(parts.max()) + 1
-    return canonical_labels(found)
+    return canonical_labels(numbered)
 
 
 def given_start(X: Floats, k: int, labels: object, method: str) -> Ints:

@@ -84,7 +84,7 @@ class Generation:
         """Return the size of each dual: half its first guess, half that of the k nearest, never below what is sure."""
         table = self.table
         around = self.duals[table.near[:, : self.k]].mean(axis=1)
-        scale = np.maximum(0.5 * self.duals + 0.5 * around, table.least)
+        scale = np.maximum(0.5 * self.duals + 0.5 * around, table.floor)
         scale = np.maximum(scale, 1e-6 * scale.mean())
         return np.where(table.fixed, 0.0, scale)
 
@@ -119,16 +119,16 @@ class Generation:
             rest = rest - below * np.add.reduceat(self.scale[groups.member], at)
         return self._add(groups, rest < 0 if np.isfinite(below) else np.ones(len(groups), dtype=np.bool_))
 
-    def _add(self, groups: Columns, wanted: NDArray[np.bool_]) -> int:
+    def _add(self, groups: Columns, allowed: NDArray[np.bool_]) -> int:
         keys = np.add.reduceat(self._word[groups.member], groups.start[:-1])
         _, first = np.unique(keys, return_index=True)
         new = np.zeros(len(groups), dtype=np.bool_)
         new[first] = True
-        chosen = np.flatnonzero(new & wanted & ~np.isin(keys, self._keys))
-        self.columns = self.columns.join(groups.take(chosen))
-        self.x = np.concatenate([self.x, np.zeros(len(chosen))])
-        self._keys = np.concatenate([self._keys, keys[chosen]])
-        return len(chosen)
+        added = np.flatnonzero(new & allowed & ~np.isin(keys, self._keys))
+        self.columns = self.columns.join(groups.take(added))
+        self.x = np.concatenate([self.x, np.zeros(len(added))])
+        self._keys = np.concatenate([self._keys, keys[added]])
+        return len(added)
 
     def _take(self, which: Ints) -> None:
         self.columns, self.x, self._keys = self.columns.take(which), self.x[which], self._keys[which]
@@ -181,7 +181,7 @@ class Generation:
         groups are violated, and the sooner all of them are listed. None if there are too many.
         """
         share = _OVER_CUT if len(self.cuts) else _OVER
-        duals, cuts = mix * self.duals + (1.0 - mix) * self.table.least, self.cuts.priced(mix * self.cuts.price)
+        duals, cuts = mix * self.duals + (1.0 - mix) * self.table.floor, self.cuts.priced(mix * self.cuts.price)
         cuts = cuts.take(np.flatnonzero(cuts.price > 0.0))
         proven = repair(self.table, self.k, duals, cuts, share * self.scale, self.effort)
         if proven is None:
@@ -190,16 +190,18 @@ class Generation:
             self._add(proven.groups, proven.rest < 0.0)
         return proven, cuts
 
-    def cut(self, least: float) -> int:
+    def cut(self, threshold: float) -> int:
         """Add cuts that the fractional solution violates, and drop those without a price; return how many are new."""
         n = len(self.table)
         self.cuts = self.cuts.take(np.flatnonzero(self.cuts.price > 0.0))
-        found = violated_cuts(self.columns, self.x, n, least=least, most=n // 3, each=3, state=self.effort.state)
-        if not len(found):
+        violated = violated_cuts(
+            self.columns, self.x, n, threshold=threshold, limit=n // 3, each=3, state=self.effort.state
+        )
+        if not len(violated):
             return 0
-        free = np.add.reduceat(self.table.fixed[found.member], found.start[:-1]) == 0
-        fresh = np.flatnonzero(free & ~np.isin(self._cut_keys(found), self._cut_keys(self.cuts)))
-        self.cuts = self.cuts.join(found.take(fresh))
+        free = np.add.reduceat(self.table.fixed[violated.member], violated.start[:-1]) == 0
+        fresh = np.flatnonzero(free & ~np.isin(self._cut_keys(violated), self._cut_keys(self.cuts)))
+        self.cuts = self.cuts.join(violated.take(fresh))
         return len(fresh)
 
     def _cut_keys(self, cuts: Cuts) -> NDArray[np.uint64]:
@@ -207,4 +209,4 @@ class Generation:
         if not len(cuts):
             return np.empty(0, dtype=np.uint64)
         words = self._word[cuts.member] * cuts.part.astype(np.uint64)
-        return np.add.reduceat(words, cuts.start[:-1]) + cuts.whole.astype(np.uint64)
+        return np.add.reduceat(words, cuts.start[:-1]) + cuts.denominator.astype(np.uint64)

@@ -22,7 +22,7 @@ def guess_near(rows: Floats, near: Ints, duals: Floats, size: int, begin: int, e
     sets = np.empty((end - begin, size), dtype=np.int64)
     place, W = np.empty(count, dtype=np.int64), np.zeros((count, count))
     degree, inside = np.empty(count), np.empty(count, dtype=np.bool_)
-    chosen = np.empty(size, dtype=np.int64)
+    group = np.empty(size, dtype=np.int64)
     for i in range(begin, end):
         if state[STOP]:
             return sets[: i - begin]
@@ -30,12 +30,12 @@ def guess_near(rows: Floats, near: Ints, duals: Floats, size: int, begin: int, e
         for a in range(1, count):
             place[a] = near[i, a - 1]
         _fill(rows, duals, size / (size - 1.0), place, W)
-        _gather(W, chosen, inside, degree)
+        _gather(W, group, inside, degree)
         for _ in range(2 * size):
-            if not _exchange(W, chosen, inside, degree):
+            if not _exchange(W, group, inside, degree):
                 break
         for a in range(size):
-            sets[i - begin, a] = place[chosen[a]]
+            sets[i - begin, a] = place[group[a]]
     return sets
 
 
@@ -53,35 +53,35 @@ def _fill(rows: Floats, duals: Floats, factor: float, place: Ints, W: Floats) ->
 
 
 @kernel
-def _gather(W: Floats, chosen: Ints, inside: Bools, degree: Floats) -> None:
+def _gather(W: Floats, group: Ints, inside: Bools, degree: Floats) -> None:
     """Add to the first record those of the smallest weights."""
     for v in range(len(W)):
         degree[v], inside[v] = W[0, v], False
-    chosen[0], inside[0] = 0, True
-    for m in range(1, len(chosen)):
-        best, least = -1, np.inf
+    group[0], inside[0] = 0, True
+    for m in range(1, len(group)):
+        best, smallest = -1, np.inf
         for v in range(len(W)):
-            if degree[v] < least and not inside[v]:
-                best, least = v, degree[v]
-        chosen[m], inside[best] = best, True
+            if degree[v] < smallest and not inside[v]:
+                best, smallest = v, degree[v]
+        group[m], inside[best] = best, True
         for v in range(len(W)):
             degree[v] += W[best, v]
 
 
 @kernel
-def _exchange(W: Floats, chosen: Ints, inside: Bools, degree: Floats) -> bool:
+def _exchange(W: Floats, group: Ints, inside: Bools, degree: Floats) -> bool:
     """Exchange the record and the other that gain most, the first record excepted; return False if nothing gains."""
     out, into, gain = -1, -1, 0.0
-    for a in range(1, len(chosen)):
-        u = chosen[a]
+    for a in range(1, len(group)):
+        u = group[a]
         for v in range(len(W)):
             change = degree[v] - W[u, v] - degree[u]
             if change < gain - 1e-12 * abs(degree[u]) and not inside[v]:
                 out, into, gain = a, v, change
     if out < 0:
         return False
-    u = chosen[out]
+    u = group[out]
     for v in range(len(W)):
         degree[v] += W[into, v] - W[u, v]
-    inside[u], inside[into], chosen[out] = False, True, into
+    inside[u], inside[into], group[out] = False, True, into
     return True

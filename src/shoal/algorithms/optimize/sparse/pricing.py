@@ -63,27 +63,27 @@ def jitter(duals: Floats) -> Floats:
     >>> bool((jitter(np.array([1.0, -1.0])) >= [1.0, -1.0]).all())
     True
     """
-    more: Floats = duals + np.abs(duals) * np.random.default_rng(0).uniform(0.0, 2.0**-30, len(duals))
-    return more
+    raised: Floats = duals + np.abs(duals) * np.random.default_rng(0).uniform(0.0, 2.0**-30, len(duals))
+    return raised
 
 
 class _Near(NamedTuple):
     """The records near each record u: other[first[u]:first[u + 1]], and its reach T_u."""
 
     first: Ints
-    other: Ints
+    neighbour: Ints
     reach: Floats
 
 
 class _Prefix(NamedTuple):
     """The records chosen so far, and what is known of the first m of them for every m."""
 
-    chosen: Ints  # (s,)
+    records: Ints  # (s,)
     total: Floats  # (s + 1,): the sum of their weights
     size: Floats  # (s + 1,): A, the sum of their |π|
     cursor: Ints  # (s + 1,): the candidate to try next
-    found: Ints  # (s + 1,): how many candidates they have
-    own: Floats  # (s, s): the weighted degree of each among them
+    candidate_count: Ints  # (s + 1,): how many candidates they have
+    inner_degree: Floats  # (s, s): the weighted degree of each among them
     candidate: Ints  # those of a longer prefix begin with those of a shorter
     degree: Floats  # (s, candidates): the weights from each candidate to them
     is_candidate: Bools  # of each record
@@ -96,36 +96,36 @@ class _Prefix(NamedTuple):
 def _lists(w: PairWeights, begin: int, end: int, reach: Floats, state: State) -> tuple[Ints, Ints]:
     """Return how many records are near to each, and which, one list after the other; shorten reaches where needed."""
     count = np.zeros(end - begin, dtype=np.int64)
-    other, total = np.empty(32 * (end - begin), dtype=np.int64), 0
-    found, one = np.empty(4 * _LONGEST, dtype=np.int64), np.empty(1, dtype=np.int64)
+    neighbour, total = np.empty(32 * (end - begin), dtype=np.int64), 0
+    near, one = np.empty(4 * _LONGEST, dtype=np.int64), np.empty(1, dtype=np.int64)
     shift, stack = np.empty(w.rows.shape[1]), np.empty(DEPTH, dtype=np.int64)
     for u in range(begin, end):
         if state[STOP]:
             break
         one[0] = u
-        some = query(w, one, 1, reach[u], found, shift, stack)
-        if some > _LONGEST and reach[u] > 0.0:
+        hits = query(w, one, 1, reach[u], near, shift, stack)
+        if hits > _LONGEST and reach[u] > 0.0:
             reach[u] = 0.0
-            some = query(w, one, 1, 0.0, found, shift, stack)
-        if some > len(found):
-            found = np.empty(2 * some, dtype=np.int64)
-            some = query(w, one, 1, reach[u], found, shift, stack)
-        if total + some > len(other):
-            longer = np.empty(2 * (total + some), dtype=np.int64)
-            longer[:total] = other[:total]
-            other = longer
-        for at in range(some):
-            if found[at] != u:
-                other[total] = found[at]
+            hits = query(w, one, 1, 0.0, near, shift, stack)
+        if hits > len(near):
+            near = np.empty(2 * hits, dtype=np.int64)
+            hits = query(w, one, 1, reach[u], near, shift, stack)
+        if total + hits > len(neighbour):
+            longer = np.empty(2 * (total + hits), dtype=np.int64)
+            longer[:total] = neighbour[:total]
+            neighbour = longer
+        for at in range(hits):
+            if near[at] != u:
+                neighbour[total] = near[at]
                 total += 1
                 count[u - begin] += 1
-    return count, other[:total]
+    return count, neighbour[:total]
 
 
 @kernel(counted=False, inner=True)
 def _slack(w: PairWeights, prefix: _Prefix, m: int, v: int) -> float:
     """Return the error that sums over a prefix of m and v may have, if the sum is at most 0."""
-    slack: float = 4.0 * len(prefix.chosen) * w.kappa * (prefix.size[m] + abs(w.duals[v]))
+    slack: float = 4.0 * len(prefix.records) * w.kappa * (prefix.size[m] + abs(w.duals[v]))
     return slack
 
 
@@ -137,60 +137,60 @@ def _try(w: PairWeights, prefix: _Prefix, m: int, v: int) -> bool:
     """
     if prefix.is_candidate[v]:
         return True
-    last = m + 1 == len(prefix.chosen)
+    last = m + 1 == len(prefix.records)
     degree, rest = 0.0, 0.0
     for a in range(m):
-        rest -= w.factor * (w.duals[prefix.chosen[a]] + w.duals[v])
+        rest -= w.factor * (w.duals[prefix.records[a]] + w.duals[v])
     limit = 2.0 * _slack(w, prefix, m, v) - prefix.total[m]
     for a in range(m):
-        u = prefix.chosen[a]
+        u = prefix.records[a]
         if u == v:
             return True
         degree += weight(w, u, v)
         rest += w.factor * (w.duals[u] + w.duals[v])
         if last and degree + rest > limit:
             return True
-    at = prefix.found[m]
+    at = prefix.candidate_count[m]
     if at == len(prefix.candidate):
         return False
     prefix.candidate[at], prefix.degree[m, at] = v, degree
     prefix.is_candidate[v] = True
-    prefix.found[m] = at + 1
+    prefix.candidate_count[m] = at + 1
     return True
 
 
 @kernel(counted=False, inner=True)
 def _inherit(w: PairWeights, prefix: _Prefix, m: int) -> None:
     """Hand the candidates of a prefix down to the one that has a record more."""
-    v = prefix.chosen[m - 1]
-    last = m + 1 == len(prefix.chosen)
-    for at in range(prefix.found[m - 1]):
+    v = prefix.records[m - 1]
+    last = m + 1 == len(prefix.records)
+    for at in range(prefix.candidate_count[m - 1]):
         x, degree = prefix.candidate[at], prefix.degree[m - 1, at]
-        least = degree - w.factor * (w.duals[v] + w.duals[x])
-        if x == v or (last and least > 2.0 * _slack(w, prefix, m, x) - prefix.total[m]):
+        smallest = degree - w.factor * (w.duals[v] + w.duals[x])
+        if x == v or (last and smallest > 2.0 * _slack(w, prefix, m, x) - prefix.total[m]):
             prefix.degree[m, at] = np.inf
         else:
             prefix.degree[m, at] = degree + weight(w, v, x)
-    prefix.found[m], prefix.cursor[m] = prefix.found[m - 1], 0
+    prefix.candidate_count[m], prefix.cursor[m] = prefix.candidate_count[m - 1], 0
 
 
 @kernel(counted=False, inner=True)
 def _find_candidates(w: PairWeights, near: _Near, prefix: _Prefix, m: int) -> bool:
     """Find every record that may be added to a prefix of m; return False if there are too many."""
-    v = prefix.chosen[m - 1]
+    v = prefix.records[m - 1]
     _inherit(w, prefix, m)
     for at in range(near.first[v], near.first[v + 1]):
-        if not _try(w, prefix, m, near.other[at]):
+        if not _try(w, prefix, m, near.neighbour[at]):
             return False
     gap = _slack(w, prefix, m, v) - prefix.total[m]
     reach = 0.0
     for a in range(m):
-        reach += near.reach[prefix.chosen[a]]
+        reach += near.reach[prefix.records[a]]
     if reach * (1.0 - w.kappa) < gap and m > 1:
-        some = query(w, prefix.chosen, m, gap, prefix.answer, prefix.shift, prefix.stack)
-        if some > len(prefix.answer):
+        hits = query(w, prefix.records, m, gap, prefix.answer, prefix.shift, prefix.stack)
+        if hits > len(prefix.answer):
             return False
-        for at in range(some):
+        for at in range(hits):
             if not _try(w, prefix, m, prefix.answer[at]):
                 return False
     return True
@@ -198,25 +198,25 @@ def _find_candidates(w: PairWeights, near: _Near, prefix: _Prefix, m: int) -> bo
 
 @kernel(counted=False, inner=True)
 def _forget_candidates(prefix: _Prefix, m: int) -> None:
-    for at in range(prefix.found[m - 1], prefix.found[m]):
+    for at in range(prefix.candidate_count[m - 1], prefix.candidate_count[m]):
         prefix.is_candidate[prefix.candidate[at]] = False
-    prefix.found[m] = prefix.found[m - 1]
+    prefix.candidate_count[m] = prefix.candidate_count[m - 1]
 
 
 @kernel(counted=False, inner=True)
 def _next(w: PairWeights, prefix: _Prefix, m: int) -> int:
     """Return the place of the next candidate that fits a prefix of m and has the largest degree then, −1 if none."""
-    for at in range(prefix.cursor[m], prefix.found[m]):
+    for at in range(prefix.cursor[m], prefix.candidate_count[m]):
         v, degree = prefix.candidate[at], prefix.degree[m, at]
         slack = _slack(w, prefix, m, v)
         if not prefix.total[m] + degree < slack:
             continue
         if m == 1:
-            largest = v > prefix.chosen[0]
+            largest = v > prefix.records[0]
         else:
             largest = True
             for a in range(m):
-                if prefix.own[m, a] + weight(w, prefix.chosen[a], v) > degree + slack:
+                if prefix.inner_degree[m, a] + weight(w, prefix.records[a], v) > degree + slack:
                     largest = False
                     break
         if largest:
@@ -230,22 +230,22 @@ def _append(w: PairWeights, prefix: _Prefix, m: int, at: int) -> None:
     """Make a candidate the next record of a prefix of m."""
     v, degree = prefix.candidate[at], prefix.degree[m, at]
     for a in range(m):
-        prefix.own[m + 1, a] = prefix.own[m, a] + weight(w, prefix.chosen[a], v)
-    prefix.own[m + 1, m] = degree
-    prefix.chosen[m] = v
+        prefix.inner_degree[m + 1, a] = prefix.inner_degree[m, a] + weight(w, prefix.records[a], v)
+    prefix.inner_degree[m + 1, m] = degree
+    prefix.records[m] = v
     prefix.total[m + 1] = prefix.total[m] + degree
     prefix.size[m + 1] = prefix.size[m] + abs(w.duals[v])
 
 
 @kernel
 def _search(
-    w: PairWeights, near: _Near, s: int, begin: int, end: int, room: int, most: int, candidates: int, state: State
+    w: PairWeights, near: _Near, s: int, begin: int, end: int, room: int, max_visits: int, candidates: int, state: State
 ) -> tuple[Ints, int, int]:
     """Find the groups whose first record, in the order of their prefixes, is one of begin … end−1.
 
     Returns them, how it ended and the visits.
     """
-    sets, found, visited = np.empty((1024, s), dtype=np.int64), 0, 0
+    sets, count, visited = np.empty((1024, s), dtype=np.int64), 0, 0
     prefix = _Prefix(
         np.empty(s, dtype=np.int64), np.zeros(s + 1), np.zeros(s + 1), np.zeros(s + 1, dtype=np.int64),
         np.zeros(s + 1, dtype=np.int64), np.zeros((s + 1, s + 1)), np.empty(candidates, dtype=np.int64),
@@ -253,9 +253,9 @@ def _search(
         np.empty(w.rows.shape[1]), np.empty(DEPTH, dtype=np.int64),
     )  # fmt: skip
     for i in range(begin, end):
-        prefix.chosen[0], prefix.size[1] = i, abs(w.duals[i])
+        prefix.records[0], prefix.size[1] = i, abs(w.duals[i])
         if not _find_candidates(w, near, prefix, 1):
-            return sets[:found], _CROWDED, visited
+            return sets[:count], _CROWDED, visited
         m = 1
         while m >= 1:
             at = _next(w, prefix, m)
@@ -264,24 +264,24 @@ def _search(
                 m -= 1
                 continue
             visited += 1
-            if visited >= most or found >= room or state[STOP]:
-                return sets[:found], _MANY, visited
+            if visited >= max_visits or count >= room or state[STOP]:
+                return sets[:count], _MANY, visited
             if m + 1 < s:
                 _append(w, prefix, m, at)
                 m += 1
                 if not _find_candidates(w, near, prefix, m):
-                    return sets[:found], _CROWDED, visited
+                    return sets[:count], _CROWDED, visited
                 continue
-            if found == len(sets):
+            if count == len(sets):
                 sets = double_rows(sets)
             for a in range(m):
-                sets[found, a] = prefix.chosen[a]
-            sets[found, m] = prefix.candidate[at]
-            found += 1
-    return sets[:found], _DONE, visited
+                sets[count, a] = prefix.records[a]
+            sets[count, m] = prefix.candidate[at]
+            count += 1
+    return sets[:count], _DONE, visited
 
 
-def list_negative(w: PairWeights, size: int, *, room: int, most: int, state: State, threads: int = 1) -> Listed:
+def list_negative(w: PairWeights, size: int, *, room: int, max_visits: int, state: State, threads: int = 1) -> Listed:
     """Return all groups of one size whose pair weights sum to at most 0, unless there are too many.
 
     Parameters
@@ -290,7 +290,7 @@ def list_negative(w: PairWeights, size: int, *, room: int, most: int, state: Sta
         The pair weights for that size.
     size
         The size of the groups.
-    room, most
+    room, max_visits
         Give up (``complete=False``) beyond this number of groups or prefixes for each record, on average.
     state
         Shared progress; a stop also gives up.
@@ -305,16 +305,16 @@ def list_negative(w: PairWeights, size: int, *, room: int, most: int, state: Sta
     lists = list(spread(lambda a: _lists(w, a, min(a + _CHUNK, n), reach, state), starts, threads))
     first = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.concatenate([count for count, _ in lists]), out=first[1:])
-    near = _Near(first, np.concatenate([other for _, other in lists]), reach)
+    near = _Near(first, np.concatenate([neighbour for _, neighbour in lists]), reach)
     del lists
 
     def search(a: int) -> tuple[Ints, int, int]:
         end = min(a + _CHUNK, n)
         candidates = min(_CANDIDATES, n)
         while True:
-            found = _search(w, near, size, a, end, room * (end - a), most * (end - a), candidates, state)
-            if found[1] != _CROWDED or candidates == n:
-                return found
+            result = _search(w, near, size, a, end, room * (end - a), max_visits * (end - a), candidates, state)
+            if result[1] != _CROWDED or candidates == n:
+                return result
             candidates = min(4 * candidates, n)
 
     parts = [] if state[STOP] else list(spread(search, starts, threads))

@@ -146,7 +146,7 @@ class _Proof:
         if table is None:
             return False
         self.table = table
-        self._keep(table.least, no_cuts())
+        self._keep(table.floor, no_cuts())
         return not self.over() and len(table) > self.k
 
     def _keep(self, duals: Floats, cuts: Cuts) -> None:
@@ -227,7 +227,7 @@ class _Proof:
         """Return a partition near the fractional solution, if that is near to one."""
         return round_generation(self.generation, len(self.X), state) if hasattr(self, "generation") else None
 
-    def _rounds(self, count: int, work: Callable[[], None], most: int = _IDLE) -> None:
+    def _rounds(self, count: int, work: Callable[[], None], patience: int = _IDLE) -> None:
         """Work and prove by turns, until some rounds one after the other add little, or time is short for one more."""
         idle, took = 0, 0.0
         for _ in range(count):
@@ -239,7 +239,7 @@ class _Proof:
                 return
             self.generation.prune()
             idle = idle + 1 if self.bound - before <= _LITTLE * self.bound else 0
-            if idle == most:
+            if idle == patience:
                 return
             took = time.monotonic() - began
 

@@ -52,7 +52,7 @@ class Effort:
 
     state: State
     room: int = 400
-    most: int = 2000
+    max_visits: int = 2000
     threads: int = 1
 
 
@@ -94,13 +94,13 @@ def list_groups(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort)
     priced = cuts.take(np.flatnonzero(cuts.price > 0.0))
     for size in sizes_that_matter(len(table), k, priced):
         weights = make_pair_weights(table.tree, duals, size, _by_record(priced, size, len(table)))
-        found = list_negative(
-            weights, size, room=effort.room, most=effort.most, state=effort.state, threads=effort.threads
+        listing = list_negative(
+            weights, size, room=effort.room, max_visits=effort.max_visits, state=effort.state, threads=effort.threads
         )
-        visited += found.visited
-        if not found.complete:
+        visited += listing.visited
+        if not listing.complete:
             return None
-        parts.append(Columns.of_rows(table.rows, found.groups))
+        parts.append(Columns.of_rows(table.rows, listing.groups))
     every = parts[0]
     for part in parts[1:]:
         every = every.join(part)
@@ -108,13 +108,13 @@ def list_groups(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort)
 
 
 def _by_record(cuts: Cuts, size: int, n: int) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of each record that have a price (first, other) and s times the price, rounded down."""
+    """Return the pairs of each record that have a price (first, partner) and s times the price, rounded down."""
     from scipy.sparse import coo_array
 
     pair, price = pair_prices(cuts, size)
     a, b = pair[:, 0], pair[:, 1]
-    both = (np.concatenate([a, b]), np.concatenate([b, a]))
-    rows = coo_array((np.tile(price * size * (1 - 1e-12), 2), both), shape=(n, n)).tocsr()
+    ends = (np.concatenate([a, b]), np.concatenate([b, a]))
+    rows = coo_array((np.tile(price * size * (1 - 1e-12), 2), ends), shape=(n, n)).tocsr()
     return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
 
 
@@ -159,10 +159,10 @@ def prove_by(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort) ->
     >>> round(prove_by(table, 2, np.full(3, 2.0), no_cuts(), Effort(fresh_state())).value, 9)
     3.0
     """
-    listed = list_groups(table, k, jitter(duals), cuts, effort)
-    if listed is None:
+    listing = list_groups(table, k, jitter(duals), cuts, effort)
+    if listing is None:
         return None
-    groups, visited = listed
+    groups, visited = listing
     rest, error = _reduced_costs(groups, duals, cuts, table.rows.shape[1])
     final = _lowered(groups, np.maximum(error - rest, 0.0), duals, table.fixed)
     without = _lowered(groups, np.maximum(-rest, 0.0), duals, table.fixed)
@@ -204,10 +204,10 @@ def repair(table: Table, k: int, duals: Floats, cuts: Cuts, over: Floats, effort
     """
     # The random part of `over` keeps degrees apart, as `jitter` does.
     above = duals + over * np.random.default_rng(0).uniform(0.9, 1.0, len(duals))
-    listed = list_groups(table, k, above, cuts, effort)
-    if listed is None:
+    listing = list_groups(table, k, above, cuts, effort)
+    if listing is None:
         return None
-    groups, visited = listed
+    groups, visited = listing
     d = table.rows.shape[1]
     rest, error = _reduced_costs(groups, duals, cuts, d)
     order = np.argsort(rest, kind="stable")
@@ -238,8 +238,8 @@ def _lower(groups: _Groups, rest: Floats, order: Ints, fixed: Bools) -> Floats:
 
 
 @kernel
-def _raise(groups: _Groups, rest: Floats, change: Floats, most: Floats, fixed: Bools) -> None:
-    """Raise the changes of the duals as far as the groups allow, and no change above its most."""
+def _raise(groups: _Groups, rest: Floats, change: Floats, limits: Floats, fixed: Bools) -> None:
+    """Raise the changes of the duals as far as the groups allow, and no change above its limit."""
     start, member = groups.start, groups.member
     slack = rest.copy()
     for j in range(len(rest)):
@@ -247,7 +247,7 @@ def _raise(groups: _Groups, rest: Floats, change: Floats, most: Floats, fixed: B
             slack[j] -= change[member[a]]
     for turn in range(_PASSES):
         for i in range(len(change)):
-            gain = 0.0 if fixed[i] else most[i] - change[i]
+            gain = 0.0 if fixed[i] else limits[i] - change[i]
             for at in range(groups.first[i], groups.first[i + 1]):
                 gain = min(gain, slack[groups.of[at]])
             if gain > 0.0:

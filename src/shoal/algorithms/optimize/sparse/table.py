@@ -36,7 +36,7 @@ class Table:
         How many there are with those that are not priced.
     near
         The places nearest to each, nearest first, ``(n, count)``.
-    least
+    floor
         A dual for each place that is feasible in any case: half its share of the distances to its k−1 nearest. A group
         of s records costs Σ_i Σ_{j≠i} D_ij/(2s), where the inner sum is at least (s−1)/(k−1) times that over the k−1
         nearest, and (s−1)/s ≥ (k−1)/k.
@@ -48,7 +48,7 @@ class Table:
     ids: Ints
     records: int
     near: Ints
-    least: Floats
+    floor: Floats
     fixed: Bools
 
     def __len__(self) -> int:
@@ -80,18 +80,18 @@ def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None =
     --------
     >>> from shoal.core.progress import fresh_state
     >>> table = make_table(np.array([[0.0], [2.0], [9.0], [11.0]]), 2, 3, fresh_state())
-    >>> table.least.round(9).tolist()
+    >>> table.floor.round(9).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    kept, copied = np.arange(len(X)), np.zeros(len(X), dtype=np.bool_)
+    rows, copied = np.arange(len(X)), np.zeros(len(X), dtype=np.bool_)
     while True:
-        n = len(kept)
-        tree = build(np.ascontiguousarray(X[kept]))
+        n = len(rows)
+        tree = build(np.ascontiguousarray(X[rows]))
         squared, near = np.empty((n, min(count, n - 1))), np.empty((n, min(count, n - 1)), dtype=np.int64)
         neighbours(tree, 0, len(tree.leaves), squared, near, state)
         if state[STOP]:
             return None
-        ids = kept[tree.ids[:n]]
+        ids = rows[tree.ids[:n]]
         if n < len(X) or n < 2 * k:
             break
         suspects = np.sort(ids[squared[:, 2 * k - 2] == 0.0])
@@ -100,13 +100,13 @@ def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None =
         surplus = suspects[copied[suspects] & (rank >= 2 * k - 1)]
         if not len(surplus):
             break
-        kept = np.setdiff1d(kept, surplus)
-    least = squared[:, : k - 1].sum(axis=1) / (2 * k) * (1 - (X.shape[1] + k + 8) * 2.0**-52)
+        rows = np.setdiff1d(rows, surplus)
+    floor = squared[:, : k - 1].sum(axis=1) / (2 * k) * (1 - (X.shape[1] + k + 8) * 2.0**-52)
     fixed = copied[ids]
-    return Table(tree, ids, len(X), near, np.where(fixed, 0.0, least), fixed)
+    return Table(tree, ids, len(X), near, np.where(fixed, 0.0, floor), fixed)
 
 
-def _copies(X: Floats, may: Bools, least: int) -> tuple[Ints, Bools]:
+def _copies(X: Floats, may: Bools, enough: int) -> tuple[Ints, Bools]:
     """Return how many copies of each record come before it, and whether it has so many that may all be left out.
 
     Examples
@@ -121,4 +121,4 @@ def _copies(X: Floats, may: Bools, least: int) -> tuple[Ints, Bools]:
     rank = np.empty(len(X), dtype=np.int64)
     rank[order] = np.arange(len(X)) - np.repeat(np.cumsum(count) - count, count)
     every = np.bincount(number, may, len(count)) == count
-    return rank, (every & (count >= least))[number]
+    return rank, (every & (count >= enough))[number]
