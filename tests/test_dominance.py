@@ -100,7 +100,7 @@ def test_the_rule():
     assert may_be_told(4.0, 1.0)
     assert not may_be_told(4.0, 1.1)
     assert not may_be_told(0.0, 0.0)
-    assert [lost_share(published_loss(x, told=False)) for x in (0.0, 4.9, 5.0, 99.0, 101.0)] == [
+    assert [lost_share(published_loss(x, precise=False)) for x in (0.0, 4.9, 5.0, 99.0, 101.0)] == [
         "under 5 %", "under 5 %", "5 to 50 %", "50 to 100 %", "more than 100 %"
     ]  # fmt: skip
 

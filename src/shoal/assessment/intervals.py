@@ -142,9 +142,9 @@ def record_intervals(columns: Sequence[Ordered], records: int) -> RecordInterval
 
 def _near(column: Ordered, unit: float) -> Iterator[Bools]:
     """Say for each width which originals are within so many percent of the unit."""
-    apart = np.abs(column.x - column.y)
+    distance = np.abs(column.x - column.y)
     for width in WIDTHS:
-        yield apart <= width / 100 * unit
+        yield distance <= width / 100 * unit
 
 
 def _near_in_rank(column: Ordered) -> Iterator[Bools]:
@@ -156,8 +156,8 @@ def _near_in_rank(column: Ordered) -> Iterator[Bools]:
         low = np.maximum(np.ceil(after.middles - reach), 0).astype(np.int64)
         high = np.minimum(np.floor(after.middles + reach), n - 1).astype(np.int64)
         # A reach below one rank leaves the released value alone.
-        least, most = after.values[np.minimum(low, high)], after.values[np.maximum(low, high)]
-        yield (before >= np.repeat(least, after.counts)) & (before <= np.repeat(most, after.counts))
+        lowest, highest = after.values[np.minimum(low, high)], after.values[np.maximum(low, high)]
+        yield (before >= np.repeat(lowest, after.counts)) & (before <= np.repeat(highest, after.counts))
 
 
 def _listed(widths: Sequence[int], shares: Sequence[float]) -> str:

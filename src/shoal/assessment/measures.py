@@ -64,7 +64,9 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
-def choose_measures(given: Sequence[str] | str | None, *, paired: bool, numeric: bool, **parameters: Any) -> list[str]:
+def choose_measures(
+    request: Sequence[str] | str | None, *, paired: bool, numeric: bool, **parameters: Any
+) -> list[str]:
     """Return the names of the measures that are asked for; refuse unknown ones and what does not go together.
 
     Examples
@@ -72,15 +74,17 @@ def choose_measures(given: Sequence[str] | str | None, *, paired: bool, numeric:
     >>> choose_measures(["eigenvalues"], paired=False, numeric=True)
     ['eigenvalues']
     """
-    asked = as_names(given)
-    for name in asked:
+    names = as_names(request)
+    for name in names:
         if name != ALL and name not in MEASURES:
-            known = ", ".join(map(repr, [*MEASURES, ALL]))
-            raise InputError(f"Parameter 'measures' must name some of {known}, got {name!r}.{closest(name, MEASURES)}")
-    every = ALL in asked
+            choices = ", ".join(map(repr, [*MEASURES, ALL]))
+            raise InputError(
+                f"Parameter 'measures' must name some of {choices}, got {name!r}.{closest(name, MEASURES)}"
+            )
+    every = ALL in names
     # Of all measures, those that the tables allow.
-    chosen = [n for n, m in MEASURES.items() if n in asked or (every and paired >= m.paired and numeric >= m.numeric)]
-    for name in chosen:
+    selected = [n for n, m in MEASURES.items() if n in names or (every and paired >= m.paired and numeric >= m.numeric)]
+    for name in selected:
         measure = MEASURES[name]
         if measure.paired and not paired:
             raise InputError(
@@ -91,9 +95,9 @@ def choose_measures(given: Sequence[str] | str | None, *, paired: bool, numeric:
             raise InputError(f"Parameter 'measures' names {name!r}, but no column of numbers was masked. Leave it out.")
     for parameter, value in parameters.items():
         users = [name for name, measure in MEASURES.items() if parameter in measure.uses]
-        if value is not None and not set(users) & set(chosen):
+        if value is not None and not set(users) & set(selected):
             raise InputError(
                 f"Parameter {parameter!r} is used by the measures {' and '.join(map(repr, users))}, which are not "
                 "asked for. Name one of them in 'measures'."
             )
-    return chosen
+    return selected

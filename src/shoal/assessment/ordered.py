@@ -41,9 +41,9 @@ class Sorted:
     @cached_property
     def ranks(self) -> Floats:
         """The rank of each cell, from 0 on; equal ones share the middle."""
-        found = np.empty(len(self.values))
-        found[self.records] = np.repeat(self.middles, self.counts)
-        return found
+        ranks = np.empty(len(self.values))
+        ranks[self.records] = np.repeat(self.middles, self.counts)
+        return ranks
 
 
 class Ordered:
@@ -56,9 +56,9 @@ class Ordered:
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
-        seen = ~np.isnan(x)
-        self.x, self.y = (x, y) if seen.all() else (x[seen], y[seen])
-        self.records = np.flatnonzero(seen)  # that have a value
+        present = ~np.isnan(x)
+        self.x, self.y = (x, y) if present.all() else (x[present], y[present])
+        self.records = np.flatnonzero(present)  # that have a value
 
     @cached_property
     def before(self) -> Sorted:

@@ -67,11 +67,11 @@ def _are_renamed(old: pl.Series, new: pl.Series) -> bool:
     return 1 < values < len(pairs) and pairs.n_unique() == values == pairs["new"].n_unique()
 
 
-def _differ(left: pl.Series, right: pl.Series) -> pl.Series:
+def _differ(before: pl.Series, after: pl.Series) -> pl.Series:
     """Say which cells differ; the same number may have two types."""
-    if left.dtype.is_numeric() and right.dtype.is_numeric():
-        return left.cast(pl.Float64).ne_missing(right.cast(pl.Float64))
-    return as_text(left).ne_missing(as_text(right))
+    if before.dtype.is_numeric() and after.dtype.is_numeric():
+        return before.cast(pl.Float64).ne_missing(after.cast(pl.Float64))
+    return as_text(before).ne_missing(as_text(after))
 
 
 def as_text(cells: pl.Series) -> pl.Series:
@@ -96,19 +96,19 @@ def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Any]) -> bo
     >>> [are_joined(old, pl.DataFrame({"0": new}), [None]) for new in (["a", "a", "b or c", "b or c"], list("aabb"))]
     [True, False]
     """
-    both = pl.DataFrame(
+    pairs = pl.DataFrame(
         [
             as_text(frame[name]).fill_null("missing").alias(f"{when} {name}")
             for when, frame in (("old", old), ("new", new))
             for name in frame.columns
         ]
     ).unique()
-    if both.select(f"old {name}" for name in old.columns).is_duplicated().any():
+    if pairs.select(f"old {name}" for name in old.columns).is_duplicated().any():
         return False
     return all(
         _names(together, values, kind)
         for name, kind in zip(old.columns, kinds, strict=True)
-        for together, values in both.group_by(f"new {name}").agg(pl.col(f"old {name}").unique()).iter_rows()
+        for together, values in pairs.group_by(f"new {name}").agg(pl.col(f"old {name}").unique()).iter_rows()
     )
 
 
@@ -116,7 +116,7 @@ def _names(together: str, values: Sequence[str], kind: Any) -> bool:
     """Say whether a name is that of values which were joined."""
     if isinstance(kind, Hierarchy):
         ways: Any = kind.ways
-        above = {str(value): {str(value), *map(str, way)} for value, way in ways.items()}
+        above = {str(value): {str(value), *map(str, path)} for value, path in ways.items()}
         return all(together in above.get(value, {value}) for value in values)
     return set(together.split(" or ")) == {part for value in values for part in value.split(" or ")}
 

@@ -64,8 +64,8 @@ def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
 def _features(Z: Floats) -> Floats:
     """Return the columns, their squares and, unless there are very many, their products."""
     d = Z.shape[1]
-    left, right = np.triu_indices(d) if d <= PROPENSITY_PRODUCTS else (np.arange(d), np.arange(d))
-    return np.column_stack([Z, Z[:, left] * Z[:, right]])
+    first, second = np.triu_indices(d) if d <= PROPENSITY_PRODUCTS else (np.arange(d), np.arange(d))
+    return np.column_stack([Z, Z[:, first] * Z[:, second]])
 
 
 def _auc(score: Floats) -> float:

@@ -96,7 +96,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
             f"Parameter 'model' has {len(names) + 1} coefficients, but only {count(int(complete.sum()), 'record')} "
             "without missing values in its columns. Name fewer columns."
         )
-    return tuple(replace(found, model=model) for found in regression(pairs[0], pairs[1], names))
+    return tuple(replace(coefficient, model=model) for coefficient in regression(pairs[0], pairs[1], names))
 
 
 def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats, Floats]:

@@ -130,18 +130,18 @@ class Risk:
         return (finding for finding in findings if finding is not None)
 
 
-def anonymity(groups: Ints, asked: int | None = None) -> Anonymity:
+def anonymity(groups: Ints, promised: int | None = None) -> Anonymity:
     """Describe the groups of identical released records.
 
     Examples
     --------
     >>> import numpy as np
-    >>> anonymity(np.array([0, 0, 0, 1, 1]), asked=3).figure
+    >>> anonymity(np.array([0, 0, 0, 1, 1]), promised=3).figure
     'smallest group 2; 2 groups of 2.5 records on average; 2 records in groups below k = 3'
     """
     sizes = group_sizes(groups)
-    below = int(sizes[sizes < asked].sum()) if asked is not None else 0
-    return Anonymity(int(sizes.min()), len(sizes), float(sizes.mean()), asked, below)
+    below = int(sizes[sizes < promised].sum()) if promised is not None else 0
+    return Anonymity(int(sizes.min()), len(sizes), float(sizes.mean()), promised, below)
 
 
 def uniqueness(before: Ints, after: Ints) -> Uniqueness:

@@ -58,45 +58,45 @@ class Beside:
     @cached_property
     def columns(self) -> tuple[Floats, Floats]:
         """The columns of numbers, before and after."""
-        chosen = self.numbers.embedding.numbers
-        return self.numbers.X[:, chosen], self.Y[:, chosen]
+        numbers = self.numbers.embedding.numbers
+        return self.numbers.X[:, numbers], self.Y[:, numbers]
 
 
-def _population_risk(both: Beside) -> PopulationRisk:
-    before, after = (identical_records(list(codes.T)) for codes in both.keys)
-    return population_risk(before, after, both.weights, both.households)
+def _population_risk(tables: Beside) -> PopulationRisk:
+    before, after = (identical_records(list(codes.T)) for codes in tables.keys)
+    return population_risk(before, after, tables.weights, tables.households)
 
 
-def _one_to_one(both: Beside) -> OneToOne:
-    numbers = both.numbers
-    cells = cells_of(numbers.X, both.strata)
-    return one_to_one(numbers.coordinates, numbers.place(both.Y), both.groups, cells, seed=both.seed)
+def _one_to_one(tables: Beside) -> OneToOne:
+    numbers = tables.numbers
+    cells = cells_of(numbers.X, tables.strata)
+    return one_to_one(numbers.coordinates, numbers.place(tables.Y), tables.groups, cells, seed=tables.seed)
 
 
-def _special_uniques(both: Beside) -> SpecialUniques:
-    if len(both.names) > MOST_COLUMNS:
+def _special_uniques(tables: Beside) -> SpecialUniques:
+    if len(tables.names) > MOST_COLUMNS:
         raise InputError(
             f"Parameter 'measures' names 'special-uniques', which looks at all sets of at most {MOST_COLUMNS} "
-            f"keys; got {len(both.names)}. Name those that an intruder is likeliest to know in 'keys'."
+            f"keys; got {len(tables.names)}. Name those that an intruder is likeliest to know in 'keys'."
         )
-    return special_uniques(*both.keys, both.names, both.weights)
+    return special_uniques(*tables.keys, tables.names, tables.weights)
 
 
 TAKEN: Mapping[str, Callable[[Beside], Any]] = {
-    "record-intervals": lambda both: record_intervals(order_columns(*both.columns), len(both.Y)),
-    "robust-intervals": lambda both: robust_intervals(*both.columns, seed=both.seed),
+    "record-intervals": lambda tables: record_intervals(order_columns(*tables.columns), len(tables.Y)),
+    "robust-intervals": lambda tables: robust_intervals(*tables.columns, seed=tables.seed),
     "one-to-one": _one_to_one,
     "population-risk": _population_risk,
     "special-uniques": _special_uniques,
-    "eigenvalues": lambda both: eigenvalues(*both.columns, seed=both.seed),
+    "eigenvalues": lambda tables: eigenvalues(*tables.columns, seed=tables.seed),
 }
 
 
-def take_measures(chosen: Sequence[str], both: Beside) -> tuple[dict[str, Any], dict[str, Any]]:
+def take_measures(names: Sequence[str], tables: Beside) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what was measured, by the names of the fields of `Risk` and of `Utility`."""
-    found = {name: TAKEN[name](both) for name in chosen}
+    results = {name: TAKEN[name](tables) for name in names}
     risk, utility = (
-        {name.replace("-", "_"): result for name, result in found.items() if MEASURES[name].utility is useful}
+        {name.replace("-", "_"): result for name, result in results.items() if MEASURES[name].utility is useful}
         for useful in (False, True)
     )
     return risk, utility

@@ -195,11 +195,11 @@ class Utility:
 
 
 def _changes(names: list[Name], before: Floats, after: Floats) -> list[tuple[Name, Name, Pair]]:
-    left, right = np.nonzero(np.triu(np.isfinite(after - before), 1))
-    found = [
-        (names[i], names[j], Pair(float(before[i, j]), float(after[i, j]))) for i, j in zip(left, right, strict=True)
+    first, second = np.nonzero(np.triu(np.isfinite(after - before), 1))
+    changes = [
+        (names[i], names[j], Pair(float(before[i, j]), float(after[i, j]))) for i, j in zip(first, second, strict=True)
     ]
-    return sorted(found, key=lambda entry: -abs(entry[2].after - entry[2].before))
+    return sorted(changes, key=lambda entry: -abs(entry[2].after - entry[2].before))
 
 
 def utility(
@@ -292,8 +292,8 @@ def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) ->
     >>> found.changed, round(found.variation, 6)
     (0.4, 0.4)
     """
-    seen = ~np.isnan(x)
-    before, after = x[seen].astype(np.int64), y[seen].astype(np.int64)
+    present = ~np.isnan(x)
+    before, after = x[present].astype(np.int64), y[present].astype(np.int64)
     n, values = max(1, len(before)), int(max(before.max(initial=0), after.max(initial=0))) + 1
     moved = np.abs(np.bincount(before, minlength=values) - np.bincount(after, minlength=values)).sum() / 2
     return CategoryChange(name, kind, loss, float((before != after).sum() / n), float(moved / n), len(before))
@@ -302,14 +302,14 @@ def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) ->
 def _associations(X: Floats, embedding: Embedding) -> Floats:
     """Return the association of every two columns of which one holds categories; NaN for the others."""
     d = X.shape[1]
-    found = np.full((d, d), np.nan)
+    associations = np.full((d, d), np.nan)
     nominal = embedding.without_order
     columns = [_ranks(X[:, j], coding) for j, coding in enumerate(embedding.codings)]
     for i in range(d):
         for j in range(i + 1, d):
             if embedding.codings[i] is not None or embedding.codings[j] is not None:
-                found[i, j] = association(columns[i], columns[j], x_nominal=nominal[i], y_nominal=nominal[j])
-    return found
+                associations[i, j] = association(columns[i], columns[j], x_nominal=nominal[i], y_nominal=nominal[j])
+    return associations
 
 
 def _ranks(x: Floats, coding: Coding | None) -> Floats:

@@ -160,7 +160,7 @@ class Comparison:
 
     def published(self) -> Comparison:
         """Return the trials with losses as they may be published beside a masked table."""
-        losses = [published_loss(t.loss, told=may_be_told(t.loss, t.group_loss)) for t in self.trials]
+        losses = [published_loss(t.loss, precise=may_be_told(t.loss, t.group_loss)) for t in self.trials]
         return replace(self, trials=tuple(map(lambda t, loss: replace(t, loss=loss), self.trials, losses)))
 
     def cells(self) -> list[list[str]]:

@@ -42,15 +42,15 @@ def may_be_told(figure: float, largest: float) -> bool:
     return figure > 0 and largest <= DOMINANT * figure
 
 
-def published_loss(loss: float, *, told: bool) -> float:
+def published_loss(loss: float, *, precise: bool) -> float:
     """Return a loss in percent as it is published: to three digits, or its limit.
 
     Examples
     --------
-    >>> published_loss(13.4612, told=True), published_loss(13.4612, told=False)
+    >>> published_loss(13.4612, precise=True), published_loss(13.4612, precise=False)
     (13.5, 50.0)
     """
-    return float(f"{loss:.3g}") if told else Limit(next(limit for limit in LIMITS if loss < limit))
+    return float(f"{loss:.3g}") if precise else Limit(next(limit for limit in LIMITS if loss < limit))
 
 
 def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], *, total: bool) -> set[Any]:
@@ -66,9 +66,9 @@ def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], 
     (['a', 'b'], {'a'})
     """
     withheld = {name for name, loss in losses.items() if not may_be_told(loss, largest[name])}
-    others = sorted(set(losses) - withheld, key=lambda name: largest[name] - DOMINANT * losses[name])
-    while withheld and total and others:
+    candidates = sorted(set(losses) - withheld, key=lambda name: largest[name] - DOMINANT * losses[name])
+    while withheld and total and candidates:
         if may_be_told(sum(losses[n] for n in withheld), sum(largest[n] for n in withheld)):
             break
-        withheld.add(others.pop(0))
+        withheld.add(candidates.pop(0))
     return withheld

@@ -141,11 +141,11 @@ class Release:
         withheld = withheld_columns(self.column_loss, self.column_group_loss, total=told)
         return replace(
             self,
-            loss=published_loss(self.loss, told=told),
-            partition_loss=published_loss(self.partition_loss, told=told),
+            loss=published_loss(self.loss, precise=told),
+            partition_loss=published_loss(self.partition_loss, precise=told),
             bound=floor(10 * self.bound) / 10 if told and self.bound is not None else None,
             column_loss={
-                name: published_loss(loss, told=name not in withheld) for name, loss in self.column_loss.items()
+                name: published_loss(loss, precise=name not in withheld) for name, loss in self.column_loss.items()
             },
         )
 

@@ -132,8 +132,8 @@ class Exploration:
             axis.set_visible(False)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         unit = "" if self.unit is None else f" ({self.unit})"
-        told = f"{count(self.records, 'record')}{unit}, {count(len(self.columns), 'column')}"
-        figure.suptitle(f"{told}: {'for the data holder, not for release' if self.private else 'worst case'}")
+        scope = f"{count(self.records, 'record')}{unit}, {count(len(self.columns), 'column')}"
+        figure.suptitle(f"{scope}: {'for the data holder, not for release' if self.private else 'worst case'}")
         with written_beside(target) as temporary:
             figure.savefig(temporary, dpi=150)
 
@@ -187,17 +187,17 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     >>> found.best("insensitive-ir", 1.0)
     Point(method='insensitive-ir', k=20, epsilon=1.0, sse=6.0)
     """
-    chosen = [find_publication_method(name) for name in as_names(methods)]
+    entries = [find_publication_method(name) for name in as_names(methods)]
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
-    if MARGINALS in chosen:
+    if MARGINALS in entries:
         raise InputError(
             "Parameter 'methods' cannot name 'marginals': its records are nobody's, so that there is no squared error "
             "of records to expect. The noise on its counts follows from public figures: a release says it in 'scales'."
         )
-    if not chosen or not epsilons:
+    if not entries or not epsilons:
         raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
     csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
-    ready = prepare(data, columns, bounds, unit, contributions, **csv)
+    prepared = prepare(data, columns, bounds, unit, contributions, **csv)
     if private:
         warnings.warn(
             "These figures are computed from the confidential values: keep them inside. Epsilon does not cover what is "
@@ -205,35 +205,35 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
             PrivateExplorationWarning,
             stacklevel=2,
         )
-    n = len(ready.X)
-    wanted = _some_sizes(n) if k is None else sorted(set(np.atleast_1d(np.asarray(k)).tolist()))
+    n = len(prepared.X)
+    sizes = _some_sizes(n) if k is None else sorted(set(np.atleast_1d(np.asarray(k)).tolist()))
     points = []
-    for entry in chosen:
-        numbers = column_sets(entry, ready.names, sets if entry.name == "mdav" else None)
-        budgets = {value: _shares(value, budget, ready, numbers) for value in epsilons}
+    for entry in entries:
+        numbers = column_sets(entry, prepared.names, sets if entry.name == "mdav" else None)
+        budgets = {value: _shares(value, budget, prepared, numbers) for value in epsilons}
         for shares in budgets.values():
-            check_grids(n, shares, ready.names)
-        for size in wanted if entry.takes_sizes else [None]:
+            check_grids(n, shares, prepared.names)
+        for size in sizes if entry.takes_sizes else [None]:
             check_group_size(entry, size, n)
             errors = _found if private else _worst
-            points += [Point(entry.name, size, *pair) for pair in errors(ready, entry, budgets, numbers, size)]
-    return Exploration(tuple(points), n, tuple(ready.names), ready.unit, private)
+            points += [Point(entry.name, size, *pair) for pair in errors(prepared, entry, budgets, numbers, size)]
+    return Exploration(tuple(points), n, tuple(prepared.names), prepared.unit, private)
 
 
 def _worst(
-    ready: Prepared,
+    prepared: Prepared,
     entry: PublicationMethod,
     budgets: Mapping[float, Floats],
     sets: Sequence[Sequence[int]],
     size: int | None,
 ) -> Iterator[tuple[float, float]]:
     """Yield for each ε an upper limit of the expected SSE of tables within the bounds."""
-    n = len(ready.X)
+    n = len(prepared.X)
     for epsilon, shares in budgets.items():
         total = 0.0
         for columns in sets:
             for j in columns:
-                budget, width = float(shares[j]), float(ready.bounds.width[j])
+                budget, width = float(shares[j]), float(prepared.bounds.width[j])
                 if entry.name == "optimal":  # its groups are at least as good as those of any k
                     total += least_worst_case_sse(n, budget, width)
                     continue
@@ -255,7 +255,7 @@ def _largest(entry: PublicationMethod, n: int, size: int | None, columns: int) -
 
 
 def _found(
-    ready: Prepared,
+    prepared: Prepared,
     entry: PublicationMethod,
     budgets: Mapping[float, Floats],
     sets: Sequence[Sequence[int]],
@@ -266,17 +266,21 @@ def _found(
     averaging = 0.0
     for epsilon, shares in budgets.items():
         if entry.name == "optimal" or not groupings:
-            groupings = group_columns(entry, ready.clipped, ready.bounds, shares, sets, size)
-            averaging = sum(float(grouping.averaging_error(ready.X, ready.clipped).sum()) for grouping in groupings)
-        yield epsilon, averaging + _noise(groupings, ready.bounds.width, shares)
+            groupings = group_columns(entry, prepared.clipped, prepared.bounds, shares, sets, size)
+            averaging = sum(
+                float(grouping.averaging_error(prepared.X, prepared.clipped).sum()) for grouping in groupings
+            )
+        yield epsilon, averaging + _noise(groupings, prepared.bounds.width, shares)
 
 
-def _shares(epsilon: float, budget: Budget, ready: Prepared, numbers: Sequence[Sequence[int]]) -> Floats:
+def _shares(epsilon: float, budget: Budget, prepared: Prepared, numbers: Sequence[Sequence[int]]) -> Floats:
     """Return what each column has of ε for a record."""
     if not isinstance(budget, str):
         total = sum(check_epsilon(share, f"budget[{name!r}]") for name, share in budget.items())
         budget = {name: float(share) * epsilon / total for name, share in budget.items()}
-    return budgets_of_records(split_budget(epsilon, budget, ready.names, ready.bounds.width, numbers), ready.unit)
+    return budgets_of_records(
+        split_budget(epsilon, budget, prepared.names, prepared.bounds.width, numbers), prepared.unit
+    )
 
 
 def _noise(groupings: Sequence[Grouping], width: Floats, budgets: Floats) -> float:

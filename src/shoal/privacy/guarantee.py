@@ -101,7 +101,7 @@ def guarantee(
     epsilon: float,
     columns: Sequence[Name],
     *,
-    kept: Sequence[Name] = (),
+    unprotected: Sequence[Name] = (),
     unit: Unit | None = None,
     data_bounds: bool = False,
     seeded: bool = False,
@@ -146,10 +146,10 @@ def guarantee(
     else:
         sentences.append(_shared(entry, epsilon, unit, counted=counted is not None))
     sentences.append(_ASSUMED)
-    if kept:
+    if unprotected:
         sentences.append(
-            f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in kept)}. They can tell "
-            "who a record belongs to."
+            f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in unprotected)}. They can "
+            "tell who a record belongs to."
         )
     return " ".join(sentences)
 

@@ -84,7 +84,7 @@ class Plan:
             self.method,
             self.epsilon,
             self.ready.published,
-            kept=self.kept,
+            unprotected=self.kept,
             unit=self.ready.unit,
             data_bounds=self.ready.bounds.from_data,
             seeded=self.rng is not None,
@@ -107,7 +107,7 @@ class Plan:
 
 
 def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
-    ready: Prepared,
+    prepared: Prepared,
     method: PublicationMethod,
     epsilon: float,
     *,
@@ -122,42 +122,44 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     delta: float | None = None,
 ) -> Plan:
     """Check what was asked for against the table, share the budget and form the groups."""
-    given = _labels(ready, method, labels)
-    kept = _kept(ready, as_names(keep), method)
-    size = check_group_size(method, k, len(ready.X), len(ready.names))
-    numbers = column_sets(method, ready.names, sets)
+    group_labels = _labels(prepared, method, labels)
+    unprotected = _kept(prepared, as_names(keep), method)
+    size = check_group_size(method, k, len(prepared.X), len(prepared.names))
+    numbers = column_sets(method, prepared.names, sets)
     rng = _generator(seed)
     if method is MARGINALS:
         _check_counted(budget, truncate=truncate, monotone=monotone)
-        counting = plan_counting(ready, epsilon, delta)
+        counting = plan_counting(prepared, epsilon, delta)
         _warn(method, epsilon, {})
-        return Plan(ready, method, epsilon, size, {}, np.empty(0), [], kept, truncate, monotone, rng, counting)
+        return Plan(
+            prepared, method, epsilon, size, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
+        )
     if delta is not None:
         raise InputError(f"Parameter 'delta' goes with method 'marginals' only, got method {method.name!r}.")
-    shares = shares_of_columns(epsilon, budget, ready, numbers)
-    budgets = budgets_of_records(shares, ready.unit)
-    check_grids(len(ready.X), budgets, ready.published)
-    _check_answers(ready, budgets)
-    groupings = group_columns(method, ready.clipped, ready.bounds, budgets, numbers, size, given)
+    shares = shares_of_columns(epsilon, budget, prepared, numbers)
+    budgets = budgets_of_records(shares, prepared.unit)
+    check_grids(len(prepared.X), budgets, prepared.published)
+    _check_answers(prepared, budgets)
+    groupings = group_columns(method, prepared.clipped, prepared.bounds, budgets, numbers, size, group_labels)
     for grouping in groupings:
         for j in grouping.columns:
-            width = float(ready.bounds.width[j]) if ready.whole[j] else None
-            check_grid(len(ready.X), float(budgets[j]), grouping.touched, ready.names[j], width)
-    named = dict(zip(ready.published, shares.tolist(), strict=True))
-    _warn(method, epsilon, named if isinstance(budget, str) else {})
-    return Plan(ready, method, epsilon, size, named, budgets, groupings, kept, truncate, monotone, rng)
+            width = float(prepared.bounds.width[j]) if prepared.whole[j] else None
+            check_grid(len(prepared.X), float(budgets[j]), grouping.touched, prepared.names[j], width)
+    named_shares = dict(zip(prepared.published, shares.tolist(), strict=True))
+    _warn(method, epsilon, named_shares if isinstance(budget, str) else {})
+    return Plan(prepared, method, epsilon, size, named_shares, budgets, groupings, unprotected, truncate, monotone, rng)
 
 
-def shares_of_columns(epsilon: float, budget: Budget, ready: Prepared, sets: Sequence[Sequence[int]]) -> Floats:
+def shares_of_columns(epsilon: float, budget: Budget, prepared: Prepared, sets: Sequence[Sequence[int]]) -> Floats:
     """Return each published column's share of ε; a column of categories is a set of its own."""
-    d, answers = len(ready.names), len(ready.answers)
+    d, answers = len(prepared.names), len(prepared.answers)
     if answers and budget == "sensitivity":
         raise InputError(
-            f"Parameter 'budget' cannot be 'sensitivity' with categories ({ready.answers[0].name!r}): they have no "
+            f"Parameter 'budget' cannot be 'sensitivity' with categories ({prepared.answers[0].name!r}): they have no "
             "width. Take budget='even', or give the shares."
         )
-    width = np.concatenate([ready.bounds.width, np.ones(answers)])
-    return split_budget(epsilon, budget, ready.published, width, [*sets, *([d + i] for i in range(answers))])
+    width = np.concatenate([prepared.bounds.width, np.ones(answers)])
+    return split_budget(epsilon, budget, prepared.published, width, [*sets, *([d + i] for i in range(answers))])
 
 
 def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float]) -> None:
@@ -179,9 +181,9 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
         )
     little = {name: share for name, share in shares.items() if share < LITTLE * epsilon / len(shares)}
     if little:
-        told = ", ".join(f"{name!r} {share:.2g}" for name, share in little.items())
+        text = ", ".join(f"{name!r} {share:.2g}" for name, share in little.items())
         warnings.warn(
-            f"Parameter 'budget' leaves some columns hardly anything of epsilon={epsilon:g}: {told}. Noise is all that "
+            f"Parameter 'budget' leaves some columns hardly anything of epsilon={epsilon:g}: {text}. Noise is all that "
             "will be left of them. Shares by the width of the domain depend on units; take budget='even', or give the "
             "shares.",
             UnevenBudgetWarning,
@@ -191,19 +193,19 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
 
 def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
     """Refuse what has no meaning where records are drawn from a model."""
-    for name, default, given in (
+    for name, default, value in (
         ("budget", "even", budget),
         ("truncate", True, truncate),
         ("monotone", True, monotone),
     ):
-        if given is not default and given != default:
+        if value is not default and value != default:
             raise InputError(
                 f"Parameter {name!r} does not go with method 'marginals', which draws records inside their domain from "
-                f"counts of all columns, got {given!r}. Leave it out."
+                f"counts of all columns, got {value!r}. Leave it out."
             )
 
 
-def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | None:
+def _labels(prepared: Prepared, method: PublicationMethod, labels: Any) -> Ints | None:
     """Return the groups that were given, as an array or as a column of the table."""
     if (labels is None) == (method is GIVEN):
         raise InputError(
@@ -213,13 +215,13 @@ def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | N
     if labels is None:
         return None
     if isinstance(labels, (str, int)):
-        check_name(labels, ready.table.names, "labels")
-        if labels in ready.published:
+        check_name(labels, prepared.table.names, "labels")
+        if labels in prepared.published:
             raise InputError(f"Parameter 'labels' names column {labels!r}, which is to be published. Name another.")
-        values: Any = np.asarray(unit_words(ready.table, labels))
+        values: Any = np.asarray(unit_words(prepared.table, labels))
     else:
         values = np.asarray(labels)
-    if values.shape != (len(ready.X),) or values.dtype.kind not in "iu":
+    if values.shape != (len(prepared.X),) or values.dtype.kind not in "iu":
         raise InputError(
             "Parameter 'labels' must hold the number of a group for each record, or name the column that does, got an "
             f"array of shape {values.shape} and type {values.dtype}."
@@ -227,8 +229,8 @@ def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | N
     return canonical_labels(np.unique(values, return_inverse=True)[1])
 
 
-def _check_answers(ready: Prepared, budgets: Floats) -> None:
-    for answer, epsilon in zip(ready.answers, budgets[len(ready.names) :].tolist(), strict=True):
+def _check_answers(prepared: Prepared, budgets: Floats) -> None:
+    for answer, epsilon in zip(prepared.answers, budgets[len(prepared.names) :].tolist(), strict=True):
         if truth_probability(len(answer.categories), epsilon) <= 0:
             raise InputError(f"Parameter 'epsilon' leaves column {answer.name!r} a budget of {epsilon:g}, too small.")
 
@@ -247,15 +249,15 @@ def _generator(seed: object) -> np.random.Generator | None:
     return np.random.default_rng(int(seed))
 
 
-def _kept(ready: Prepared, names: list[Name], method: PublicationMethod) -> list[Name]:
+def _kept(prepared: Prepared, names: list[Name], method: PublicationMethod) -> list[Name]:
     """Return the columns that are released as they are, with a warning."""
     for name in names:
-        check_name(name, ready.table.names, "keep")
-        if ready.unit is not None and name == ready.unit.column:
+        check_name(name, prepared.table.names, "keep")
+        if prepared.unit is not None and name == prepared.unit.column:
             raise InputError(
                 f"Column {name!r} stands in 'unit' and in 'keep': it says whose records they are and is not released."
             )
-        if name in ready.published:
+        if name in prepared.published:
             raise InputError(
                 f"Column {name!r} stands in 'columns' and in 'keep': it is either protected or kept as it is."
             )

@@ -134,11 +134,11 @@ class Publication:
         ]
         lines += [(str(name), self._terms(name)) for name in self.columns]
         if self.tree:
-            told = ", ".join(f"{one}–{other}" for one, other in self.tree)
-            lines.append(("pairs", f"{told}; counts with noise of standard deviation {self.pair_scale:.4g} at most"))
+            pairs = ", ".join(f"{first}–{second}" for first, second in self.tree)
+            lines.append(("pairs", f"{pairs}; counts with noise of standard deviation {self.pair_scale:.4g} at most"))
         if self.parameters["bounds"] != "data":
-            for name, found in self.estimates.items():
-                lines.append((str(name), "; ".join(f"{what} {figure}" for what, figure in found.rows())))
+            for name, estimates in self.estimates.items():
+                lines.append((str(name), "; ".join(f"{statistic} {figure}" for statistic, figure in estimates.rows())))
         if self.ledger_entry is not None:
             entry = self.ledger_entry
             deltas = f"; delta {entry['spent_delta']:g} of {entry['total_delta']:g}" if self.delta is not None else ""
@@ -168,15 +168,15 @@ class Publication:
 
     def _terms(self, name: Name) -> str:
         """Say what holds for a column; a domain that was read from the data would tell its maximum."""
-        listed = ", ".join(map(str, self.categories.get(name, ())))
+        categories = ", ".join(map(str, self.categories.get(name, ())))
         if self.delta is not None:
             low, high = self.bounds.get(name, (0.0, 0.0))
             domain = "domain read from the data" if self.parameters["bounds"] == "data" else f"{low:g} to {high:g}"
             noise = f"counts with noise of standard deviation {self.scales[name]:.4g}"
-            return f"{f'one of {listed}' if listed else domain}, {noise}"
+            return f"{f'one of {categories}' if categories else domain}, {noise}"
         share = f"ε {self.budgets[name]:.6g}"
-        if listed:
-            return f"{share}, one of {listed}; told on purpose with probability {self.truth[name]:.4g}"
+        if categories:
+            return f"{share}, one of {categories}; told on purpose with probability {self.truth[name]:.4g}"
         if self.parameters["bounds"] == "data":
             return f"{share}, domain read from the data"
         low, high = self.bounds[name]
@@ -184,8 +184,8 @@ class Publication:
 
     def __repr__(self) -> str:
         terms = f"epsilon={self.epsilon:g}, definition={self.definition}, method={self.parameters['method']!r}"
-        told = f"{terms}, columns={self.columns!r}, records={self.records}"
-        return f"Publication({told}; private: {', '.join(PRIVATE)})"
+        text = f"{terms}, columns={self.columns!r}, records={self.records}"
+        return f"Publication({text}; private: {', '.join(PRIVATE)})"
 
     def __str__(self) -> str:
         lines = []

@@ -40,43 +40,45 @@ class Noisy:
 
 def draw_noise(plan: Plan) -> Noisy:
     """Draw all noise of a release; from here on nothing depends on the confidential values."""
-    ready = plan.ready
+    prepared = plan.ready
     if plan.counting is not None:
-        drawn = draw_records(ready, plan.counting, plan.rng)
+        drawn = draw_records(prepared, plan.counting, plan.rng)
         _check_finite(drawn.values)
-        return Noisy(drawn.values, drawn.told, {}, drawn.tree)
-    values, estimates = np.empty_like(ready.X), {}
+        return Noisy(drawn.values, drawn.codes, {}, drawn.tree)
+    values, estimates = np.empty_like(prepared.X), {}
     for grouping in plan.groupings:
         for j in grouping.columns:
             means = noisy_means(
-                ready.clipped[:, j],
+                prepared.clipped[:, j],
                 grouping.labels,
                 grouping.sizes,
-                lower=float(ready.bounds.lower[j]),
-                upper=float(ready.bounds.upper[j]),
+                lower=float(prepared.bounds.lower[j]),
+                upper=float(prepared.bounds.upper[j]),
                 epsilon=float(plan.budgets[j]),
                 touched=grouping.touched,
-                whole=ready.whole[j],
+                integer=prepared.whole[j],
                 truncate=False,
                 rng=plan.rng,
             )
-            estimates[ready.names[j]] = estimate_column(
+            estimates[prepared.names[j]] = estimate_column(
                 means, grouping.sizes, float(plan.scales[j]), ordered=plan.ordered
             )
             if plan.ordered and plan.monotone:
                 means = in_ascending_order(means, grouping.sizes)
             values[:, j] = means[grouping.labels]
-    told = []
-    for answer, epsilon in zip(ready.answers, plan.budgets[len(ready.names) :].tolist(), strict=True):
-        told.append(randomise(answer.codes, len(answer.categories), epsilon, plan.rng))
-        shares, error = estimate_shares(told[-1], len(answer.categories), epsilon)
-        found = {name: Estimate(share, error) for name, share in zip(answer.categories, shares.tolist(), strict=True)}
-        estimates[answer.name] = Estimates(shares=found)
+    codes = []
+    for answer, epsilon in zip(prepared.answers, plan.budgets[len(prepared.names) :].tolist(), strict=True):
+        codes.append(randomise(answer.codes, len(answer.categories), epsilon, plan.rng))
+        shares, error = estimate_shares(codes[-1], len(answer.categories), epsilon)
+        by_category = {
+            name: Estimate(share, error) for name, share in zip(answer.categories, shares.tolist(), strict=True)
+        }
+        estimates[answer.name] = Estimates(shares=by_category)
     if plan.truncate:
-        values = ready.bounds.clip(values)
-    values = np.where(ready.whole, np.rint(values), values)
+        values = prepared.bounds.clip(values)
+    values = np.where(prepared.whole, np.rint(values), values)
     _check_finite(values)
-    return Noisy(*_arranged(plan, values, told), estimates)
+    return Noisy(*_arranged(plan, values, codes), estimates)
 
 
 def _check_finite(values: Floats) -> None:
@@ -103,37 +105,37 @@ def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
     return ascending
 
 
-def _arranged(plan: Plan, values: Floats, told: list[Ints]) -> tuple[Floats, list[Ints]]:
+def _arranged(plan: Plan, values: Floats, answer_codes: list[Ints]) -> tuple[Floats, list[Ints]]:
     """Return released values in the order of release: that of the input only if the method keeps it."""
     if plan.method.keeps_rows:
-        return values, told
+        return values, answer_codes
     # Along the order of the groups: a row must not tell whose record it was.
     values = values.copy()
     for grouping in plan.groupings:
         order = np.argsort(grouping.labels, kind="stable")
         values[:, grouping.columns] = values[order][:, grouping.columns]
     # Sets of columns that are ordered each on its own must not look as if their cells belonged together.
-    if len(plan.groupings) + len(told) > 1:
+    if len(plan.groupings) + len(answer_codes) > 1:
         rng = plan.rng or np.random.default_rng()
         for grouping in plan.groupings:
             values[:, grouping.columns] = values[rng.permutation(len(values))][:, grouping.columns]
-        told = [rng.permutation(codes) for codes in told]
-    return values, told
+        answer_codes = [rng.permutation(codes) for codes in answer_codes]
+    return values, answer_codes
 
 
-def build_table(plan: Plan, values: Floats, told: list[Ints]) -> Table:
+def build_table(plan: Plan, values: Floats, answer_codes: list[Ints]) -> Table:
     """Return the table of the released columns, in the order of the input and without metadata of the original.
 
     Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values. A CSV file is
     written as any other, not in the dialect of the confidential one.
     """
-    ready = plan.ready
-    table = ready.table.in_own_dialect() if isinstance(ready.table, CsvTable) else ready.table
+    prepared = plan.ready
+    table = prepared.table.in_own_dialect() if isinstance(prepared.table, CsvTable) else prepared.table
     new = {
-        name: NewColumn(np.ascontiguousarray(values[:, j]), _kind(plan, j), rounded=ready.whole[j])
-        for j, name in enumerate(ready.names)
+        name: NewColumn(np.ascontiguousarray(values[:, j]), _kind(plan, j), rounded=prepared.whole[j])
+        for j, name in enumerate(prepared.names)
     }
-    for answer, codes in zip(ready.answers, told, strict=True):
+    for answer, codes in zip(prepared.answers, answer_codes, strict=True):
         words = tuple(map(str, answer.categories)) if isinstance(table, CsvTable) else answer.categories
         new[answer.name] = NewColumn(codes.astype(np.float64), CATEGORY, categories=words)
     released = table.released(new).only(released_names(plan))
@@ -155,17 +157,17 @@ def released_names(plan: Plan) -> list[Name]:
 
 def rehearse(plan: Plan, output: str | os.PathLike[str] | None) -> None:
     """Build and write a table like the release, with the farthest value there can be in place of each column's."""
-    ready = plan.ready
-    farther = np.where(-ready.bounds.lower > ready.bounds.upper, ready.bounds.lower, ready.bounds.upper)
+    prepared = plan.ready
+    farther = np.where(-prepared.bounds.lower > prepared.bounds.upper, prepared.bounds.lower, prepared.bounds.upper)
     if not plan.truncate:
         farther = farther + np.sign(farther) * TAIL * plan.scales
-    told = [np.zeros(len(ready.X), dtype=np.int64) for _ in ready.answers]
+    answer_codes = [np.zeros(len(prepared.X), dtype=np.int64) for _ in prepared.answers]
     with np.errstate(over="ignore"):
-        released = build_table(plan, np.tile(farther, (len(ready.X), 1)), told)
+        released = build_table(plan, np.tile(farther, (len(prepared.X), 1)), answer_codes)
     names = released_names(plan)
-    for name, end in zip(ready.names, farther, strict=True):
-        found = released.column(released.names[names.index(name)]).values[0]
-        if not abs(found - end) <= 1e-2 * abs(end) + 0.5:
+    for name, end in zip(prepared.names, farther, strict=True):
+        value = released.column(released.names[names.index(name)]).values[0]
+        if not abs(value - end) <= 1e-2 * abs(end) + 0.5:
             raise InputError(
                 f"Parameter 'bounds' must fit the type of column {name!r}, which has no number as large as {end:g}. "
                 "Turn the column into float64, or give closer bounds."

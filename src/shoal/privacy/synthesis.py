@@ -159,9 +159,9 @@ def synthesise(
 class _Classes:
     """The classes that the bins of a column are merged into."""
 
-    def __init__(self, histogram: Floats, bins: ColumnBins, most: int) -> None:
+    def __init__(self, histogram: Floats, bins: ColumnBins, limit: int) -> None:
         self.counts = histogram
-        self.labels = merge_bins(histogram, most, bins.ordered)
+        self.labels = merge_bins(histogram, limit, bins.ordered)
         self.histogram: Floats = np.bincount(self.labels, weights=histogram).astype(np.float64)
 
     def bins_of(self, drawn: Ints, rng: np.random.Generator) -> Ints:

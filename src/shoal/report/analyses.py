@@ -26,8 +26,8 @@ def regressions(coefficients: Sequence[Coefficient]) -> Section | None:
     head = ["coefficient", "masked", "within 95 %", "overlap"]
     tables = []
     for model in dict.fromkeys(c.model for c in coefficients):
-        own = [c for c in coefficients if c.model == model]
-        rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no", _overlap(c)] for c in own]
+        of_model = [c for c in coefficients if c.model == model]
+        rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no", _overlap(c)] for c in of_model]
         tables.append(Table(head, rows, note=model))
     return Section("Regression", [text], tables=tables)
 

@@ -35,7 +35,7 @@ def publication_page(publication: Publication, *, private: bool = False) -> Page
     columns = publication.columns
     names = ", ".join(map(str, columns))
     method = str(publication.parameters["method"])
-    whole = publication.definition == 1
+    end_to_end = publication.definition == 1
     budget_of = "privacy budget of this release"
     if publication.unit is not None:
         budget_of = f"privacy budget of all records of a unit ({publication.unit})"
@@ -46,7 +46,10 @@ def publication_page(publication: Publication, *, private: bool = False) -> Page
         tiles=[
             (f"ε = {publication.epsilon:g}", budget_of),
             *([] if publication.delta is None else [(f"δ = {publication.delta:g}", "on top of the factor e^ε")]),
-            (f"Definition {publication.definition}", "raw to released table" if whole else "with the groups as given"),
+            (
+                f"Definition {publication.definition}",
+                "raw to released table" if end_to_end else "with the groups as given",
+            ),
             (method, "method"),
             (f"{len(columns)}", f"{agreeing(len(columns), 'column')} published"),
         ],
@@ -68,7 +71,7 @@ def publication_page(publication: Publication, *, private: bool = False) -> Page
 def _done(publication: Publication, method: str) -> str:
     numbers = [str(name) for name in publication.columns if name in publication.bounds]
     answers = [str(name) for name in publication.columns if name in publication.categories]
-    told = []
+    sentences = []
     if publication.delta is not None:
         return (
             f"In {', '.join(map(str, publication.columns))}, the values of {publication.records:,} records were "
@@ -76,19 +79,21 @@ def _done(publication: Publication, method: str) -> str:
             "new records were drawn from a model of the noisy counts. All other columns were left out."
         )
     if numbers:
-        how = DONE_TO_NUMBERS.get(method, SHARED)
-        told.append(
+        treatment = DONE_TO_NUMBERS.get(method, SHARED)
+        sentences.append(
             f"In {', '.join(numbers)}, the values of {publication.records:,} records were clipped to a domain fixed "
-            f"beforehand{',' if how.startswith('averaged') else ''} {how}."
+            f"beforehand{',' if treatment.startswith('averaged') else ''} {treatment}."
         )
     if answers:
-        told.append(f"In {', '.join(answers)}, every record tells its category, or with some probability any of them.")
-    return " ".join([*told, "All other columns were left out, unless the notes name them."])
+        sentences.append(
+            f"In {', '.join(answers)}, every record tells its category, or with some probability any of them."
+        )
+    return " ".join([*sentences, "All other columns were left out, unless the notes name them."])
 
 
 def _noise(publication: Publication, method: str) -> str:
     if publication.delta is not None:
-        pairs = [f"{one} and {other}" for one, other in publication.tree]
+        pairs = [f"{first} and {second}" for first, second in publication.tree]
         widest = f", that of a pair of ranges at most {for_people(publication.pair_scale or 0.0)}" if pairs else ""
         related = f" Columns go together as in the pairs that were counted: {', '.join(pairs)}." if pairs else ""
         return (
@@ -116,8 +121,8 @@ def _terms(publication: Publication) -> Section:
             return [str(name), *_counted(publication, name)]
         budget = for_people(publication.budgets[name])
         if name in publication.categories:
-            told = f"own category on purpose: {for_people(publication.truth[name])}"
-            return [str(name), budget, ", ".join(map(str, publication.categories[name])), told]
+            truth = f"own category on purpose: {for_people(publication.truth[name])}"
+            return [str(name), budget, ", ".join(map(str, publication.categories[name])), truth]
         if secret:
             return [str(name), budget, "read from the data", "not told"]
         low, high = publication.bounds[name]
@@ -163,8 +168,8 @@ def _released(publication: Publication) -> Section:
     table = open_table(publication.data)
     places = {name: name for name in table.names}
     if isinstance(publication.data, np.ndarray):  # whose columns are numbered anew
-        kept = publication.parameters["keep"]
-        places = {name: place for place, name in enumerate(sorted([*publication.columns, *kept]))}
+        unprotected = publication.parameters["keep"]
+        places = {name: place for place, name in enumerate(sorted([*publication.columns, *unprotected]))}
     rows, estimates = [], []
     for name in publication.columns:
         if name in publication.bounds:
@@ -172,7 +177,9 @@ def _released(publication: Publication) -> Section:
             figures = [values.mean(), values.std(), *np.quantile(values, [0.25, 0.5, 0.75])]
             rows.append([str(name), *(for_people(figure, 5) for figure in figures)])
         if name in publication.estimates:
-            estimates += [[str(name), what, str(figure)] for what, figure in publication.estimates[name].rows()]
+            estimates += [
+                [str(name), statistic, str(figure)] for statistic, figure in publication.estimates[name].rows()
+            ]
     head = ["column", "mean", "standard deviation", "lower quartile", "median", "upper quartile"]
     tables = [Table(head, rows)] if rows else []
     text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."] if rows else []

@@ -142,8 +142,8 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
 
 def columns_tables(utility: Utility) -> list[Table]:
     """Tell what became of every column, in numbers: one table of those of numbers, one of those of categories."""
-    made = [_numbers_table(utility), _categories_table(utility)]
-    return [table for table in made if table.rows]
+    tables = [_numbers_table(utility), _categories_table(utility)]
+    return [table for table in tables if table.rows]
 
 
 def _categories_table(utility: Utility) -> Table:
@@ -191,8 +191,8 @@ def _numbers_table(utility: Utility) -> Table:
 
 def losses(utility: Utility) -> Section:
     """Show the loss of each column."""
-    known = [column for column in utility.columns if is_told(column.loss)]
-    ordered = sorted(known, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
+    public = [column for column in utility.columns if is_told(column.loss)]
+    ordered = sorted(public, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
     text = (
         "The share of each column's variance that is gone. A column that has little to do with the others loses more, "
         "since a group that is alike in most columns need not be alike in that one."
@@ -202,10 +202,10 @@ def losses(utility: Utility) -> Section:
     alternative = "Information loss of each column in percent: " + ", ".join(
         f"{name} {for_people(value, 3)}" for name, value in zip(names, values, strict=True)
     )
-    if len(known) < len(utility.columns):
+    if len(public) < len(utility.columns):
         text += UNTOLD
     return Section(
-        "Loss per column", [text], [bars(names, values, "information lost, %", alternative)] if known else []
+        "Loss per column", [text], [bars(names, values, "information lost, %", alternative)] if public else []
     )
 
 
@@ -224,8 +224,8 @@ def relations(utility: Utility) -> Section | None:
     if not changes:
         return None
     changes.sort(key=lambda change: -abs(change[2].after - change[2].before))
-    pairs = [(f"{left} – {right}", pair) for left, right, pair in changes]
-    shown = pairs[:SHOWN_PAIRS]
+    pairs = [(f"{first} – {second}", pair) for first, second, pair in changes]
+    largest = pairs[:SHOWN_PAIRS]
     text = [
         (
             "Group means move correlations away from zero as a rule, because what differs within groups is gone. The "
@@ -240,12 +240,12 @@ def relations(utility: Utility) -> Section | None:
             "order, the correlation ratio of one such column with numbers or ranks, else the correlation of ranks "
             "without its sign."
         )
-    if len(pairs) > len(shown):
-        rest = abs(pairs[len(shown)][1].after - pairs[len(shown)][1].before)
-        text.append(f"{len(pairs) - len(shown)} more pairs changed by at most {rest:.3f} each.")
-    what = "Correlations and associations" if utility.categories else "Correlations"
-    alternative = f"{what} before and after: " + "; ".join(
-        f"{name} {pair.before:.2f} to {pair.after:.2f}" for name, pair in shown
+    if len(pairs) > len(largest):
+        rest = abs(pairs[len(largest)][1].after - pairs[len(largest)][1].before)
+        text.append(f"{len(pairs) - len(largest)} more pairs changed by at most {rest:.3f} each.")
+    measure = "Correlations and associations" if utility.categories else "Correlations"
+    alternative = f"{measure} before and after: " + "; ".join(
+        f"{name} {pair.before:.2f} to {pair.after:.2f}" for name, pair in largest
     )
     if utility.eigenvalues is not None:
         text.append(": ".join(utility.eigenvalues.rows()[0]).capitalize() + " (0 is best).")
@@ -256,7 +256,7 @@ def relations(utility: Utility) -> Section | None:
             f"score has a mean squared error of {utility.propensity.pmse:.4f} (0 is best, 0.25 worst). That equal "
             "values repeat is plain to see in any masked table and is not counted here."
         )
-    return Section("Relations between columns", text, [correlations(shown, what.lower(), alternative)])
+    return Section("Relations between columns", text, [correlations(largest, measure.lower(), alternative)])
 
 
 def risks(risk: Risk) -> Section:
@@ -269,7 +269,7 @@ def risks(risk: Risk) -> Section:
     )
 
 
-def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Section:
+def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Section:
     """Draw the risk–utility map."""
     meaning = (
         "Each mark is one choice of method and group size: the further left, the more useful; the lower, the safer. "
@@ -280,29 +280,29 @@ def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Sec
     if len({trial.promise for trial in trials}) > 1:
         meaning += " Runs are measured against those that promise the same of confidential columns."
     text = [meaning]
-    if chosen is not None:
-        text.append(f"The ring marks {chosen[0]} at k = {chosen[1]}.")
+    if ringed is not None:
+        text.append(f"The ring marks {ringed[0]} at k = {ringed[1]}.")
     if len(trials) == 1:
         text = ["The mark is this release. For other methods and group sizes beside it, run shoal compare."]
     # Runs that protect no whole record would push all others into a corner of the map.
-    told = [trial for trial in trials if is_told(trial.loss)]
-    shown = [trial for trial in told if trial.anonymous] or told
-    if len(told) < len(trials):
+    public = [trial for trial in trials if is_told(trial.loss)]
+    drawn = [trial for trial in public if trial.anonymous] or public
+    if len(public) < len(trials):
         text[-1] += UNTOLD
-    absent = dict.fromkeys(trial.method for trial in trials if not trial.anonymous and trial not in shown)
+    absent = dict.fromkeys(trial.method for trial in trials if not trial.anonymous and trial not in drawn)
     for method in absent:
         linked = [100 * trial.linked for trial in trials if trial.method == method]
         between = f"{min(linked):.0f} to {max(linked):.0f}" if len(linked) > 1 else f"{linked[0]:.0f}"
         text.append(f"Not drawn: {method}, which is not k-anonymous; {between} % of its records are linked rightly.")
     alternative = "Risk–utility map: " + "; ".join(
-        f"{t.name} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in shown
+        f"{t.name} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in drawn
     )
-    return Section("Risk and utility", text, [risk_utility_map(shown, chosen, alternative)] if shown else [])
+    return Section("Risk and utility", text, [risk_utility_map(drawn, ringed, alternative)] if drawn else [])
 
 
-def prices(found: Sequence[Price]) -> Section | None:
+def prices(priced: Sequence[Price]) -> Section | None:
     """Draw what promises of confidential columns cost; nothing if none was tried in several ways."""
-    if not found:
+    if not priced:
         return None
     axes = {
         "diversity": "l: the diversity that is promised   (right is safer)",
@@ -317,11 +317,11 @@ def prices(found: Sequence[Price]) -> Section | None:
     ]
     figures = []
     for parameter, label in axes.items():
-        own = [price for price in found if price.parameter == parameter]
-        if own:
-            told = "; ".join(map(_told_price, own))
-            text.append(f"{parameter.capitalize()}: {told}.")
-            figures.append(price_curves(own, label, f"Information loss by {parameter}: {told}"))
+        curve = [price for price in priced if price.parameter == parameter]
+        if curve:
+            description = "; ".join(map(_told_price, curve))
+            text.append(f"{parameter.capitalize()}: {description}.")
+            figures.append(price_curves(curve, label, f"Information loss by {parameter}: {description}"))
     return Section("What promises cost", text, figures)
 
 

@@ -46,8 +46,8 @@ def kept_share(loss: float) -> str:
 
 def unavoidable(release: Release) -> str:
     """Tell what is proven to be lost by any groups, rounded down."""
-    least = release.bound or 0.0
-    return f" Any groups that keep what is promised here lose at least {least:.1f} %: that is proven." if least else ""
+    bound = release.bound or 0.0
+    return f" Any groups that keep what is promised here lose at least {bound:.1f} %: that is proven." if bound else ""
 
 
 def unprotected(release: Release) -> tuple[str, str]:
@@ -55,7 +55,7 @@ def unprotected(release: Release) -> tuple[str, str]:
     are = agreeing(len(release.left), "is", "are")
     text = f"{together(release.left)} {are} released as before. " if release.left else "No other column is released. "
     text += told_apart(release.uniques, release.records)
-    alike = [name for name, found in release.reached.items() if found["diversity"] < 2]
+    alike = [name for name, reached in release.reached.items() if reached["diversity"] < 2]
     if alike:
         same = either(list(map(str, alike)))
         text += f"There are groups whose records all have the same {same}: whoever finds one knows. "
@@ -93,11 +93,11 @@ def what_was_done(release: Release) -> str:
 
 def what_else(release: Release) -> str:
     """Tell what else was done to the table."""
-    asked = release.parameters
-    dropped = asked["identifiers"]
+    parameters = release.parameters
+    dropped = parameters["identifiers"]
     text = f"{together(dropped)} {agreeing(len(dropped), 'was', 'were')} left out. " if dropped else ""
-    more = asked["small"] == "merge" or asked["shuffle"] not in (None, False) or len(release.kept) == 0
-    if more or asked["missing"] == "drop" or asked["small"] == "suppress" or release.codes:
+    rearranged = parameters["small"] == "merge" or parameters["shuffle"] not in (None, False) or len(release.kept) == 0
+    if rearranged or parameters["missing"] == "drop" or parameters["small"] == "suppress" or release.codes:
         return text + "The notes below say what else was done to the table."
     return text + "Nothing else in the table was changed."
 
@@ -110,13 +110,13 @@ def stands_for(release: Release) -> str:
         return f"the {aggregate}"
     words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
     words |= dict.fromkeys(TIMED.values(), f"the {aggregate}")
-    others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
-    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
+    by_kind = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
+    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *by_kind])
 
 
-def how_safe(release: Release, found: Assessment) -> str:
+def how_safe(release: Release, assessment: Assessment) -> str:
     """Tell what was counted again, and what an intruder finds."""
-    risk = found.risk
+    risk = assessment.risk
     if not release.anonymous:
         return (
             f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
@@ -149,8 +149,8 @@ def how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> s
 
 def what_is_lost(loss: float, losses: Mapping[Name, float]) -> str:
     """Tell what is lost, of losses as they are published."""
-    kept = f"{kept_share(loss)} of the information (the variance between records)"
-    text = f"{kept} is kept, {lost_share(loss)} is lost. "
+    share = f"{kept_share(loss)} of the information (the variance between records)"
+    text = f"{share} is kept, {lost_share(loss)} is lost. "
     worst = max(losses, key=lambda name: losses[name])
     if len(losses) > 1 and is_told(losses[worst]):
         text += f"The column {worst} loses most ({lost_share(losses[worst])}). "
@@ -160,13 +160,13 @@ def what_is_lost(loss: float, losses: Mapping[Name, float]) -> str:
 def relations_changed(utility: Utility) -> str:
     """Tell what became of relations between columns."""
     text = ""
-    for what, changes in (
+    for measure, changes in (
         ("correlation", utility.correlation_changes()),
         ("association", utility.association_changes()),
     ):
-        for left, right, pair in changes[:1]:
+        for first, second, pair in changes[:1]:
             text += (
-                f"The {what} that changed most is that of {left} and {right}, from {pair.before:.2f} to "
+                f"The {measure} that changed most is that of {first} and {second}, from {pair.before:.2f} to "
                 f"{pair.after:.2f}. "
             )
     return text + AVERAGES
@@ -179,8 +179,8 @@ def percent(share: float) -> str:
 
 def listed(names: Sequence[object]) -> str:
     """List names, eight of many."""
-    shown = ", ".join(map(str, names[:8]))
-    return shown if len(names) <= 8 else f"{shown} and {count(len(names) - 8, 'more column')}"
+    text = ", ".join(map(str, names[:8]))
+    return text if len(names) <= 8 else f"{text} and {count(len(names) - 8, 'more column')}"
 
 
 def either(texts: Sequence[str]) -> str:

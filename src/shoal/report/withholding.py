@@ -57,25 +57,27 @@ def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
     errors = before.embedding.by_column(squared_errors(Z, W)[0])
     largest = largest_errors(Z, W, labels, before.embedding)
     pairs = zip(before.names, errors.tolist(), largest[:-1].tolist(), strict=True)
-    return {name for name, error, most in pairs if not may_be_told(error, most)}
+    return {name for name, error, group_error in pairs if not may_be_told(error, group_error)}
 
 
-def as_published(found: Assessment, losses: Mapping[Name, float], spreads: Collection[Name] = ()) -> Assessment:
+def as_published(assessment: Assessment, losses: Mapping[Name, float], spreads: Collection[Name] = ()) -> Assessment:
     """Return an assessment without what must not be told, by the published losses of the columns.
 
     `spreads` are the columns whose standard deviation must not be told either.
     """
-    utility = found.utility
+    utility = assessment.utility
     hidden = np.array([not is_told(losses[column.name]) for column in utility.columns])
     numbers = np.array([isinstance(column, ColumnChange) for column in utility.columns])
-    told = replace(
+    public = replace(
         utility,
         columns=tuple(_column(column, losses[column.name], spreads) for column in utility.columns),
         correlation=(_without(utility.correlation[0], hidden[numbers]), utility.correlation[1]),
         association=(_without(utility.association[0], hidden), utility.association[1]),
         propensity=None if hidden.any() else utility.propensity,
     )
-    return replace(found, utility=told, risk=replace(found.risk, intervals=None) if hidden.any() else found.risk)
+    return replace(
+        assessment, utility=public, risk=replace(assessment.risk, intervals=None) if hidden.any() else assessment.risk
+    )
 
 
 def _column(
@@ -95,7 +97,7 @@ def _without(before: Any, hidden: Any) -> Any:
     return np.where(hidden[:, None] | hidden[None, :], nan, before)
 
 
-def published_result(result: Mapping[str, Any], release: Release, told: Release) -> dict[str, Any]:
+def published_result(result: Mapping[str, Any], release: Release, published: Release) -> dict[str, Any]:
     """Return the result in a manifest as a page shows it: what is not told is null."""
 
     def known(loss: float) -> float | None:
@@ -103,8 +105,8 @@ def published_result(result: Mapping[str, Any], release: Release, told: Release)
 
     return {
         **result,
-        "loss": known(told.loss),
-        "partition_loss": known(told.partition_loss),
-        "gap": release.gap if is_told(told.loss) else None,
-        "column_loss": {str(name): known(loss) for name, loss in told.column_loss.items()},
+        "loss": known(published.loss),
+        "partition_loss": known(published.partition_loss),
+        "gap": release.gap if is_told(published.loss) else None,
+        "column_loss": {str(name): known(loss) for name, loss in published.column_loss.items()},
     }
