@@ -148,8 +148,8 @@ def guarantee(
     sentences.append(_ASSUMED)
     if unprotected:
         sentences.append(
-            f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in unprotected)}. They can "
-            "tell who a record belongs to."
+            f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in unprotected)}. They "
+            "can tell who a record belongs to."
         )
     return " ".join(sentences)
 
