@@ -75,10 +75,10 @@ test-oldest:
 # Modules that decide whether a release is safe, and what is said of it.
 CRITICAL := src/shoal/core/dominance.py,$\
 	src/shoal/masking/counting.py,src/shoal/masking/recounting.py,src/shoal/masking/verification.py,$\
-	src/shoal/models/keeping.py,src/shoal/models/merging.py,src/shoal/models/model.py,src/shoal/models/promises/*,$\
-	src/shoal/models/registry.py,src/shoal/models/rules.py,src/shoal/models/units.py,$\
+	src/shoal/models/rule_enforcement.py,src/shoal/models/group_merge.py,src/shoal/models/model.py,src/shoal/models/promises/*,$\
+	src/shoal/models/model_registry.py,src/shoal/models/rules.py,src/shoal/models/distinct_units.py,$\
 	src/shoal/privacy/accounting.py,src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
-	src/shoal/privacy/ledger.py,src/shoal/report/withholding.py
+	src/shoal/privacy/ledger.py,src/shoal/report/withheld_figures.py
 coverage: .venv/dev
 	$(BIN)/python -m pytest -n auto --cov
 	$(BIN)/python -m coverage report --include='$(CRITICAL)' --fail-under=100

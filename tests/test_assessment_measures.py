@@ -12,10 +12,10 @@ from hypothesis.extra.numpy import arrays
 import shoal
 from shoal.assessment import disclosure, eigenvalues, intervals, one_to_one, population, robust, special_uniques
 from shoal.assessment.linkage import cells_of
-from shoal.assessment.measures import MEASURES
+from shoal.assessment.measure_registry import MEASURES
+from shoal.assessment.optional_measures import TAKEN
 from shoal.assessment.ordered import order_columns
 from shoal.assessment.statistics import Pair
-from shoal.assessment.taking import TAKEN
 from shoal.core.errors import InputError
 from shoal.demo import firms
 

@@ -11,10 +11,10 @@ from shoal.algorithms import auto as module
 from shoal.algorithms.optimize import exchange as exchange_module
 from shoal.algorithms.optimize.certificate import Certificates
 from shoal.algorithms.optimize.exchange import exchange, new_partition
+from shoal.algorithms.optimize.initial_partition import split_large
 from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.random import below, seeded, uniform
 from shoal.algorithms.optimize.search import _Search
-from shoal.algorithms.optimize.starting import split_large
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, sse, standardise

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from test_search import best_partition
 
 import shoal
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
@@ -44,7 +44,7 @@ def left_sides(cuts, groups):
 
 
 def all_groups(X, size):
-    return Columns.of(X, [np.array(group) for group in combinations(range(len(X)), size)])
+    return GroupColumns.of(X, [np.array(group) for group in combinations(range(len(X)), size)])
 
 
 @pytest.mark.parametrize("cuts", [0, 12])
@@ -90,7 +90,7 @@ def test_guesses_are_groups_below_the_limit():
     groups = guess_groups(W, 4, -1e-6, fresh_state())
     assert len(groups)
     assert all(len(set(group)) == 4 for group in groups.tolist())
-    columns = Columns.of(X, list(np.sort(groups, axis=1)))
+    columns = GroupColumns.of(X, list(np.sort(groups, axis=1)))
     assert reduced_costs(columns, duals, no_cuts()).max() < 0
     best = reduced_costs(all_groups(X, 4), duals, no_cuts()).min()
     assert reduced_costs(columns, duals, no_cuts()).min() == pytest.approx(best)
@@ -98,7 +98,7 @@ def test_guesses_are_groups_below_the_limit():
 
 def test_reduced_costs_by_hand():
     X = np.array([[0.0], [2.0], [4.0], [9.0]])
-    columns = Columns.of(X, [np.array([0, 1]), np.array([0, 1, 2]), np.array([2, 3])])
+    columns = GroupColumns.of(X, [np.array([0, 1]), np.array([0, 1, 2]), np.array([2, 3])])
     cuts = Cuts.of([((0, 1, 2), (1, 1, 1), 2), ((1, 2, 3), (1, 1, 1), 2)]).priced(np.array([0.25, 4.0]))
     expected = [2 - 0.3 + 0.25, 8 - 0.6 + 0.25 + 4, 12.5 - 0.7 + 4]
     np.testing.assert_allclose(reduced_costs(columns, np.array([0.1, 0.2, 0.3, 0.4]), cuts), expected)
@@ -132,7 +132,7 @@ def test_every_partition_fulfils_every_cut(seed):
 def test_links_and_picked_cuts_as_counted_one_by_one(seed):
     random = np.random.default_rng(seed)
     n = 25
-    columns = Columns.of(np.zeros((n, 1)), [np.sort(random.choice(n, 3, replace=False)) for _ in range(60)])
+    columns = GroupColumns.of(np.zeros((n, 1)), [np.sort(random.choice(n, 3, replace=False)) for _ in range(60)])
     x = random.choice([0.25, 0.5, 1.0], 60)
     first, column, links = _linked(columns, x, n)
     for i in range(n):
@@ -232,7 +232,13 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
 def test_a_violated_triple_is_found():
     pairs = [np.array(pair) for pair in ([0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5])]
     cuts = violated_cuts(
-        Columns.of(np.zeros((6, 1)), pairs), np.full(6, 0.5), 6, threshold=0.1, limit=9, each=1, state=fresh_state()
+        GroupColumns.of(np.zeros((6, 1)), pairs),
+        np.full(6, 0.5),
+        6,
+        threshold=0.1,
+        limit=9,
+        each=1,
+        state=fresh_state(),
     )
     triples = {records for records, parts, whole in cuts.each() if (parts, whole) == ((1, 1, 1), 2)}
     assert triples == {(0, 1, 2), (3, 4, 5)}

@@ -13,7 +13,7 @@ import shoal
 from shoal.comparison.around import compare_around
 from shoal.core.dominance import Limit, may_be_told, published_loss
 from shoal.report.pages import release_page
-from shoal.report.withholding import as_published, lost_share
+from shoal.report.withheld_figures import as_published, lost_share
 
 MEAN = 1000.0
 

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 import shoal
 from shoal.algorithms.auto import compile_annealing
 from shoal.cli import app
-from shoal.core import caching
+from shoal.core import kernel_cache
 from shoal.core.errors import FileError, InputError, VerificationError
 from shoal.core.measures import canonical_labels
 from shoal.core.memory import read_memory
@@ -242,7 +242,7 @@ def test_what_cannot_be_started_aside_is_not_missed(monkeypatch):
 def test_a_first_run_compiles_in_two_processes(tmp_path, monkeypatch, method, compiled, expected):
     asked, front = [], import_module("shoal.masking.mask")
     monkeypatch.setattr(front, "start_template", lambda *_: nullcontext())  # there is none for a table in memory
-    monkeypatch.setattr(caching, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(kernel_cache, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(front, "working_aside", lambda find: asked.append(find) or nullcontext())
     (tmp_path / "a folder that numba makes").mkdir()

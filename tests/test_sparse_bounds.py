@@ -9,13 +9,13 @@ import pytest
 from test_search import best_partition
 
 import shoal
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.pricing import distances
+from shoal.algorithms.optimize.sparse.near_table import make_table
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.optimize.sparse.repair import Effort, list_groups, prove_by, repair
-from shoal.algorithms.optimize.sparse.table import make_table
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes, sse, sst, standardise
@@ -50,7 +50,7 @@ def some_cuts(random, n, size):
 def every_group(X, k, cuts):
     sizes = range(k, min(2 * k - 1, len(X)) + 1) if len(cuts) else [k]
     groups = [np.array(group) for size in sizes for group in combinations(range(len(X)), size)]
-    return Columns.of(X, groups)
+    return GroupColumns.of(X, groups)
 
 
 @pytest.mark.parametrize("case", range(0, 300, 50))
@@ -146,11 +146,11 @@ def test_the_bound_agrees_with_the_dense_one(n, k, d):
 
 
 def _relaxation(X, k, labels):
-    from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-    from shoal.algorithms.optimize.columns import groups_in
+    from shoal.algorithms.optimize.column_generation import ColumnGeneration, GenerationLimits
+    from shoal.algorithms.optimize.group_columns import groups_in
 
-    columns = Columns.of(X, groups_in(labels))
-    run = ColumnGeneration(X, k, sse(X, labels), columns, len(columns), fresh_state(), Limits(rounds=0))
+    columns = GroupColumns.of(X, groups_in(labels))
+    run = ColumnGeneration(X, k, sse(X, labels), columns, len(columns), fresh_state(), GenerationLimits(rounds=0))
     run.run()
     return run.best.value
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from shoal.algorithms.univariate import labels_of_path
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import sse
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State

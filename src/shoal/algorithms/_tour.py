@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.algorithms.mst import preorder
 from shoal.algorithms.spanning_tree import distinct, find_tree
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance

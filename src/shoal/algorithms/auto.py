@@ -20,10 +20,10 @@ import numpy as np
 
 from shoal.algorithms.method import EFFORTS, Outcome
 from shoal.algorithms.optimize.exchange import exchange, new_partition
+from shoal.algorithms.optimize.initial_partition import mdav_start, split_large
 from shoal.algorithms.optimize.neighbours import list_size
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.optimize.starting import mdav_start, split_large
 from shoal.core.measures import canonical_labels, centroids, group_sizes, number_through, sse
 from shoal.core.progress import DONE, STOP, fresh_state, watched, within
 from shoal.core.threads import spread

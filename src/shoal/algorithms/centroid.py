@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers, place_leftovers
 from shoal.kernels.pool import Pool
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest_from_centroid
 from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh
 

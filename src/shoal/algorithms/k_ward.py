@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import insert_nearest, squared_distance
@@ -43,7 +43,7 @@ def k_ward(X: Floats, k: int, *, state: State) -> Ints:
     return labels
 
 
-class _Groups(NamedTuple):
+class _WardGroups(NamedTuple):
     """The groups so far, each known by its first record."""
 
     first: Ints  # of each record: the first record of its group
@@ -59,7 +59,7 @@ class _Groups(NamedTuple):
 def _divide(X: Floats, k: int, state: State) -> Ints:
     """Return Steps 1 and 2: the first record of the group of each record; one group if asked to stop."""
     n = len(X)
-    groups = _Groups(
+    groups = _WardGroups(
         np.arange(n),
         np.empty(n, dtype=np.int64),
         np.zeros(X.shape),
@@ -121,7 +121,7 @@ def _form(X: Floats, k: int, end: int, first: Ints) -> None:
 
 
 @kernel
-def _list(X: Floats, groups: _Groups) -> int:
+def _list(X: Floats, groups: _WardGroups) -> int:
     """List the groups with their sums and centroids; return how many there are."""
     n, d = X.shape
     count = 0
@@ -141,7 +141,7 @@ def _list(X: Floats, groups: _Groups) -> int:
 
 
 @kernel
-def _join(groups: _Groups, count: int, a: int, b: int) -> int:
+def _join(groups: _WardGroups, count: int, a: int, b: int) -> int:
     """Join group b with group a, which comes before it; return how many groups there are now."""
     groups.size[a] += groups.size[b]
     for j in range(groups.total.shape[1]):
@@ -159,7 +159,7 @@ def _join(groups: _Groups, count: int, a: int, b: int) -> int:
 
 
 @kernel
-def _increase(groups: _Groups, a: int, b: int) -> float:
+def _increase(groups: _WardGroups, a: int, b: int) -> float:
     """Return what joining two groups adds to the SSE."""
     size = groups.size
     added: float = size[a] * size[b] / (size[a] + size[b]) * squared_distance(groups.centre[a], groups.centre[b])
@@ -167,7 +167,7 @@ def _increase(groups: _Groups, a: int, b: int) -> float:
 
 
 @kernel
-def _find_partner(groups: _Groups, count: int, at: int, k: int) -> None:
+def _find_partner(groups: _WardGroups, count: int, at: int, k: int) -> None:
     """Find the group after this one that is joined with it at the least increase; infinite if none may be."""
     a = groups.active[at]
     groups.increase[a], groups.partner[a] = np.inf, -1
@@ -180,7 +180,7 @@ def _find_partner(groups: _Groups, count: int, at: int, k: int) -> None:
 
 
 @kernel
-def _update_partners(groups: _Groups, count: int, at: int, gone: int, k: int) -> None:
+def _update_partners(groups: _WardGroups, count: int, at: int, gone: int, k: int) -> None:
     """Update the best partners after the group at `at` has taken in another."""
     joined, increase, partner = groups.active[at], groups.increase, groups.partner
     for t in range(count):

@@ -15,12 +15,12 @@ import os
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.float32 import FLOAT32_LARGEST
 from shoal.kernels.pool import LAST_SCANNED, SCANNED, Pool, pool_mean
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest, pool_nearest
 from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh, pool_remove
 from shoal.kernels.prediction import ROWS, TURNS, USED, Predictions, Predictor, take_remaining

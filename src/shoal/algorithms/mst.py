@@ -20,7 +20,7 @@ from shoal.algorithms.centroid import centroid
 from shoal.algorithms.diameter import diameter
 from shoal.algorithms.spanning_tree import METRICS, Algorithm, Metric, SpanningTree, check_tree, find_tree
 from shoal.core.checks import check_choice
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes
 from shoal.core.progress import DONE, STOP

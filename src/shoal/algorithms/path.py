@@ -16,13 +16,13 @@ from shoal.algorithms._ordered import best_of_orders
 from shoal.algorithms._tour import tour
 from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
 from shoal.algorithms.registry import Outcome
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
 from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers
 from shoal.kernels.pool import Pool
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest_from_centroid, pool_nearest
 from shoal.kernels.pool_removal import pool_remove
 

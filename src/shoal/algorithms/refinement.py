@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.random import Word, below, seeded, uniform
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels, group_sizes
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from shoal.assessment.pairing import as_text
+from shoal.assessment.record_pairs import as_text
 from shoal.core.types import Ints
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from shoal.assessment.pairing import as_text
+from shoal.assessment.record_pairs import as_text
 from shoal.assessment.statistics import Pair
 from shoal.core.errors import InputError
 from shoal.core.types import Floats

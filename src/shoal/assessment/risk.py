@@ -115,7 +115,7 @@ class Risk:
     linkage: Linkage | None  # None where records are not beside their originals
     intervals: Intervals | None  # so too, and of numbers only
     attributes: tuple[Attribute, ...] = ()
-    # What is measured only if it is asked for (`shoal.assessment.measures`).
+    # What is measured only if it is asked for (`shoal.assessment.measure_registry`).
     one_to_one: OneToOne | None = None
     record_intervals: RecordIntervals | None = None
     robust_intervals: RobustIntervals | None = None

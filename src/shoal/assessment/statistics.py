@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.assessment.ordered import Ordered
+from shoal.assessment.ordered import RankedColumn
 from shoal.core.measures import scaling, standardise
 from shoal.core.types import Floats
 
@@ -74,7 +74,7 @@ def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> fl
     return float(np.sqrt(min(1.0, between.sum() / np.square(z).sum())))
 
 
-def il1s(columns: Sequence[Ordered]) -> float:
+def il1s(columns: Sequence[RankedColumn]) -> float:
     """Return 100 times the mean of |x − y| / (√2 S), S the standard deviation (n − 1) of the column before.
 
     J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer (2004) scale so that the figure does not depend on a column's
@@ -82,7 +82,7 @@ def il1s(columns: Sequence[Ordered]) -> float:
 
     Examples
     --------
-    >>> round(il1s([Ordered(np.array([0.0, 2.0]), np.array([1.0, 1.0]))]), 6)
+    >>> round(il1s([RankedColumn(np.array([0.0, 2.0]), np.array([1.0, 1.0]))]), 6)
     50.0
     """
     total, cells = 0.0, 0
@@ -94,25 +94,25 @@ def il1s(columns: Sequence[Ordered]) -> float:
     return 100 * total / cells if cells else 0.0
 
 
-def wasserstein(column: Ordered) -> float:
+def wasserstein(column: RankedColumn) -> float:
     """Return the mean distance between the sorted values: the first Wasserstein distance of two equal counts.
 
     Examples
     --------
-    >>> wasserstein(Ordered(np.array([1.0, 5.0]), np.array([4.0, 1.0])))
+    >>> wasserstein(RankedColumn(np.array([1.0, 5.0]), np.array([4.0, 1.0])))
     0.5
     """
     return float(np.abs(column.before.values - column.after.values).mean())
 
 
-def kolmogorov_smirnov(column: Ordered) -> float:
+def kolmogorov_smirnov(column: RankedColumn) -> float:
     """Return the largest difference of the two cumulative distributions.
 
     Between two released values that of the released does not change: the difference is largest at one of them.
 
     Examples
     --------
-    >>> kolmogorov_smirnov(Ordered(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 1.5, 3.5, 3.5])))
+    >>> kolmogorov_smirnov(RankedColumn(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 1.5, 3.5, 3.5])))
     0.25
     """
     x, after = column.before.values, column.after
@@ -122,12 +122,12 @@ def kolmogorov_smirnov(column: Ordered) -> float:
     return float(np.abs([below, up_to]).max() / len(x))
 
 
-def rank_correlation(column: Ordered) -> float:
+def rank_correlation(column: RankedColumn) -> float:
     """Return Spearman's rank correlation; NaN where a column is constant.
 
     Examples
     --------
-    >>> rank_correlation(Ordered(np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0])))
+    >>> rank_correlation(RankedColumn(np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0])))
     1.0
     """
     a, b = (order.ranks - (len(order.ranks) - 1) / 2 for order in (column.before, column.after))

@@ -14,7 +14,7 @@ import numpy as np
 from shoal.assessment.eigenvalues import Eigenvalues
 from shoal.assessment.frequencies import TableChange
 from shoal.assessment.linkage import place
-from shoal.assessment.ordered import Ordered, order_columns
+from shoal.assessment.ordered import RankedColumn, order_columns
 from shoal.assessment.propensity import Propensity, propensity
 from shoal.assessment.regressions import Coefficient
 from shoal.assessment.statistics import (
@@ -209,7 +209,7 @@ def utility(
     embedding: Embedding | None = None,
     *,
     placed: tuple[Floats, Floats] | None = None,
-    ordered: Sequence[Ordered] | None = None,
+    ordered: Sequence[RankedColumn] | None = None,
     weights: Floats | None = None,
     seed: int = 0,
 ) -> Utility:
@@ -262,7 +262,7 @@ def utility(
     )
 
 
-def column_change(name: Name, column: Ordered, loss: float, weights: Floats | None = None) -> ColumnChange:
+def column_change(name: Name, column: RankedColumn, loss: float, weights: Floats | None = None) -> ColumnChange:
     """Compare one column with itself; missing cells do not count. Means and standard deviations may be weighted."""
     x, y = column.x, column.y
     if not len(x):

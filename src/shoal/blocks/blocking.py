@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from shoal.blocks.fusing import fuse, leaf_sums
-from shoal.blocks.quantising import Frame, bounds, frame_of, moments, scaling_of
+from shoal.blocks.fusion import fuse, leaf_sums
+from shoal.blocks.quantisation import Frame, bounds, frame_of, moments, scaling_of
 from shoal.blocks.rule import Blocking, Extent, Split
 from shoal.blocks.runs import beginning_of_runs, runs_of
 from shoal.blocks.tree import (
@@ -31,14 +31,14 @@ from shoal.blocks.tree import (
     locate,
     new_tree,
 )
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 
 __all__ = [
+    "BlockRecords",
     "Blocks",
     "InMemory",
-    "Records",
     "assign",
     "extent_of",
     "find_blocks",
@@ -48,7 +48,7 @@ SAMPLE = 100_000  # records of the sample that tells how many levels a round cou
 PIECE = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
 
 
-class Records(Protocol):
+class BlockRecords(Protocol):
     """A holder of records in parts."""
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
@@ -114,7 +114,7 @@ class Blocks(NamedTuple):
     facts: Mapping[str, object]
 
 
-def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
+def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks:
     """Divide the records of every root into blocks of at least k records.
 
     A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records: equal records come in pieces of almost
@@ -166,7 +166,7 @@ def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
 
 
 def _find_leaves(
-    records: Records, extent: Extent, rule: Blocking, frame: Frame
+    records: BlockRecords, extent: Extent, rule: Blocking, frame: Frame
 ) -> tuple[Scaling, tuple[Stage, ...], Ints, int]:
     """Grow the trees of all stages; return also the scaling, the root of each leaf and the rounds that it took."""
     stages: tuple[Stage, ...] = ()

@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.blocks.quantising import BITS, Bins, Frame, quantise, quantise_record
+from shoal.blocks.quantisation import BITS, Bins, Frame, quantise, quantise_record
 from shoal.blocks.rule import Split
 from shoal.blocks.runs import run_of, runs_of
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = [

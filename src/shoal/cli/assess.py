@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.assessment.measures import ALL, MEASURES
+from shoal.assessment.measure_registry import ALL, MEASURES
 from shoal.cli.options import (
     MISSING_CODE,
     DateOption,

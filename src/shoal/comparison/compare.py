@@ -22,8 +22,8 @@ from shoal.core.types import Floats, State
 from shoal.core.wording import count, count_holders
 from shoal.masking.plan import choose_rule
 from shoal.masking.request import MaskRequest
-from shoal.models.asked import PROMISES, read_asked, tell_asked, write_asked
-from shoal.models.keeping import rehearse_rules
+from shoal.models.column_models import PROMISES, read_asked, tell_asked, write_asked
+from shoal.models.rule_enforcement import rehearse_rules
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 

@@ -22,7 +22,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.steps import confidential_codes, number_of_cells, numbers_of
 from shoal.masking.summarising import losses
 from shoal.masking.verification import check_sizes, identical_records
-from shoal.models.asked import write_asked
+from shoal.models.column_models import write_asked
 from shoal.tables.table import Table
 
 __all__ = ["Attempt", "Subject", "as_trial"]

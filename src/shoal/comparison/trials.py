@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from shoal.core.display import aligned, html_table, write_report
 from shoal.core.dominance import is_told, may_be_told, published_loss
 from shoal.core.wording import visible
-from shoal.models.asked import PROMISES, read_asked, tell_asked
+from shoal.models.column_models import PROMISES, read_asked, tell_asked
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import (
@@ -40,7 +40,7 @@ __all__ = ["boruvka", "find_root"]
 KEPT = 8
 
 
-class _Lists(NamedTuple):
+class _NearLists(NamedTuple):
     """The nearest neighbours that each record keeps, by places of the tree."""
 
     near: Floats  # (n, KEPT): squared distances, ascending
@@ -64,7 +64,7 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
     shape = (n, min(KEPT, n - 1))
     short: np.dtype[np.integer[Any]] = np.dtype(np.int32 if n <= np.iinfo(np.int32).max else np.int64)
     used, fresh = np.zeros(n, dtype=short), np.empty(n, dtype=np.bool_)
-    lists = _Lists(np.empty(shape), np.empty(shape, dtype=short), used, fresh)
+    lists = _NearLists(np.empty(shape), np.empty(shape, dtype=short), used, fresh)
     best = _Edges(np.empty(n), np.empty(n, dtype=short), np.empty(n, dtype=short))
     start, end, square = np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int64), np.empty(n - 1)
     edges = _Edges(square, start, end)
@@ -107,7 +107,7 @@ def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
 
 
 @kernel
-def _shortest_known(tree: KdTree, component: Places, lists: _Lists, best: _Edges) -> None:
+def _shortest_known(tree: KdTree, component: Places, lists: _NearLists, best: _Edges) -> None:
     """Take, for each component, the shortest edge that leaves it to a next neighbour of a fresh record."""
     n, length = lists.near.shape
     for place in range(n):
@@ -165,7 +165,7 @@ def _search(
     component: Places,
     node_component: Places,
     shortest: Floats,
-    lists: _Lists,
+    lists: _NearLists,
     state: State,
 ) -> None:
     """Find the nearest record of another component for the records of some leaves whose lists are used up.
@@ -200,7 +200,7 @@ def _search(
 
 
 @kernel
-def _ask(start: int, query: _Query, lists: _Lists) -> tuple[int, int, float]:
+def _ask(start: int, query: _Query, lists: _NearLists) -> tuple[int, int, float]:
     """Collect the records of a leaf to search for.
 
     Returns their number, the component that all of them belong to, or −2, and the length of the longest edge allowed.
@@ -219,7 +219,7 @@ def _ask(start: int, query: _Query, lists: _Lists) -> tuple[int, int, float]:
 
 
 @kernel
-def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Query, lists: _Lists) -> float:
+def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Query, lists: _NearLists) -> float:
     """Look for the nearest records of other components in a node that is a leaf; return the longest edge allowed."""
     reach, limit, bounds = 0.0, query.limit, query.bounds
     other_leaf = -1 - tree.right[node]
@@ -238,7 +238,7 @@ def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Qu
 
 
 @kernel
-def _answer(count: int, query: _Query, lists: _Lists) -> None:
+def _answer(count: int, query: _Query, lists: _NearLists) -> None:
     """Offer what was found as the next neighbours."""
     last = lists.near.shape[1] - 1
     for t in range(count):
@@ -253,7 +253,7 @@ def _answer(count: int, query: _Query, lists: _Lists) -> None:
 
 @kernel
 def _keep_foreign(
-    tree: KdTree, place: int, leaf: int, component: Places, distances: Floats, limit: float, lists: _Lists
+    tree: KdTree, place: int, leaf: int, component: Places, distances: Floats, limit: float, lists: _NearLists
 ) -> float:
     """Keep the nearest record of another component among those of a leaf; return the longest edge allowed now."""
     near, near_places = lists.near, lists.near_places

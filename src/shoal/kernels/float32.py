@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats
 from shoal.kernels.vector import lesser
 

@@ -6,7 +6,7 @@ and the records of a leaf lie in contiguous columns: both are short runs of vect
 
 Every node knows how many records are left below it, their exact bounding box, and the greatest distance of one of them
 to a common centre. Queries (`shoal.kernels.pool_queries`) use these to skip nodes. A removal
-(`shoal.kernels.pool_removal`) keeps them exact. `shoal.kernels.pool_building` builds the tree.
+(`shoal.kernels.pool_removal`) keeps them exact. `shoal.kernels.pool_construction` builds the tree.
 
 Compiling costs more than grouping most tables. So the tree is built from Python, by kernels that are compiled on their
 own, and queries are inlined into the kernels that call them, best from one place in each.
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.float32 import Floats32
 from shoal.kernels.vector import greater, lesser

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distances
 from shoal.kernels.float32 import Floats32, score_bound, score_records, to_float32

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.kernels.pool import (
     BUILT,
     FEW_COLUMNS,
@@ -23,7 +23,7 @@ from shoal.kernels.pool import (
     greatest_reach,
     pad_leaf,
 )
-from shoal.kernels.pool_building import build_tree, set_centre
+from shoal.kernels.pool_construction import build_tree, set_centre
 
 __all__ = ["pool_needs_refresh", "pool_refresh", "pool_remove"]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.pool import LEAF, LEVELS, Pool, pool_centroid, pool_view
 from shoal.kernels.pool_queries import pool_farthest, pool_nearest

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distance
 from shoal.kernels.float32 import APPROXIMATE, FLOAT32_ROUNDOFF, FLOAT32_SMALLEST, Floats32, to_float32

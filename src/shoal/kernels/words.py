@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = ["ABSENT", "Words", "bucket_of_words", "hash_words", "number_bits", "number_words", "words_of"]

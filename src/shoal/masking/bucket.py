@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.algorithms.auto import facts_of
 from shoal.algorithms.registry import AUTO, Outcome
-from shoal.blocks.running import group_blocks, group_cells
+from shoal.blocks.block_groups import group_blocks, group_cells
 from shoal.core.dominance import FEW
 from shoal.core.measures import Scaling, centroids, group_errors, group_sizes, squared_errors
 from shoal.core.progress import STOP

@@ -9,7 +9,7 @@ import numpy as np
 from shoal.core.measures import Scaling, scaling
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays
-from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.counting_sort import sort_by_target
 from shoal.kernels.words import Words
 from shoal.masking.coding import Embedding
 

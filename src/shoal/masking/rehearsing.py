@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from shoal.core.progress import fresh_state
-from shoal.kernels.dealing import put_rows
+from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
 from shoal.masking.bucket import BucketPlan, mask_bucket
 from shoal.masking.coding import Embedding
@@ -27,7 +27,7 @@ def rehearse(request: MaskRequest, d: int) -> bool:
     from numba.core.event import install_recorder
 
     from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
-    from shoal.blocks.fusing import leaf_sums
+    from shoal.blocks.fusion import leaf_sums
     from shoal.blocks.rule import Blocking
 
     request = replace(request, k=min(request.k, LARGEST))  # kernels are the same for all k
@@ -55,7 +55,7 @@ def rehearse(request: MaskRequest, d: int) -> bool:
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
         if request.confidential is not None or request.unit is not None:
-            from shoal.models.keeping import rehearse_rules
+            from shoal.models.rule_enforcement import rehearse_rules
 
             rehearse_rules()
         _, sent = deal_for_counting(0, {"words": words_of(X)}, (roots, ()), 2)

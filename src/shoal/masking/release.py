@@ -15,7 +15,7 @@ from shoal.core.display import html_table, write_report
 from shoal.core.dominance import PERCENT, may_be_told, published_loss, withheld_columns
 from shoal.core.types import Floats, Ints
 from shoal.core.wording import count, count_holders, visible
-from shoal.models.asked import PROMISES, tell_asked
+from shoal.models.column_models import PROMISES, tell_asked
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose
 from shoal.core.checks import as_names, check_choice, check_size, plain_array
 from shoal.core.errors import InputError, closest
 from shoal.masking.request_rules import check_method, check_together
-from shoal.models.asked import PROMISES, plain_asked, read_asked
+from shoal.models.column_models import PROMISES, plain_asked, read_asked
 
 if TYPE_CHECKING:
     import numpy as np

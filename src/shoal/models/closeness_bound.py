@@ -44,10 +44,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
+from shoal.models.model_registry import KINDS
 from shoal.models.promises.closeness import Closeness
-from shoal.models.registry import KINDS
 from shoal.models.rules import Rules
 
 __all__ = ["Planes", "closeness_bound", "proven"]
@@ -93,9 +93,9 @@ def closeness_bound(Z: Floats, rules: Rules) -> float:
     --------
     Keys that are the confidential values themselves, which all groups must have in equal shares:
 
-    >>> from shoal.models.model import Confidential
-    >>> from shoal.models.registry import make_rules
-    >>> column = Confidential(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=True)
+    >>> from shoal.models.model import ConfidentialColumn
+    >>> from shoal.models.model_registry import make_rules
+    >>> column = ConfidentialColumn(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=True)
     >>> Z = np.array([[-1.0], [-1.0], [1.0], [1.0]])
     >>> round(closeness_bound(Z, make_rules([column], [(0, Closeness(0.0))], 4)), 6)
     4.0

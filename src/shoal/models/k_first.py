@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
 from shoal.models.closeness_first import next_start
-from shoal.models.registry import measure
+from shoal.models.model_registry import measure
 from shoal.models.rules import Rules
 
 __all__ = ["k_first"]
@@ -41,10 +41,10 @@ def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
     Examples
     --------
     >>> from shoal.core.progress import fresh_state
-    >>> from shoal.models.model import Confidential
-    >>> from shoal.models.registry import make_rules, read_model
+    >>> from shoal.models.model import ConfidentialColumn
+    >>> from shoal.models.model_registry import make_rules, read_model
     >>> records = np.array([[0.0], [0.1], [9.0], [9.1]])
-    >>> column = Confidential(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=False)
+    >>> column = ConfidentialColumn(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=False)
     >>> k_first(records, 2, make_rules([column], [(0, read_model("diversity", 2))], 4), state=fresh_state()).tolist()
     [0, 1, 1, 0]
     """

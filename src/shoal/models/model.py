@@ -7,9 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from shoal.core.types import Floats, Ints
-from shoal.models.rules import Kind
+from shoal.models.rules import RuleKind
 
-__all__ = ["Confidential", "Model", "is_number"]
+__all__ = ["ConfidentialColumn", "Model", "is_number"]
 
 
 class Model:
@@ -17,12 +17,12 @@ class Model:
 
     parameter: ClassVar[str]
     """The parameter that asks for it."""
-    kinds: ClassVar[dict[str, Kind]]
+    kinds: ClassVar[dict[str, RuleKind]]
     """The kinds of rule that it may be."""
     values: float = 0.0
     """How many different values a column must have."""
 
-    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+    def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
         """Return the kind of the rule, its bound and its factor; `ordered` says that the values have an order."""
         raise NotImplementedError
 
@@ -68,7 +68,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Confidential:
+class ConfidentialColumn:
     """A confidential column through the whole table."""
 
     codes: Ints  # of each record, in the order of the values

@@ -19,7 +19,7 @@ import numpy as np
 
 from shoal.core.types import Floats, Ints
 from shoal.privacy.marginals import count_pairs
-from shoal.privacy.selection import noisy_largest
+from shoal.privacy.noisy_maximum import noisy_largest
 
 __all__ = ["choose_tree", "score_pairs"]
 

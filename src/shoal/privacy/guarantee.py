@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from shoal.privacy.accounting import guess_of
+from shoal.privacy.privacy_unit import Unit
 from shoal.privacy.publication_methods import PublicationMethod
-from shoal.privacy.units import Unit
 from shoal.tables.columns import Name
 
 __all__ = ["factor", "guarantee", "learnt"]

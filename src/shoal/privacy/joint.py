@@ -17,7 +17,7 @@ from shoal.privacy.preparing import Prepared
 from shoal.privacy.synthesis import Spending, bins_of_numbers, share, synthesise
 from shoal.tables.columns import Name
 
-__all__ = ["Counting", "Drawn", "draw_records", "plan_counting"]
+__all__ = ["Counting", "DrawnRecords", "draw_records", "plan_counting"]
 
 WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
 
@@ -42,7 +42,7 @@ class Counting:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnRecords:
     """The records of a joint release: numbers, codes of categories, and the pairs of columns that were measured."""
 
     values: Floats
@@ -71,13 +71,13 @@ def plan_counting(prepared: Prepared, epsilon: float, delta: float | None) -> Co
     return Counting(delta, tuple(bins), spending)
 
 
-def draw_records(prepared: Prepared, counting: Counting, rng: np.random.Generator | None) -> Drawn:
+def draw_records(prepared: Prepared, counting: Counting, rng: np.random.Generator | None) -> DrawnRecords:
     """Measure and draw; what is returned is covered by (ε, δ)."""
     records = np.column_stack([prepared.clipped, *(answer.codes for answer in prepared.answers)])
     released = synthesise(records, counting.bins, counting.spending, _contributions(prepared), rng)
     numbers, names = len(prepared.names), prepared.published
     codes = [released.values[:, numbers + j].astype(np.int64) for j in range(len(prepared.answers))]
-    return Drawn(released.values[:, :numbers], codes, tuple((names[a], names[b]) for a, b in released.tree))
+    return DrawnRecords(released.values[:, :numbers], codes, tuple((names[a], names[b]) for a, b in released.tree))
 
 
 def _contributions(prepared: Prepared) -> int:

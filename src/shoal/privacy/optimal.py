@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.algorithms.univariate import labels_of_path
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.kernels.sort import sort_values

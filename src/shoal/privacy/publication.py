@@ -13,7 +13,7 @@ from shoal.core.display import html_table, write_report
 from shoal.core.types import Ints
 from shoal.core.wording import count, visible
 from shoal.privacy.estimates import Estimates
-from shoal.privacy.units import Unit
+from shoal.privacy.privacy_unit import Unit
 from shoal.tables.columns import Name
 
 __all__ = ["PRIVATE", "Publication"]
@@ -164,7 +164,7 @@ class Publication:
 
         It may go along with the data, unless `private` asks for the exact figures of the confidential values too.
         """
-        return write_report("publication:publication_page", path, self, private=private)
+        return write_report("publication_page:publication_page", path, self, private=private)
 
     def _terms(self, name: Name) -> str:
         """Say what holds for a column; a domain that was read from the data would tell its maximum."""

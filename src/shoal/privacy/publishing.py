@@ -19,12 +19,12 @@ from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.joint import Counting
 from shoal.privacy.laplace import check_library
 from shoal.privacy.ledger import spend
-from shoal.privacy.planning import Plan, make_plan
+from shoal.privacy.noisy_release import build_table, draw_noise, rehearse, write_release
 from shoal.privacy.preparing import prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.publication_methods import DEFAULT, find_publication_method
+from shoal.privacy.publication_plan import Plan, make_plan
 from shoal.privacy.randomised_response import truth_probability
-from shoal.privacy.releasing import build_table, draw_noise, rehearse, write_release
 from shoal.tables.choosing import check_output
 from shoal.tables.columns import Name
 from shoal.tables.frames import index_notes

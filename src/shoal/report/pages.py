@@ -45,7 +45,7 @@ from shoal.report.sentences import (
     what_is_lost,
     what_was_done,
 )
-from shoal.report.withholding import IN_HOUSE, as_published, dominated_spreads, published_result
+from shoal.report.withheld_figures import IN_HOUSE, as_published, dominated_spreads, published_result
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import open_table
 from shoal.tables.outputs import written_beside, written_path

@@ -27,13 +27,13 @@ from shoal.report.figures import (
     risk_utility_map,
 )
 from shoal.report.protection import protected_bins, protected_values
-from shoal.report.withholding import UNTOLD, lost_share
+from shoal.report.withheld_figures import UNTOLD, lost_share
 from shoal.tables.columns import Name
 
 __all__ = [
     "APPROXIMATE",
+    "PageTable",
     "Section",
-    "Table",
     "columns",
     "columns_tables",
     "details",
@@ -63,7 +63,7 @@ APPROXIMATE = (
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of text; all columns but the first are set as numbers if `numeric`; `note` stands before it."""
 
     head: Sequence[str]
@@ -91,7 +91,7 @@ class Section:
     title: str
     text: Sequence[str]
     figures: Sequence[Figure] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     code: Sequence[tuple[str, str]] = ()
 
 
@@ -140,13 +140,13 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
     return Section("Columns before and after", text, figures, columns_tables(utility))
 
 
-def columns_tables(utility: Utility) -> list[Table]:
+def columns_tables(utility: Utility) -> list[PageTable]:
     """Tell what became of every column, in numbers: one table of those of numbers, one of those of categories."""
     tables = [_numbers_table(utility), _categories_table(utility)]
     return [table for table in tables if table.rows]
 
 
-def _categories_table(utility: Utility) -> Table:
+def _categories_table(utility: Utility) -> PageTable:
     rows = []
     for c in utility.categories:
         enough = c.values >= FEWEST
@@ -159,10 +159,10 @@ def _categories_table(utility: Utility) -> Table:
         "value, and the least share that would have to change to turn the distribution before into the one after "
         "(total variation, 0 is best)."
     )
-    return Table(["column", "kind", "lost", "cells changed", "total variation"], rows, note=note)
+    return PageTable(["column", "kind", "lost", "cells changed", "total variation"], rows, note=note)
 
 
-def _numbers_table(utility: Utility) -> Table:
+def _numbers_table(utility: Utility) -> PageTable:
     rows = []
     for column in utility.numbers:
         enough = column.values >= FEWEST
@@ -186,7 +186,7 @@ def _numbers_table(utility: Utility) -> Table:
         "cumulative shares (KS, 0 is best); and how far values moved on average as a distribution, in standard "
         f"deviations (Wasserstein, 0 is best).{OTHERS_ONCE if utility.weighted else ''}"
     )
-    return Table(head, rows, note=note)
+    return PageTable(head, rows, note=note)
 
 
 def losses(utility: Utility) -> Section:
@@ -215,7 +215,7 @@ def losses_table(losses: Mapping[Name, float]) -> Section:
     text = "The share of a column's variance that its masked values no longer tell."
     if not all(map(is_told, losses.values())):
         text += UNTOLD
-    return Section("Loss of each column", [text], tables=[Table(["column", "lost"], rows)])
+    return Section("Loss of each column", [text], tables=[PageTable(["column", "lost"], rows)])
 
 
 def relations(utility: Utility) -> Section | None:
@@ -265,7 +265,7 @@ def risks(risk: Risk) -> Section:
     return Section(
         "Risk",
         ["No single figure says that a table is safe. Each of these answers one question, and leaves others open."],
-        tables=[Table(["measure", "result", "what it means", "what it does not mean"], rows, numeric=False)],
+        tables=[PageTable(["measure", "result", "what it means", "what it does not mean"], rows, numeric=False)],
     )
 
 
@@ -345,7 +345,7 @@ def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
         "Records without close neighbours must move farthest to be hidden. These are the groups whose records moved "
         "most, by their number in the labels file. How far is not told: of a small group it would tell the values."
     )
-    table = Table(["group", "records"], rows)
+    table = PageTable(["group", "records"], rows)
     return Section("Records that moved farthest", [text], tables=[table])
 
 
@@ -360,7 +360,7 @@ def trials_table(comparison: Comparison) -> Section:
         )
     ]
     text += [f"Left out: {method}: {why}." for method, why in comparison.left_out.items()]
-    return Section("All runs", text, tables=[Table(head, rows)])
+    return Section("All runs", text, tables=[PageTable(head, rows)])
 
 
 def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, str]]) -> Section:

@@ -11,7 +11,7 @@ from shoal.core.dominance import is_told
 from shoal.core.wording import agreeing, count
 from shoal.masking.release import Release
 from shoal.report import sections
-from shoal.report.withholding import lost_share
+from shoal.report.withheld_figures import lost_share
 from shoal.tables.columns import TIMED, Name
 
 __all__ = [

@@ -28,16 +28,16 @@ from shoal.algorithms.optimize.patch import (
     patch_shake,
 )
 from shoal.algorithms.optimize.random import Word, below, uniform
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Groups", "anneal", "groups_of"]
+__all__ = ["MemberRows", "anneal", "groups_of"]
 
 MOST_GROUPS = 6
 
 
-class Groups(NamedTuple):
+class MemberRows(NamedTuple):
     """A partition as lists of members; the first ``used[0]`` rows are in use."""
 
     members: Ints  # (n // k + 1, 2k − 1)
@@ -47,11 +47,11 @@ class Groups(NamedTuple):
 
 
 @kernel
-def groups_of(labels: Ints, k: int) -> Groups:
+def groups_of(labels: Ints, k: int) -> MemberRows:
     """Turn labels 0 … q−1 of groups below 2k records into lists of members."""
     n = len(labels)
     rows = n // k + 1
-    groups = Groups(
+    groups = MemberRows(
         np.zeros((rows, 2 * k - 1), dtype=np.int64),
         np.zeros(rows, dtype=np.int64),
         labels.copy(),
@@ -66,7 +66,9 @@ def groups_of(labels: Ints, k: int) -> Groups:
 
 
 @kernel
-def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word) -> tuple[int, int]:
+def _gather(
+    groups: MemberRows, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word
+) -> tuple[int, int]:
     """Fill the patch with a random record's group and neighbouring ones; return records and groups taken."""
     n, width = near.shape
     rows[0] = groups.label[below(rng, n)]
@@ -99,7 +101,7 @@ def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows
 
 
 @kernel
-def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints, column_pool: ColumnPool) -> None:
+def _write_back(groups: MemberRows, patch: Patch, m: int, q: int, p: int, rows: Ints, column_pool: ColumnPool) -> None:
     """Replace q rows by the patch's p groups."""
     for g in range(q, p):
         rows[g] = groups.used[0]
@@ -123,7 +125,7 @@ def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints
 
 
 @kernel
-def _fill_row(groups: Groups, row: int, last: int) -> None:
+def _fill_row(groups: MemberRows, row: int, last: int) -> None:
     """Move the last group to a row that is no longer in use."""
     if row != last:
         groups.size[row] = groups.size[last]
@@ -148,7 +150,7 @@ def anneal(
     X: Floats,
     k: int,
     near: Ints,
-    groups: Groups,
+    groups: MemberRows,
     column_pool: ColumnPool,
     steps: int,
     temperature: float,

@@ -1,11 +1,12 @@
 """Certificates: the multipliers that prove a lower bound, and their check without the solver that found them.
 
 A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
-(`optimize.lower_bounds`). A check prices all groups again, by an enumeration that misses none (`sparse.pricing`), and
-compares the bound that the multipliers prove with the one that is claimed. It does not rely on the search, the columns
-or the linear programme. O(n log n) time in few columns and O(n) memory if the multipliers are nearly feasible.
+(`optimize.lower_bounds`). A check prices all groups again, by an enumeration that misses none
+(`sparse.near_pricing`), and compares the bound that the multipliers prove with the one that is claimed. It does not
+rely on the search, the columns or the linear programme.
+O(n log n) time in few columns and O(n) memory if the multipliers are nearly feasible.
 
-Where branching went on (`optimize.branching`), there are multipliers for each of several cases, which are priced over
+After branching (`optimize.branch_and_bound`) there are multipliers for each of several cases, which are priced over
 all pairs of records (`optimize.pricing`). The check then also makes sure that the cases leave no partition out; the
 bound is the least of theirs. A best partition into groups of k … 2k−1 records is in one of the cases, so that these
 sizes are enough in each. Fewer than 2k records are one group, whatever the multipliers.
@@ -24,14 +25,14 @@ from numpy.typing import ArrayLike
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound
 from shoal.algorithms.optimize.pricing import distances
-from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, prove_by
-from shoal.algorithms.optimize.sparse.table import make_table
+from shoal.algorithms.optimize.sparse.near_table import make_table
+from shoal.algorithms.optimize.sparse.repair import Effort, FeasibleDuals, prove_by
 from shoal.core.errors import InputError
 from shoal.core.measures import sst
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 
-__all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "Stratum", "few_records", "verify_bound"]
+__all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "StratumCertificate", "few_records", "verify_bound"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def few_records(X: Floats, k: int) -> Certificate:
     return Certificate(k, np.zeros(len(X)), no_cuts(), value * (1 - 1e-11), value)
 
 
-class Stratum(NamedTuple):
+class StratumCertificate(NamedTuple):
     """Records that have groups of their own, and the proof of a bound for these.
 
     Parameters
@@ -123,7 +124,7 @@ class Certificates:
         All strata: every record is in one of them.
     """
 
-    strata: tuple[Stratum, ...]
+    strata: tuple[StratumCertificate, ...]
 
     @property
     def bound(self) -> float:
@@ -288,7 +289,7 @@ def _cover(paths: list[tuple[Decision, ...]]) -> bool:
     return all(_cover([path[1:] for path in paths if path[0][2] == decided]) for decided in (0, 1))
 
 
-def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | Repaired | None:
+def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | FeasibleDuals | None:
     """Return what the multipliers of a case prove, None if too many groups violate them."""
     duals, cuts = np.ascontiguousarray(case.duals, dtype=np.float64), case.cuts
     if case.decisions:

@@ -21,20 +21,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_that_matter
-from shoal.algorithms.optimize.master import Master, Relaxed
+from shoal.algorithms.optimize.master import Master, RelaxationSolution
 from shoal.algorithms.optimize.pricing import distances, guess_groups, pair_weights
 from shoal.algorithms.optimize.separation import violated_cuts
 from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.algorithms.optimize.sparse.table import make_near
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["ColumnGeneration", "Limits"]
+__all__ = ["ColumnGeneration", "GenerationLimits"]
 
 # Groups of so few among so few records: the simplex method needs no help.
 _SMALL, _FEW = 4, 400
@@ -52,7 +52,7 @@ _PRICINGS = 2000
 
 
 @dataclass(frozen=True)
-class Limits:
+class GenerationLimits:
     """How far column generation goes.
 
     Parameters
@@ -84,12 +84,12 @@ class ColumnGeneration:
     X: Floats
     k: int
     upper: float
-    candidates: Columns  # groups that the search has met
+    candidates: GroupColumns  # groups that the search has met
     incumbent: int  # this number of them, the first ones, are a partition
     state: State
-    limits: Limits
+    limits: GenerationLimits
     best: Bound | None = None
-    latest: Relaxed | None = None  # the master problem as last solved
+    latest: RelaxationSolution | None = None  # the master problem as last solved
 
     def __post_init__(self) -> None:
         self.n = len(self.X)
@@ -147,7 +147,7 @@ class ColumnGeneration:
             if weak == 4 or turn == self.limits.rounds or not self.separate(answer):
                 return
 
-    def separate(self, answer: Relaxed) -> bool:
+    def separate(self, answer: RelaxationSolution) -> bool:
         """Replace the cuts without a price by new ones that the solution violates; tell whether there are any."""
         master = self.master
         master.drop(np.flatnonzero((answer.cuts.price <= self.noise) & (answer.cuts.decided < 0)))
@@ -158,7 +158,7 @@ class ColumnGeneration:
         master.cut(fresh)
         return len(fresh) > 0
 
-    def _over(self, columns: Columns) -> Master:
+    def _over(self, columns: GroupColumns) -> Master:
         """Return the master problem over some columns."""
         # In units of the share of one record, the solver's tolerance is the noise.
         unit = self.upper / self.n
@@ -182,7 +182,7 @@ class ColumnGeneration:
         duals[table.ids] = first.duals
         groups = np.sort(table.ids[first.columns.member].reshape(-1, self.k), axis=1)
         cheapest = np.sort(np.argsort(first.rest(), kind="stable")[: _KEEP * self.n])
-        columns = Columns.of_rows(self.X, groups[cheapest])
+        columns = GroupColumns.of_rows(self.X, groups[cheapest])
         keys = columns.keys()
         fresh = np.array([j for j, key in enumerate(keys) if key not in self.known], dtype=np.int64)
         self.known.update(keys[j] for j in fresh)
@@ -209,7 +209,7 @@ class ColumnGeneration:
         rest[: self.incumbent] = -np.inf
         return np.sort(np.argsort(rest, kind="stable")[: _KEEP * self.n])
 
-    def _put_aside(self, columns: Columns) -> None:
+    def _put_aside(self, columns: GroupColumns) -> None:
         """Return columns of the master problem to those seen."""
         self.known.difference_update(columns.keys())
         self.candidates = self.candidates.join(columns)
@@ -221,7 +221,7 @@ class ColumnGeneration:
             labels[self.candidates[g]] = g
         return labels
 
-    def relax(self, accuracy: float) -> Relaxed | None:
+    def relax(self, accuracy: float) -> RelaxationSolution | None:
         """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""
         for _ in range(_PRICINGS):
             answer = self.master.solve()
@@ -245,7 +245,7 @@ class ColumnGeneration:
                 return answer
         return None
 
-    def _price_exactly(self, answer: Relaxed) -> int | None:
+    def _price_exactly(self, answer: RelaxationSolution) -> int | None:
         """Prove a bound, and add the groups that it found violated; None if there are too many to list."""
         bound = self._prove(answer.duals, answer.cuts)
         if bound is None:
@@ -253,7 +253,7 @@ class ColumnGeneration:
         rest = reduced_costs(bound.columns, answer.duals, answer.cuts)
         return self._add(bound.columns.take(np.argsort(rest, kind="stable")[:2000]), answer.duals, answer.cuts)
 
-    def _price(self, answer: Relaxed) -> tuple[int, float]:
+    def _price(self, answer: RelaxationSolution) -> tuple[int, float]:
         """Add columns of negative reduced cost, seen or guessed; return how many, and by how much the duals are off."""
         short = np.zeros(self.n)
         fresh = self._from_seen(answer.duals, answer.cuts, short)
@@ -290,10 +290,10 @@ class ColumnGeneration:
         for size in sizes_that_matter(self.n, self.k, cuts)[:3]:
             pair_weights(self.D, self.X.shape[1], duals, cuts, size, self.W)
             groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise, self.state), axis=1), axis=0)
-            added += self._add(Columns.of(self.X, groups), duals, cuts, short)
+            added += self._add(GroupColumns.of(self.X, groups), duals, cuts, short)
         return added
 
-    def _add(self, columns: Columns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
+    def _add(self, columns: GroupColumns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
         """Add the columns that are new and have a negative reduced cost; note what each record is short of."""
         keys = columns.keys()
         rest = reduced_costs(columns, duals, cuts)

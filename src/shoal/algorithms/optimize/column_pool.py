@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.algorithms.optimize.random import Word
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Ints
 
 __all__ = ["ColumnPool", "add_column", "columns_in", "new_column_pool"]

@@ -10,8 +10,8 @@ With three records and weights ½ these are the subset-row cuts of M. Jepsen, B.
 (Operations Research 56, 2008): at most one group holds two or more of three records. D. Pecin, A. Pessoa, M. Poggi,
 E. Uchoa and H. Santos (Operations Research Letters 45, 2017) list the weights that matter for up to five records.
 
-A decision of branching (`optimize.branching`) has the same form: for two records with weights ½ the coefficient tells
-whether a group holds both, and the left side is 1 if they are together and 0 if they are apart, an equation.
+A decision of branching (`optimize.branch_and_bound`) has the same form: for two records with weights ½ the coefficient
+tells whether a group holds both, and the left side is 1 if they are together and 0 if they are apart, an equation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from itertools import combinations
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns, places_of
-from shoal.core.compiling import kernel
+from shoal.algorithms.optimize.group_columns import GroupColumns, places_of
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
-from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.counting_sort import sort_by_target
 
 __all__ = ["Cuts", "Decision", "cut_entries", "double_rows", "no_cuts", "pair_prices", "reduced_costs"]
 
@@ -208,12 +208,12 @@ def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, deno
     return entries[:count]
 
 
-def cut_entries(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
+def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
     """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0.
 
     Examples
     --------
-    >>> column = Columns.of(np.zeros((4, 1)), [np.array([0, 2, 3])])
+    >>> column = GroupColumns.of(np.zeros((4, 1)), [np.array([0, 2, 3])])
     >>> [entry.tolist() for entry in cut_entries(column, 4, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
     [[0], [0], [1]]
     """
@@ -226,13 +226,13 @@ def cut_entries(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]
     return entries[:, 0], entries[:, 1], entries[:, 2]
 
 
-def reduced_costs(columns: Columns, duals: Floats, cuts: Cuts) -> Floats:
+def reduced_costs(columns: GroupColumns, duals: Floats, cuts: Cuts) -> Floats:
     """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column.
 
     Examples
     --------
     >>> X = np.array([[0.0], [2.0]])
-    >>> reduced_costs(Columns.of(X, [np.array([0, 1])]), np.array([0.5, 0.5]), no_cuts()).tolist()
+    >>> reduced_costs(GroupColumns.of(X, [np.array([0, 1])]), np.array([0.5, 0.5]), no_cuts()).tolist()
     [1.0]
     """
     if not len(columns):

@@ -16,9 +16,9 @@ from functools import cache
 import numpy as np
 
 from shoal.algorithms.mdav import mdav
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove
-from shoal.algorithms.optimize.rounding import round_groups
+from shoal.algorithms.optimize.relaxation_rounding import round_groups
 from shoal.algorithms.registry import Outcome
 from shoal.algorithms.two_swap import improve, start_labels
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
@@ -139,7 +139,7 @@ def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
         return start
     with within(state, seconds, 0) as limited:
 
-        def polish(columns: Columns, x: Floats) -> Ints | None:
+        def polish(columns: GroupColumns, x: Floats) -> Ints | None:
             return round_groups(X, k, columns, x, state=limited, threads=1)
 
         proof = prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds, polish)

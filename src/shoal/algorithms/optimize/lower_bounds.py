@@ -28,8 +28,8 @@ from math import fsum
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.pricing import enumerate_groups
 from shoal.core.types import Floats, Ints, State
 
@@ -58,7 +58,7 @@ class Bound:
     duals: Floats
     cuts: Cuts
     tolerance: float
-    columns: Columns
+    columns: GroupColumns
     visited: int
 
 
@@ -117,7 +117,7 @@ def lower_bound(
             return None
         if not len(enumerated.groups):
             continue
-        columns = Columns.of(X, list(enumerated.groups))
+        columns = GroupColumns.of(X, list(enumerated.groups))
         rest = reduced_costs(columns, duals, cuts)
         weight = columns.cost + np.add.reduceat(np.abs(duals)[columns.member], columns.start[:-1]) + cuts.magnitude
         slack = weight * (d + size * size + 8 + len(cuts)) * 2.0**-52
@@ -131,4 +131,4 @@ def lower_bound(
     value = fsum([*duals, *(-fix), *(-cuts.worth)])
     # π − f is rounded when it is stored as the repaired dual, by one unit in the last place for each record.
     value -= abs(value) * 2.0**-50
-    return Bound(value, duals - fix, cuts, tolerance, Columns.of(X, violating), visited)
+    return Bound(value, duals - fix, cuts, tolerance, GroupColumns.of(X, violating), visited)

@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, Decision, cut_entries
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Master", "Relaxed", "matrix"]
+__all__ = ["Master", "RelaxationSolution", "matrix"]
 
 # The solver's numbers for the two simplex methods.
 _DUAL, _PRIMAL = 1, 4
 
 
-class Relaxed(NamedTuple):
+class RelaxationSolution(NamedTuple):
     """The relaxation solved to a tolerance.
 
     Parameters
@@ -47,12 +47,12 @@ class Relaxed(NamedTuple):
     x: Floats
 
 
-def matrix(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
+def matrix(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
     """Return the rows of records and cuts by columns: where each column starts, its rows and its entries.
 
     Examples
     --------
-    >>> column = Columns.of(np.zeros((3, 1)), [np.array([0, 2])])
+    >>> column = GroupColumns.of(np.zeros((3, 1)), [np.array([0, 2])])
     >>> [part.tolist() for part in matrix(column, 3, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
     [[0, 3], [0, 2, 3], [1.0, 1.0, 1.0]]
     """
@@ -69,7 +69,7 @@ class Master:
     """The linear relaxation over the columns and cuts given so far, solved from the last solution by HiGHS."""
 
     def __init__(
-        self, n: int, columns: Columns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
+        self, n: int, columns: GroupColumns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
     ) -> None:
         import highspy
 
@@ -88,7 +88,7 @@ class Master:
         self._add_rows(cuts, none, none, none)
         self._add_columns(columns)
 
-    def add(self, columns: Columns) -> None:
+    def add(self, columns: GroupColumns) -> None:
         """Add columns."""
         self.columns = self.columns.join(columns)
         self._add_columns(columns)
@@ -111,7 +111,7 @@ class Master:
             self.cuts = self.cuts.take(remaining)
             self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in remaining])
 
-    def keep(self, which: Ints) -> Columns:
+    def keep(self, which: Ints) -> GroupColumns:
         """Keep some of the columns, by number and in order; return the others."""
         gone = np.setdiff1d(np.arange(len(self.columns)), which)
         removed = self.columns.take(gone)
@@ -167,7 +167,7 @@ class Master:
         self.solver.setBasis(basis)
         return value
 
-    def solve(self) -> Relaxed | None:
+    def solve(self) -> RelaxationSolution | None:
         """Solve it, to the solver's own tolerances; None if stopped or the arithmetic fails."""
         import highspy
 
@@ -186,9 +186,11 @@ class Master:
         value = float(self.solver.getInfo().objective_function_value) * self.unit
         self.broken = bool(np.array(answer.col_value)[self.breaking].sum() > 1e-6)
         prices = np.where(self.cuts.decided < 0, np.maximum(-duals[self.n :], 0.0), -duals[self.n :])
-        return Relaxed(value, duals[: self.n], self.cuts.priced(prices), np.array(answer.col_value)[self.place])
+        return RelaxationSolution(
+            value, duals[: self.n], self.cuts.priced(prices), np.array(answer.col_value)[self.place]
+        )
 
-    def _add_columns(self, columns: Columns) -> None:
+    def _add_columns(self, columns: GroupColumns) -> None:
         count = len(columns)
         if count:
             start, row, entry = matrix(columns, self.n, self.cuts)

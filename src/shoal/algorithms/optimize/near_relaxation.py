@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns, groups_in
-from shoal.algorithms.optimize.rounding import KEPT
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
+from shoal.algorithms.optimize.relaxation_rounding import KEPT
 from shoal.algorithms.optimize.set_partitioning import improve
 from shoal.core.measures import canonical_labels
 from shoal.core.types import Floats, Ints, State
@@ -22,7 +22,7 @@ __all__ = ["improve_near"]
 def improve_near(
     X: Floats,
     labels: Ints,
-    columns: Columns,
+    columns: GroupColumns,
     x: Floats,
     *,
     largest: int,
@@ -49,7 +49,7 @@ def improve_near(
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [0.0], [1.0], [5.0], [1.0], [5.0]])
-    >>> columns = Columns.of_rows(X, np.array([[0, 1], [2, 4], [3, 5], [4, 5]]))
+    >>> columns = GroupColumns.of_rows(X, np.array([[0, 1], [2, 4], [3, 5], [4, 5]]))
     >>> limits = {"largest": 4, "nodes": 1, "time_limit": None, "state": fresh_state()}
     >>> improve_near(X, np.array([0, 0, 1, 1, 2, 2]), columns, np.array([1.0, 0.5, 0.5, 0.5]), **limits).tolist()
     [0, 0, 1, 2, 1, 2]
@@ -66,7 +66,7 @@ def improve_near(
     choice = improve(
         np.ascontiguousarray(X[rest]),
         canonical_labels(labels[rest]),
-        Columns(inside.start, place[inside.member], inside.cost),
+        GroupColumns(inside.start, place[inside.member], inside.cost),
         time_limit=time_limit,
         nodes=nodes,
         state=state,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.optimize.random import Word, below
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 

@@ -35,15 +35,15 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.optimize.cuts import Cuts, double_rows, pair_prices
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Bools, Floats, Ints, State
 
-__all__ = ["Found", "distances", "enumerate_groups", "guess_groups", "pair_weights"]
+__all__ = ["Enumeration", "distances", "enumerate_groups", "guess_groups", "pair_weights"]
 
 
 @dataclass(frozen=True)
-class Found:
+class Enumeration:
     """Groups of one size found by pricing, one in each row, and whether these are all."""
 
     groups: Ints
@@ -220,7 +220,7 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
     max_visits: int,
     state: State,
     work: Floats | None = None,
-) -> Found:
+) -> Enumeration:
     """Return all groups of one size whose reduced cost may be at most `limit`, unless there are too many.
 
     Parameters
@@ -250,7 +250,7 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
     W = np.empty_like(D) if work is None else work
     pair_weights(D, d, duals, cuts, size, W)
     groups, count, visited = _search(W, size, size * limit, room, max_visits, state)
-    return Found(np.sort(groups, axis=1), bool(count <= room), int(visited))
+    return Enumeration(np.sort(groups, axis=1), bool(count <= room), int(visited))
 
 
 @kernel

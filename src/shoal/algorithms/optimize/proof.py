@@ -9,8 +9,8 @@ before. The reach grows step by step, until it finds one or covers the distance 
 programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
 
 How many groups matter depends on the best partition known, so it is improved by every solution of the relaxation, that
-of the table and those of the cases (`optimize.branching`): rounded and annealed by the caller, then joined with the
-best partition so far (`optimize.near_relaxation`).
+of the table and those of the cases (`optimize.branch_and_bound`): rounded and annealed by the caller, then joined with
+the best partition so far (`optimize.near_relaxation`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms.optimize.branching import Branch, Branches, branch
+from shoal.algorithms.optimize.branch_and_bound import Branch, Branches, branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
-from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-from shoal.algorithms.optimize.columns import Columns, groups_in
+from shoal.algorithms.optimize.column_generation import ColumnGeneration, GenerationLimits
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.near_relaxation import improve_near
 from shoal.algorithms.optimize.pricing import enumerate_groups
@@ -35,7 +35,7 @@ from shoal.core.measures import sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Bools, Floats, Ints, State
 
-__all__ = ["PROVABLE", "Incumbent", "Proven", "prove", "recombine"]
+__all__ = ["PROVABLE", "Incumbent", "ProofResult", "prove", "recombine"]
 
 # Two n×n arrays of float64: 400 MB.
 PROVABLE = 5000
@@ -54,7 +54,7 @@ _PREFIXES = 1_000_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
 
-Polish = Callable[[Columns, Floats], Ints | None]
+Polish = Callable[[GroupColumns, Floats], Ints | None]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Incumbent:
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProofResult:
     """The result of `prove`; see `shoal.algorithms.registry.Outcome`. `rounded` is a partition to go on from."""
 
     labels: Ints
@@ -79,9 +79,9 @@ class Proven:
     rounded: Ints | None = None
 
 
-def _generation(incumbent: Incumbent, candidates: list[Ints], limits: Limits) -> ColumnGeneration:
+def _generation(incumbent: Incumbent, candidates: list[Ints], limits: GenerationLimits) -> ColumnGeneration:
     current = groups_in(incumbent.labels)
-    columns = Columns.of(incumbent.X, current + candidates)
+    columns = GroupColumns.of(incumbent.X, current + candidates)
     return ColumnGeneration(
         incumbent.X, incumbent.k, sse(incumbent.X, incumbent.labels), columns, len(current), incumbent.state, limits
     )
@@ -96,7 +96,7 @@ def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None,
         return None
     later = _after(0.7, until)
     deadline = np.inf if later is None else later
-    generation = _generation(incumbent, candidates, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
+    generation = _generation(incumbent, candidates, GenerationLimits(deadline=deadline, rounds=_RECOMBINE, exact=False))
     generation.run()
     latest = generation.latest
     if latest is None:
@@ -116,7 +116,12 @@ def _after(share: float, until: float | None) -> float | None:
 
 
 def _choose(
-    generation: ColumnGeneration, columns: Columns, cuts: Cuts, labels: Ints, until: float | None, nodes: int | None
+    generation: ColumnGeneration,
+    columns: GroupColumns,
+    cuts: Cuts,
+    labels: Ints,
+    until: float | None,
+    nodes: int | None,
 ) -> tuple[Ints | None, bool]:
     """Solve the set partitioning over the columns and the incumbent's."""
     seconds = None if until is None else max(0.1, until - time.monotonic())
@@ -127,7 +132,7 @@ def _choose(
     return choice.labels, choice.proven
 
 
-def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> Proven:
+def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> ProofResult:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
     Parameters
@@ -146,17 +151,17 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
     labels = incumbent.labels
     nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if sse(incumbent.X, labels) == 0.0:
-        return Proven(labels, 0.0, "optimal", nothing)
+        return ProofResult(labels, 0.0, "optimal", nothing)
     # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
     max_visits = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
-    generation = _generation(incumbent, candidates, Limits(deadline=deadline, max_visits=max_visits))
+    generation = _generation(incumbent, candidates, GenerationLimits(deadline=deadline, max_visits=max_visits))
     generation.run()
     best = generation.best
     if best is None:
         # Out of time before any bound: the columns generated may still hold a better partition.
         nodes = 1 if until is None else None
         better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes)
-        return Proven(generation.better(labels, better), 0.0, "bounded", nothing)
+        return ProofResult(generation.better(labels, better), 0.0, "bounded", nothing)
 
     def near(x: Floats, labels: Ints, eager: bool) -> Ints:
         return _near(generation, x, labels, polish, until, eager=eager)
@@ -192,7 +197,7 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
         "cases": len(branches.every),
     }
     status: Literal["optimal", "bounded"] = "optimal" if optimal or branches.closed else "bounded"
-    return Proven(branches.labels, bound, status, certificate, facts)
+    return ProofResult(branches.labels, bound, status, certificate, facts)
 
 
 def _claim(proof: Bound) -> float:
@@ -273,7 +278,7 @@ def _near(
     return generation.better(labels, near)
 
 
-def _keeping(columns: Columns, decisions: list[Decision]) -> Bools:
+def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:
     """Tell which groups hold both or neither of two records that are together, and not both of two that are apart."""
     keeping = np.ones(len(columns), dtype=bool)
     for i, j, together in decisions if len(columns) else ():
@@ -289,10 +294,10 @@ def _reach(generation: ColumnGeneration, best: Bound) -> float:
 
 def _within(
     generation: ColumnGeneration, best: Bound, reach: float, room: int, max_visits: int
-) -> tuple[Columns, bool]:
+) -> tuple[GroupColumns, bool]:
     """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
     n, d = generation.X.shape
-    every: Columns | None = None
+    every: GroupColumns | None = None
     for size in range(generation.k, min(2 * generation.k - 1, n) + 1):
         enumerated = enumerate_groups(
             generation.D,
@@ -309,7 +314,7 @@ def _within(
         if not enumerated.complete:
             rest = reduced_costs(generation.master.columns, best.duals, best.cuts)
             return generation.master.columns.take(np.flatnonzero(rest <= reach)), False
-        columns = Columns.of(generation.X, enumerated.groups)
+        columns = GroupColumns.of(generation.X, enumerated.groups)
         columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= reach))
         every = columns if every is None else every.join(columns)
     return every if every is not None else generation.master.columns, True

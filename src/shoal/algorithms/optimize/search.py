@@ -1,13 +1,13 @@
 """Search: the least information loss that can be found within a time limit, with a proven bound on request.
 
 Large-neighbourhood search with annealing from MDAV (`optimize.annealing`), a set-partitioning problem over the
-groups it has seen (`optimize.recombining`), and on request column generation, cuts and a proof
+groups it has seen (`optimize.recombination`), and on request column generation, cuts and a proof
 (`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for
 the proof of up to `PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
 
 Tables beyond `REGION` records are searched in regions, on all cores, from the solution of the linear relaxation,
-rounded (`optimize.rounding`). The result depends on the seed and the steps only; with a time limit the speed of the
-machine decides how many steps there are.
+rounded (`optimize.relaxation_rounding`). The result depends on the seed and the steps only; with a time limit the speed
+of the machine decides how many steps there are.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from shoal.algorithms.auto import exchanged
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.algorithms.optimize.initial_partition import given_start, mdav_start
 from shoal.algorithms.optimize.neighbours import list_size, nearest
-from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
+from shoal.algorithms.optimize.proof import Incumbent, ProofResult, prove, recombine
 from shoal.algorithms.optimize.random import seeded
-from shoal.algorithms.optimize.recombining import Regions, recombine_regions
+from shoal.algorithms.optimize.recombination import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.optimize.rounding import round_groups, round_relaxation
+from shoal.algorithms.optimize.relaxation_rounding import round_groups, round_relaxation
+from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
-from shoal.algorithms.optimize.sparse.table import Table, make_near
-from shoal.algorithms.optimize.starting import given_start, mdav_start
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
 from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import DONE, STOP, fresh_state, publish, within
@@ -231,7 +231,7 @@ class _Search:
 
     def _recombine_regions(self) -> None:
         """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
-        candidates = Columns.of(self.X, columns_in(self.column_pool))
+        candidates = GroupColumns.of(self.X, columns_in(self.column_pool))
         for turn in range(2):
             self._take(
                 recombine_regions(
@@ -266,7 +266,7 @@ class _Search:
             certificate=result.certificate,
         )
 
-    def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> Proven:
+    def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> ProofResult:
         """Prove a bound on all pairs of records, which is quick, and improve the partition by it."""
         share = BEFORE if self.k <= ROUNDED else ALONE
         self.anneal(
@@ -280,7 +280,9 @@ class _Search:
             self.anneal(self._rest(until, steps), 0.1, 1.0, 1.0)
         return result
 
-    def _prove_near(self, seconds: float | None, until: float | None, steps: int | None, table: Table | None) -> Proven:
+    def _prove_near(
+        self, seconds: float | None, until: float | None, steps: int | None, table: NearTable | None
+    ) -> ProofResult:
         """Prove a bound on near records, and anneal from the solution of the relaxation, rounded."""
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         share = PROVEN[0] if self.alone else PROVEN[1]
@@ -293,7 +295,7 @@ class _Search:
             self._go_on(result.rounded, until, steps)
         return result
 
-    def _polish(self, columns: Columns, x: Floats, total_steps: int | None) -> Ints | None:
+    def _polish(self, columns: GroupColumns, x: Floats, total_steps: int | None) -> Ints | None:
         """Round a solution of the relaxation, then anneal briefly from there, almost cold, in `total_steps` at most."""
         rounded = round_groups(self.X, self.k, columns, x, state=self.state, threads=self.threads)
         if rounded is None:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
-from shoal.core.compiling import kernel
+from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
@@ -167,7 +167,7 @@ def _pick(records: Ints, n: int, each: int, limit: int) -> Ints:
     return picked[:count]
 
 
-def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
+def _linked(columns: GroupColumns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
     """Return the columns of each record (first, column), and the records most linked to it, filled up with −1."""
     from scipy.sparse import csr_array
 
@@ -184,7 +184,7 @@ def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
 
 
 def violated_cuts(
-    columns: Columns, x: Floats, n: int, *, threshold: float, limit: int, each: int, state: State
+    columns: GroupColumns, x: Floats, n: int, *, threshold: float, limit: int, each: int, state: State
 ) -> Cuts:
     """Return violated cuts: of each kind up to `limit`, the worst first, no record in more than `each` of them.
 
@@ -192,7 +192,7 @@ def violated_cuts(
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.zeros((3, 1))
-    >>> halves = Columns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
+    >>> halves = GroupColumns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
     >>> violated_cuts(halves, np.full(3, 0.5), 3, threshold=0.1, limit=9, each=1, state=fresh_state()).each()
     [((0, 1, 2), (1, 1, 1), 2)]
     """

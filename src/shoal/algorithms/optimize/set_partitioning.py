@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns, groups_in
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.master import matrix
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -36,7 +36,7 @@ class Choice:
 
 
 def choose(
-    columns: Columns,
+    columns: GroupColumns,
     n: int,
     upper: float,
     *,
@@ -70,7 +70,7 @@ def choose(
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [1.0], [5.0], [5.0]])
     >>> pairs = [np.array([a, b]) for a in range(4) for b in range(a + 1, 4)]
-    >>> choose(Columns.of(X, pairs), 4, 99.0, state=fresh_state()).labels.tolist()
+    >>> choose(GroupColumns.of(X, pairs), 4, 99.0, state=fresh_state()).labels.tolist()
     [0, 0, 1, 1]
     """
     import highspy
@@ -112,7 +112,7 @@ def choose(
 def improve(
     X: Floats,
     labels: Ints,
-    columns: Columns,
+    columns: GroupColumns,
     *,
     cuts: Cuts | None = None,
     time_limit: float | None = None,
@@ -125,11 +125,11 @@ def improve(
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [5.0], [1.0], [5.0]])
-    >>> others = Columns.of(X, [np.array([0, 2]), np.array([1, 3])])
+    >>> others = GroupColumns.of(X, [np.array([0, 2]), np.array([1, 3])])
     >>> improve(X, np.array([0, 0, 1, 1]), others, state=fresh_state()).labels.tolist()
     [0, 1, 0, 1]
     """
-    current = Columns.of(X, groups_in(labels))
+    current = GroupColumns.of(X, groups_in(labels))
     place = {key: j for j, key in enumerate(current.keys())}
     additional = columns.take(np.array([j for j, key in enumerate(columns.keys()) if key not in place], dtype=np.int64))
     if not len(additional):
@@ -146,7 +146,7 @@ def improve(
     )
 
 
-def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:
+def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
     """Return the integer programme: every record once, at the least SSE in some unit."""
     import highspy
 
@@ -165,7 +165,7 @@ def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:
     return lp
 
 
-def _checked(columns: Columns, n: int, upper: float, x: Floats) -> Ints | None:
+def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | None:
     """Return the labels of the solver's choice if it is a partition and better: everything is counted again."""
     if len(x) != len(columns):
         return None

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.models.model import Model, is_number
-from shoal.models.rules import ROUNDING, Kind, Rules, run_end
+from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
 
 __all__ = ["Closeness", "least_size", "with_masses"]
 
@@ -170,7 +170,7 @@ class Closeness(Model):
 
     t: float
     parameter: ClassVar = "closeness"
-    kinds: ClassVar = {"ordered": Kind(_ordered, _size, _swapped), "nominal": Kind(_nominal, _size)}
+    kinds: ClassVar = {"ordered": RuleKind(_ordered, _size, _swapped), "nominal": RuleKind(_nominal, _size)}
 
     def __post_init__(self) -> None:
         if self.t != 0 and not is_number(self.t, 0, 1):
@@ -202,7 +202,7 @@ class Closeness(Model):
         """What it promises, in words."""
         return f"a distribution at most {self.t:g} from that of the table"
 
-    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+    def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
         """Return the kind of the rule and t."""
         return self.kinds["ordered" if ordered else "nominal"], float(self.t), 0.0
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.models.model import Model, is_number
-from shoal.models.rules import ROUNDING, Kind, Rules, run_end
+from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
 
 __all__ = ["Diversity"]
 
@@ -108,8 +108,10 @@ class Diversity(Model):
     c: float = 3.0
     parameter: ClassVar = "diversity"
     kinds: ClassVar = {
-        "distinct": Kind(_distinct, _size), "entropy": Kind(_entropy, _size), "recursive": Kind(_recursive, _size),
-    }  # fmt: skip
+        "distinct": RuleKind(_distinct, _size),
+        "entropy": RuleKind(_entropy, _size),
+        "recursive": RuleKind(_recursive, _size),
+    }
 
     def __post_init__(self) -> None:
         if self.kind not in self.kinds:
@@ -166,7 +168,7 @@ class Diversity(Model):
             return f"an entropy of at least log {self.least:g}"
         return f"recursive ({self.c:g}, {self.least:g})-diversity"
 
-    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+    def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
         """Return the kind of the rule, l and c."""
         return self.kinds[self.kind], float(self.least), float(self.c)
 

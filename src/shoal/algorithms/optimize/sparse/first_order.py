@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Point", "Programme", "solve", "start_point"]
+__all__ = ["Iterate", "Programme", "solve", "start_point"]
 
 # Steps between two looks at the error; shares of the error at the last restart that make another one due.
 _LOOK = 40
@@ -48,7 +48,7 @@ class Programme(NamedTuple):
     cut_scale: Floats  # as s
 
 
-class Point(NamedTuple):
+class Iterate(NamedTuple):
     """A primal and a dual solution, neither of them feasible."""
 
     x: Floats
@@ -58,15 +58,15 @@ class Point(NamedTuple):
     used: Floats  # the left side of each cut
 
 
-def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) -> Point:
+def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) -> Iterate:
     """Return a point to start from."""
-    point = Point(x.copy(), duals.copy(), prices.copy(), np.zeros(len(duals)), np.zeros(len(prices)))
+    point = Iterate(x.copy(), duals.copy(), prices.copy(), np.zeros(len(duals)), np.zeros(len(prices)))
     _cover(programme, point)
     return point
 
 
 @kernel
-def _cover(p: Programme, point: Point) -> None:
+def _cover(p: Programme, point: Iterate) -> None:
     """Write what x covers and uses."""
     for j in range(len(p.cost)):
         if point.x[j] > 0.0:
@@ -77,7 +77,7 @@ def _cover(p: Programme, point: Point) -> None:
 
 
 @kernel(inline=True)
-def _rest(p: Programme, point: Point, j: int) -> float:
+def _rest(p: Programme, point: Iterate, j: int) -> float:
     """Return the reduced cost of a group."""
     rest: float = p.cost[j]
     for a in range(p.start[j], p.start[j + 1]):
@@ -88,7 +88,7 @@ def _rest(p: Programme, point: Point, j: int) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _primal_step(p: Programme, point: Point, to: Point, step: float) -> float:
+def _primal_step(p: Programme, point: Iterate, to: Iterate, step: float) -> float:
     """Take the step of x; return its squared length."""
     for i in range(len(to.covered)):
         to.covered[i] = 0.0
@@ -111,7 +111,7 @@ def _primal_step(p: Programme, point: Point, to: Point, step: float) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _dual_step(p: Programme, point: Point, to: Point, step: float) -> tuple[float, float]:
+def _dual_step(p: Programme, point: Iterate, to: Iterate, step: float) -> tuple[float, float]:
     """Take the step of the multipliers; return its squared length and its product with the step of x."""
     moved, cross = 0.0, 0.0
     for i in range(len(point.duals)):
@@ -131,7 +131,7 @@ def _dual_step(p: Programme, point: Point, to: Point, step: float) -> tuple[floa
 
 
 @kernel(counted=False, inner=True)
-def _error(p: Programme, point: Point) -> float:
+def _error(p: Programme, point: Iterate) -> float:
     """Return how far a point is from optimal: infeasibilities and gap, relative to the sum of s."""
     primal, dual, size, gap = 0.0, 0.0, 0.0, 0.0
     for i in range(len(point.duals)):
@@ -151,7 +151,7 @@ def _error(p: Programme, point: Point) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _add(total: Point, share: float, point: Point) -> None:
+def _add(total: Iterate, share: float, point: Iterate) -> None:
     """Add a share of a point to a sum of points."""
     for j in range(len(point.x)):
         total.x[j] += share * point.x[j]
@@ -164,7 +164,7 @@ def _add(total: Point, share: float, point: Point) -> None:
 
 
 @kernel(counted=False, inner=True)
-def _set(to: Point, share: float, point: Point) -> None:
+def _set(to: Iterate, share: float, point: Iterate) -> None:
     """Make a point a share of another."""
     for j in range(len(point.x)):
         to.x[j] = share * point.x[j]
@@ -175,7 +175,7 @@ def _set(to: Point, share: float, point: Point) -> None:
 
 
 @kernel(counted=False, inner=True)
-def _primal_weight(p: Programme, point: Point, anchor: Point, omega: float) -> float:
+def _primal_weight(p: Programme, point: Iterate, anchor: Iterate, omega: float) -> float:
     """Return the primal weight after a restart: half way, in logarithms, to the ratio of the distances travelled."""
     primal, dual = 0.0, 0.0
     for j in range(len(point.x)):
@@ -192,7 +192,7 @@ def _primal_weight(p: Programme, point: Point, anchor: Point, omega: float) -> f
 
 @kernel
 def solve(
-    p: Programme, point: Point, to: Point, mean: Point, anchor: Point, steps: int, omega: float, state: State
+    p: Programme, point: Iterate, to: Iterate, mean: Iterate, anchor: Iterate, steps: int, omega: float, state: State
 ) -> tuple[float, float]:
     """Take steps from a point, which is changed; return the primal weight to go on with, and the error reached.
 

@@ -1,8 +1,8 @@
 """Column generation at any size: groups that are guessed, then all that are missing, and the multipliers they give.
 
 The master problem over the groups known so far is solved by `sparse.first_order`; groups that its multipliers make too
-cheap are guessed from the neighbours of each record (`sparse.guessing`), later listed exactly (`sparse.repair`), which
-proves a bound each time. Then cuts that the fractional solution violates are added (`optimize.separation`).
+cheap are guessed from the neighbours of each record (`sparse.heuristic_pricing`), later listed exactly
+(`sparse.repair`), which proves a bound each time. Then cuts that the fractional solution violates are added (`optimize.separation`).
 Memory O(n): some dozens of groups for each record.
 """
 
@@ -13,13 +13,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.separation import violated_cuts
-from shoal.algorithms.optimize.sparse.first_order import Point, Programme, solve, start_point
-from shoal.algorithms.optimize.sparse.guessing import guess_near
-from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, repair
-from shoal.algorithms.optimize.sparse.table import Table
+from shoal.algorithms.optimize.sparse.first_order import Iterate, Programme, solve, start_point
+from shoal.algorithms.optimize.sparse.heuristic_pricing import guess_near
+from shoal.algorithms.optimize.sparse.near_table import NearTable
+from shoal.algorithms.optimize.sparse.repair import Effort, FeasibleDuals, repair
 from shoal.core.measures import canonical_labels, centroids
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
@@ -65,7 +65,7 @@ class Generation:
         The limits of each listing, and the state that asks to stop.
     """
 
-    def __init__(self, table: Table, k: int, labels: Ints, effort: Effort) -> None:
+    def __init__(self, table: NearTable, k: int, labels: Ints, effort: Effort) -> None:
         self.table, self.k, self.effort = table, k, effort
         n = len(table)
         self.duals = np.where(table.fixed, 0.0, first_duals(table.rows, canonical_labels(labels)))
@@ -74,7 +74,7 @@ class Generation:
         self.omega = 1.0
         # A group is known by the sum of random words, one for each record.
         self._word = np.random.default_rng(5).integers(0, 2**63, n, dtype=np.uint64)
-        self.columns = Columns.of_rows(table.rows, np.empty((0, k), dtype=np.int64))
+        self.columns = GroupColumns.of_rows(table.rows, np.empty((0, k), dtype=np.int64))
         self.x = np.empty(0)
         self._keys = np.empty(0, dtype=np.uint64)
         for share in (0.0, 0.7, 1.0):
@@ -107,9 +107,9 @@ class Generation:
             return guess_near(self.table.rows, self.table.near, duals, self.k, a, end, state)
 
         groups = np.concatenate(list(spread(part, range(0, n, _CHUNK), self.effort.threads)))
-        return self.add(Columns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
+        return self.add(GroupColumns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
 
-    def add(self, groups: Columns, duals: Floats, below: float) -> int:
+    def add(self, groups: GroupColumns, duals: Floats, below: float) -> int:
         """Add groups that are not known yet, if their reduced cost is below a share of the sizes of their duals."""
         if not len(groups):
             return 0
@@ -119,7 +119,7 @@ class Generation:
             rest = rest - below * np.add.reduceat(self.scale[groups.member], at)
         return self._add(groups, rest < 0 if np.isfinite(below) else np.ones(len(groups), dtype=np.bool_))
 
-    def _add(self, groups: Columns, allowed: NDArray[np.bool_]) -> int:
+    def _add(self, groups: GroupColumns, allowed: NDArray[np.bool_]) -> int:
         keys = np.add.reduceat(self._word[groups.member], groups.start[:-1])
         _, first = np.unique(keys, return_index=True)
         new = np.zeros(len(groups), dtype=np.bool_)
@@ -169,16 +169,16 @@ class Generation:
             times.astype(np.float64), cuts.most.astype(np.float64), cut_scale,
         )  # fmt: skip
         point = start_point(programme, self.x, self.duals, cuts.price)
-        to, mean, anchor = (Point(*(np.zeros_like(part) for part in point)) for _ in range(3))
+        to, mean, anchor = (Iterate(*(np.zeros_like(part) for part in point)) for _ in range(3))
         self.omega, self.error = solve(programme, point, to, mean, anchor, steps, self.omega, self.effort.state)
         self.x, self.duals = point.x, point.duals
         self.cuts = cuts.priced(np.where(point.prices > 1e-9 * cut_scale, point.prices, 0.0))
 
-    def repair(self, mix: float) -> tuple[Repaired, Cuts] | None:
+    def repair(self, mix: float) -> tuple[FeasibleDuals, Cuts] | None:
         """Prove a bound, and add the groups that were missing; return it with the cuts that it rests on.
 
-        The multipliers are mixed with those of `Table.least`, which are feasible: the smaller their share, the fewer
-        groups are violated, and the sooner all of them are listed. None if there are too many.
+        The multipliers are mixed with those of `NearTable.floor`, which are feasible: the smaller their share, the
+        fewer groups are violated, and the sooner all of them are listed. None if there are too many.
         """
         share = _OVER_CUT if len(self.cuts) else _OVER
         duals, cuts = mix * self.duals + (1.0 - mix) * self.table.floor, self.cuts.priced(mix * self.cuts.price)

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.kdtree import KdTree
 

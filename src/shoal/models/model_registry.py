@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Floats, Ints
-from shoal.models.model import Confidential, Model
-from shoal.models.rules import Kind, Rules
+from shoal.models.model import ConfidentialColumn, Model
+from shoal.models.rules import RuleKind, Rules
 
 __all__ = [
     "KINDS",
@@ -43,7 +43,7 @@ def _find_models() -> dict[str, type[Model]]:
     return {name: getattr(module, module.__all__[0]) for name, module in zip(names, modules, strict=True)}
 
 
-def _place(kind: Kind) -> tuple[str, str]:
+def _place(kind: RuleKind) -> tuple[str, str]:
     """Return where a kernel is written: numbers of kinds change only with sources of kernels, as cached kernels do."""
     return kind.measure.__module__, kind.measure.__name__
 
@@ -78,7 +78,7 @@ def _nothing(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, fl
     return 0.0, 0.0
 
 
-def _or_measured(rest: Any, numbered: tuple[int, Kind]) -> Any:
+def _or_measured(rest: Any, numbered: tuple[int, RuleKind]) -> Any:
     number, kind_measure = numbered[0], numbered[1].measure
 
     @kernel(inline=True)
@@ -133,7 +133,7 @@ def _measured_anew(
     return result
 
 
-def _or_swapped(rest: Any, numbered: tuple[int, Kind]) -> Any:
+def _or_swapped(rest: Any, numbered: tuple[int, RuleKind]) -> Any:
     number, kind_swapped = numbered[0], numbered[1].swapped
     if kind_swapped is None:
         return rest
@@ -186,7 +186,7 @@ def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: i
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Model]], n: int) -> Rules:
+def make_rules(columns: Sequence[ConfidentialColumn], models: Sequence[tuple[int, Model]], n: int) -> Rules:
     """Return rules for kernels.
 
     Parameters
@@ -200,7 +200,7 @@ def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Mode
 
     Examples
     --------
-    >>> column = Confidential(np.array([0, 1, 1]), np.array([1, 2]), ordered=True)
+    >>> column = ConfidentialColumn(np.array([0, 1, 1]), np.array([1, 2]), ordered=True)
     >>> make_rules([column], [(0, read_model("closeness", 0.2))], 3).shares.round(3).tolist()
     [0.333, 0.667]
     """
@@ -225,7 +225,7 @@ def make_rules(columns: Sequence[Confidential], models: Sequence[tuple[int, Mode
     )
 
 
-def size_for(limits: Sequence[tuple[Kind, float]], n: int, k: int) -> float:
+def size_for(limits: Sequence[tuple[RuleKind, float]], n: int, k: int) -> float:
     """Return how large groups of n records should be to keep rules of these kinds and bounds."""
     return max(k, *(kind.size(bound, n, k) for kind, bound in limits))
 

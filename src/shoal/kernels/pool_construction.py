@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import squared_distances
 from shoal.kernels.float32 import FLOAT32_LARGEST, Floats32

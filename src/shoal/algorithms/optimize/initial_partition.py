@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from shoal.algorithms.initial_labels import initial_labels
 from shoal.algorithms.mdav import mdav
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.starting import given_labels
 from shoal.core.measures import canonical_labels, group_sizes, number_through
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints, State
@@ -55,4 +55,4 @@ def given_start(X: Floats, k: int, labels: object, method: str) -> Ints:
     >>> given_start(np.array([[0.0], [9.0], [1.0], [8.0]]), 2, [5, 5, 5, 5], "search").tolist()
     [0, 1, 0, 1]
     """
-    return split_large(X, given_labels(labels, len(X), k, method), k)
+    return split_large(X, initial_labels(labels, len(X), k, method), k)

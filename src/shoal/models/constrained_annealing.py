@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.optimize.random import Word, below, uniform
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.models.registry import changed, measure, write_codes
+from shoal.models.model_registry import changed, measure, write_codes
 from shoal.models.rules import Rules
 
 __all__ = ["anneal_with_rules", "room_of"]
@@ -33,7 +33,7 @@ RECORD = (1 << 32) - 1  # the bits of a member that hold its record; those above
 MOST_MEMBERS = 512  # of a group, unless one is larger from the start
 
 
-class Groups(NamedTuple):
+class RuledGroups(NamedTuple):
     """A partition while it is annealed."""
 
     label: Ints  # of each record
@@ -61,10 +61,10 @@ def room_of(labels: Ints) -> int:
 
 
 @kernel
-def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> Groups:
+def _open(Z: Floats, labels: Ints, groups: int, room: int, rules: Rules) -> RuledGroups:
     n, d = Z.shape
     many = len(rules.kinds)
-    grouping = Groups(
+    grouping = RuledGroups(
         labels.copy(),
         np.zeros(groups, dtype=np.int64),
         np.zeros((many, groups, room), dtype=np.int64),
@@ -104,7 +104,7 @@ def _first_from(members: Ints, size: int, member: int) -> int:
 
 
 @kernel(inline=True)
-def _partner(groups: Groups, rules: Rules, i: int, group: int, alike: bool, rng: Word) -> int:
+def _partner(groups: RuledGroups, rules: Rules, i: int, group: int, alike: bool, rng: Word) -> int:
     """Return a member of another group to swap with: any, or one whose code of a random rule is nearest."""
     size = groups.size[group]
     if not alike:
@@ -145,7 +145,7 @@ def _replace(members: Ints, size: int, out: int, into: int) -> None:
 
 
 @kernel(inline=True)
-def _move(groups: Groups, Z: Floats, i: int, to: int) -> None:
+def _move(groups: RuledGroups, Z: Floats, i: int, to: int) -> None:
     """Move a record to another group; the lists of members are the caller's to change."""
     g = groups.label[i]
     groups.size[g] -= 1
@@ -165,7 +165,7 @@ def _dot(a: Floats, b: Floats) -> float:
 
 
 @kernel(inline=True)
-def _relocated(groups: Groups, Z: Floats, i: int, two: int) -> tuple[float, float, float]:
+def _relocated(groups: RuledGroups, Z: Floats, i: int, two: int) -> tuple[float, float, float]:
     """Return what moving a record would add to the SSE, and |S|² of both groups after it."""
     one, norm = groups.label[i], _dot(Z[i], Z[i])
     square_one = groups.squares[one] - 2 * _dot(groups.sums[one], Z[i]) + norm
@@ -176,7 +176,7 @@ def _relocated(groups: Groups, Z: Floats, i: int, two: int) -> tuple[float, floa
 
 
 @kernel(inline=True)
-def _swapped(groups: Groups, Z: Floats, i: int, y: int) -> tuple[float, float, float]:
+def _swapped(groups: RuledGroups, Z: Floats, i: int, y: int) -> tuple[float, float, float]:
     """Return what a swap of two records would add to the SSE, and |S|² of both groups after it."""
     one, two = groups.label[i], groups.label[y]
     shift_one, shift_two, distance = 0.0, 0.0, 0.0
@@ -200,7 +200,15 @@ def _member(rules: Rules, rule: int, i: int) -> int:
 
 @kernel(inline=True)
 def _is_taken(
-    groups: Groups, rules: Rules, i: int, y: int, two: int, added: float, penalty: float, limit: float, draft: Draft
+    groups: RuledGroups,
+    rules: Rules,
+    i: int,
+    y: int,
+    two: int,
+    added: float,
+    penalty: float,
+    limit: float,
+    draft: Draft,
 ) -> bool:
     """Say whether a step that adds so much to the SSE is taken, and draft what the groups then lack."""
     one, many = groups.label[i], len(rules.kinds)
@@ -225,7 +233,7 @@ def _is_taken(
 
 @kernel(inline=True)
 def _step(
-    groups: Groups, Z: Floats, k: int, near: Ints, rules: Rules, temperature: float, penalty: float, draft: Draft,
+    groups: RuledGroups, Z: Floats, k: int, near: Ints, rules: Rules, temperature: float, penalty: float, draft: Draft,
     rng: Word,
 ) -> None:  # fmt: skip
     n, room = len(Z), groups.members.shape[2]
@@ -260,7 +268,7 @@ def _step(
 
 @kernel(counted=False)
 def _anneal(  # noqa: PLR0913 - one is room for drafts: kernels without counted references ask for no memory
-    groups: Groups, Z: Floats, k: int, near: Ints, rules: Rules, steps: int, heat: float, draft: Draft,
+    groups: RuledGroups, Z: Floats, k: int, near: Ints, rules: Rules, steps: int, heat: float, draft: Draft,
     state: State, rng: Word,
 ) -> None:  # fmt: skip
     """Take the steps. What a step consists of is compiled into this kernel: to hand over the arrays takes longer."""
@@ -278,7 +286,7 @@ def _anneal(  # noqa: PLR0913 - one is room for drafts: kernels without counted 
 @kernel
 def anneal_with_rules(
     Z: Floats, k: int, labels: Ints, near: Ints, rules: Rules, steps: int, heat: float, state: State, rng: Word
-) -> Groups:
+) -> RuledGroups:
     """Return better groups, as many as were given; some may still break a rule.
 
     Parameters

@@ -26,8 +26,8 @@ import numpy as np
 __all__ = ["PACKAGE", "cache_folder", "make_folder", "name_folder", "sources"]
 
 PACKAGE = Path(__file__).parents[1]
-MARK = b"shoal.core.compiling"  # a file with kernels imports the decorator
-CONSTANTS = ("core/compiling.py", "core/progress.py", "core/types.py")  # files without kernels whose names kernels use
+MARK = b"shoal.core.compiler"  # a file with kernels imports the decorator
+CONSTANTS = ("core/compiler.py", "core/progress.py", "core/types.py")  # files without kernels whose names kernels use
 UNCHANGED_SECONDS = 3600  # seconds without a change after which nobody is thought to be compiling into a folder
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Columns", "groups_in", "places_of"]
+__all__ = ["GroupColumns", "groups_in", "places_of"]
 
 
 def groups_in(labels: Ints) -> list[Ints]:
@@ -42,13 +42,13 @@ def places_of(start: Ints, which: Ints) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True)
-class Columns:
+class GroupColumns:
     """Groups: the records of column j are ``member[start[j]:start[j + 1]]``, sorted.
 
     Examples
     --------
     >>> X = np.array([[0.0], [2.0], [9.0], [9.0]])
-    >>> Columns.of(X, [np.array([0, 1]), np.array([2, 3])]).cost.tolist()
+    >>> GroupColumns.of(X, [np.array([0, 1]), np.array([2, 3])]).cost.tolist()
     [2.0, 0.0]
     """
 
@@ -57,7 +57,7 @@ class Columns:
     cost: Floats
 
     @classmethod
-    def of(cls, X: Floats, groups: Iterable[Ints]) -> Columns:
+    def of(cls, X: Floats, groups: Iterable[Ints]) -> GroupColumns:
         """Collect groups (sorted arrays of records) and sum their SSE from pair distances."""
         collected = list(groups)
         start = np.zeros(len(collected) + 1, dtype=np.int64)
@@ -66,12 +66,12 @@ class Columns:
         return cls(start, member, _costs(X, start, member))
 
     @classmethod
-    def of_rows(cls, X: Floats, groups: Ints) -> Columns:
+    def of_rows(cls, X: Floats, groups: Ints) -> GroupColumns:
         """Collect groups of one size, one in each row.
 
         Examples
         --------
-        >>> Columns.of_rows(np.array([[0.0], [2.0], [9.0], [9.0]]), np.array([[0, 1], [2, 3]])).cost.tolist()
+        >>> GroupColumns.of_rows(np.array([[0.0], [2.0], [9.0], [9.0]]), np.array([[0, 1], [2, 3]])).cost.tolist()
         [2.0, 0.0]
         """
         start = np.arange(len(groups) + 1) * groups.shape[1]
@@ -94,14 +94,14 @@ class Columns:
         """The group of each member."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    def take(self, which: Ints) -> Columns:
+    def take(self, which: Ints) -> GroupColumns:
         """Return some of the columns."""
         start, at = places_of(self.start, which)
-        return Columns(start, self.member[at], self.cost[which])
+        return GroupColumns(start, self.member[at], self.cost[which])
 
-    def join(self, following: Columns) -> Columns:
+    def join(self, following: GroupColumns) -> GroupColumns:
         """Return these columns followed by others."""
-        return Columns(
+        return GroupColumns(
             np.concatenate([self.start, following.start[1:] + self.start[-1]]),
             np.concatenate([self.member, following.member]),
             np.concatenate([self.cost, following.cost]),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Ints
 
 __all__ = ["put_rows", "sort_by_target"]

@@ -15,7 +15,7 @@ from shoal.masking.manifest import as_json, versions
 from shoal.privacy.publication import Publication
 from shoal.report import sections
 from shoal.report.pages import Page
-from shoal.report.sections import Section, Table
+from shoal.report.sections import PageTable, Section
 from shoal.tables.columns import Name
 from shoal.tables.frames import open_table
 
@@ -150,7 +150,7 @@ def _terms(publication: Publication) -> Section:
             f"The records of a unit share ε ({publication.unit}): the noise is that of "
             f"{for_people(publication.record_epsilon)} for each record."
         )
-    return Section("Terms", text, tables=[Table(head, [row(name) for name in publication.columns])])
+    return Section("Terms", text, tables=[PageTable(head, [row(name) for name in publication.columns])])
 
 
 def _counted(publication: Publication, name: Name) -> list[str]:
@@ -181,10 +181,10 @@ def _released(publication: Publication) -> Section:
                 [str(name), statistic, str(figure)] for statistic, figure in publication.estimates[name].rows()
             ]
     head = ["column", "mean", "standard deviation", "lower quartile", "median", "upper quartile"]
-    tables = [Table(head, rows)] if rows else []
+    tables = [PageTable(head, rows)] if rows else []
     text = ["These are statistics of the released, noisy table: anybody who holds it can compute them."] if rows else []
     if estimates and publication.parameters["bounds"] != "data":
-        tables.append(Table(["column", "estimate", "value ± standard error of the noise"], estimates))
+        tables.append(PageTable(["column", "estimate", "value ± standard error of the noise"], estimates))
         text.append(
             "Estimates come from the noisy sums before they were brought into the domain; their errors follow from the "
             "noise alone and say nothing of values that were outside the domain."
@@ -195,4 +195,4 @@ def _released(publication: Publication) -> Section:
 def _private(publication: Publication) -> Section:
     rows = [[name.removeprefix("private: "), value] for name, value in publication.private_rows()]
     text = ["Exact figures of the confidential values: this page is for the data holder alone."]
-    return Section("Not for release", text, tables=[Table(["column", "figures"], rows)])
+    return Section("Not for release", text, tables=[PageTable(["column", "figures"], rows)])

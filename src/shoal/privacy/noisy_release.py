@@ -14,7 +14,7 @@ from shoal.core.types import Floats, Ints
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
 from shoal.privacy.joint import draw_records
 from shoal.privacy.laplace import TAIL, noisy_means
-from shoal.privacy.planning import Plan
+from shoal.privacy.publication_plan import Plan
 from shoal.privacy.randomised_response import estimate_shares, randomise
 from shoal.tables.columns import CATEGORY, FLOAT, Kind, Name, NewColumn
 from shoal.tables.csv_files import CsvTable
@@ -23,13 +23,13 @@ from shoal.tables.outputs import moved_together, written_path
 from shoal.tables.selection import check_released
 from shoal.tables.table import Table
 
-__all__ = ["Noisy", "build_table", "draw_noise", "rehearse", "write_release"]
+__all__ = ["NoisyColumns", "build_table", "draw_noise", "rehearse", "write_release"]
 
 INTEGER = Kind("int64", whole=True)
 
 
 @dataclass(frozen=True)
-class Noisy:
+class NoisyColumns:
     """What was drawn: the released value of every record, in the order of release, and estimates with error bars."""
 
     values: Floats
@@ -38,13 +38,13 @@ class Noisy:
     tree: tuple[tuple[Name, Name], ...] = ()
 
 
-def draw_noise(plan: Plan) -> Noisy:
+def draw_noise(plan: Plan) -> NoisyColumns:
     """Draw all noise of a release; from here on nothing depends on the confidential values."""
     prepared = plan.ready
     if plan.counting is not None:
         drawn = draw_records(prepared, plan.counting, plan.rng)
         _check_finite(drawn.values)
-        return Noisy(drawn.values, drawn.codes, {}, drawn.tree)
+        return NoisyColumns(drawn.values, drawn.codes, {}, drawn.tree)
     values, estimates = np.empty_like(prepared.X), {}
     for grouping in plan.groupings:
         for j in grouping.columns:
@@ -78,7 +78,7 @@ def draw_noise(plan: Plan) -> Noisy:
         values = prepared.bounds.clip(values)
     values = np.where(prepared.whole, np.rint(values), values)
     _check_finite(values)
-    return Noisy(*_arranged(plan, values, codes), estimates)
+    return NoisyColumns(*_arranged(plan, values, codes), estimates)
 
 
 def _check_finite(values: Floats) -> None:

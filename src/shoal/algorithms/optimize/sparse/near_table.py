@@ -16,14 +16,14 @@ from shoal.core.progress import STOP
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import KdTree, build, neighbours
 
-__all__ = ["Table", "make_near", "make_table"]
+__all__ = ["NearTable", "make_near", "make_table"]
 
 # Neighbours that groups are guessed from, for groups of up to 3, up to 7 and more records.
 _NEAR = ((3, 14), (7, 20), (np.inf, 30))
 
 
 @dataclass(frozen=True)
-class Table:
+class NearTable:
     """Records as places in a kd-tree.
 
     Parameters
@@ -60,13 +60,13 @@ class Table:
         return self.tree.rows
 
 
-def make_near(X: Floats, k: int, state: State) -> Table | None:
+def make_near(X: Floats, k: int, state: State) -> NearTable | None:
     """Put the records in a tree, with as many neighbours as groups are guessed from; None if asked to stop."""
     count = next(count for size, count in _NEAR if k <= size)
     return make_table(X, k, max(count, 2 * k - 1), state)
 
 
-def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None = None) -> Table | None:
+def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None = None) -> NearTable | None:
     """Put the records in a tree, with `count` neighbours each (at least 2k−1); None if asked to stop.
 
     Parameters
@@ -103,7 +103,7 @@ def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None =
         rows = np.setdiff1d(rows, surplus)
     floor = squared[:, : k - 1].sum(axis=1) / (2 * k) * (1 - (X.shape[1] + k + 8) * 2.0**-52)
     fixed = copied[ids]
-    return Table(tree, ids, len(X), near, np.where(fixed, 0.0, floor), fixed)
+    return NearTable(tree, ids, len(X), near, np.where(fixed, 0.0, floor), fixed)
 
 
 def _copies(X: Floats, may: Bools, enough: int) -> tuple[Ints, Bools]:

@@ -20,22 +20,22 @@ from shoal.core.measures import canonical_labels
 from shoal.core.progress import DONE
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["OwnFunction", "check_sendable", "own_method"]
+__all__ = ["UserFunction", "check_sendable", "user_method"]
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def own_method(function: Callable[..., Any]) -> Method:
+def user_method(function: Callable[..., Any]) -> Method:
     """Return the registry entry of a function; its options are the parameters that it names after the first two.
 
     Examples
     --------
     >>> def halves(X, k, column=0):
     ...     return (X[:, column] > np.median(X[:, column])).astype(int)
-    >>> entry = own_method(halves)
+    >>> entry = user_method(halves)
     >>> entry.name, [option.name for option in entry.options]
-    ('shoal.algorithms.own.halves', ['column'])
+    ('shoal.algorithms.user_function.halves', ['column'])
     """
     source = function if hasattr(function, "__name__") else type(function)
     # The module makes it another name than any in the registry.
@@ -46,7 +46,7 @@ def own_method(function: Callable[..., Any]) -> Method:
         summary="a function of the user",
         paper="",
         cost="not known",
-        function=OwnFunction(name, function),
+        function=UserFunction(name, function),
         sizes="variable",
         below_2k=False,
         options=tuple(Option(p.name, object, p.default, "") for p in parameters if p.name != "seed"),
@@ -70,7 +70,7 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
     return [p for p in parameters if p.kind in NAMED and p not in first]
 
 
-class OwnFunction:
+class UserFunction:
     """A user's function as the registry runs it: for one set of records at a time, whose result is checked.
 
     It travels to another process as bytes that are read when it is first called: what cannot be imported there is an
@@ -128,11 +128,11 @@ class OwnFunction:
                 ) from error
         return cast("Callable[..., Any]", self._function)
 
-    def __reduce__(self) -> tuple[type[OwnFunction], tuple[str, bytes]]:
+    def __reduce__(self) -> tuple[type[UserFunction], tuple[str, bytes]]:
         if isinstance(self._function, bytes):
-            return OwnFunction, (self.name, self._function)
+            return UserFunction, (self.name, self._function)
         try:
-            return OwnFunction, (self.name, _pickler().dumps(self._function))
+            return UserFunction, (self.name, _pickler().dumps(self._function))
         except Exception as error:
             raise InputError(
                 f"Method {self.name!r} cannot be sent to other processes: {error}. Put it in a module, with all that "

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.registry import find
-from shoal.blocks.blocking import InMemory, Records, assign, extent_of, find_blocks
+from shoal.blocks.block_groups import group_blocks
+from shoal.blocks.blocking import BlockRecords, InMemory, assign, extent_of, find_blocks
 from shoal.blocks.rule import Blocking, Extent, Split
-from shoal.blocks.running import group_blocks
 from shoal.blocks.tree import CODE_BITS
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import Scaling, sse
 from shoal.core.progress import fresh_state
 from shoal.core.types import Bools, Floats, Ints
@@ -45,7 +45,9 @@ class Sample(NamedTuple):
     roots: Ints
 
 
-def choose_split(records: Records, extent: Extent, rule: Blocking, place: Callable[[Floats, Scaling], Floats]) -> Split:
+def choose_split(
+    records: BlockRecords, extent: Extent, rule: Blocking, place: Callable[[Floats, Scaling], Floats]
+) -> Split:
     """Return how blocks are split.
 
     Parameters

@@ -26,6 +26,7 @@ from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.laplace import check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
+from shoal.privacy.privacy_unit import Unit, budgets_of_records
 from shoal.privacy.publication_methods import (
     GIVEN,
     MARGINALS,
@@ -33,7 +34,6 @@ from shoal.privacy.publication_methods import (
     PublicationMethod,
     find_publication_method,
 )
-from shoal.privacy.units import Unit, budgets_of_records
 from shoal.privacy.worst_case import least_worst_case_sse, worst_case_sse
 from shoal.tables.columns import Name
 from shoal.tables.files import check_target, written_beside

@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shoal.algorithms.optimize.column_generation import ColumnGeneration
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Decision
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import Bound
-from shoal.algorithms.optimize.master import Relaxed
+from shoal.algorithms.optimize.master import RelaxationSolution
 from shoal.core.progress import publish
 from shoal.core.types import Floats, Ints
 
@@ -177,7 +177,7 @@ class _Tree:
             generation.state, bound=min(one.proof.value for one in (*self.solved, *self.stuck, *self.waiting()[:1]))
         )
 
-    def _solve(self, branch: Branch) -> Relaxed | None:
+    def _solve(self, branch: Branch) -> RelaxationSolution | None:
         """Solve the relaxation of a case, with some rounds of cuts."""
         generation, master = self.generation, self.master
         gap = generation.upper - branch.proof.value
@@ -202,7 +202,7 @@ class _Tree:
             answer = generation.relax(0.0)
         return answer
 
-    def _choose(self, answer: Relaxed) -> tuple[int, int] | None:
+    def _choose(self, answer: RelaxationSolution) -> tuple[int, int] | None:
         """Return the pair whose two cases promise most; None if there is no fraction."""
         generation = self.generation
         pairs = fractional_pairs(self.master.columns, answer.x, generation.D, _TRIED)
@@ -225,7 +225,7 @@ def _integral(x: Floats) -> bool:
     return bool((np.minimum(x, np.abs(1.0 - x)) < _INTEGER).all())
 
 
-def fractional_pairs(columns: Columns, x: Floats, D: Floats, count: int) -> Sequence[tuple[int, int]]:
+def fractional_pairs(columns: GroupColumns, x: Floats, D: Floats, count: int) -> Sequence[tuple[int, int]]:
     """Return pairs of records that are together by a share between 0 and 1, those first that seem to matter most.
 
     Half of them have shares close to ½, half a large part in the SSE. Of pairs in the same groups one is enough.
@@ -233,7 +233,7 @@ def fractional_pairs(columns: Columns, x: Floats, D: Floats, count: int) -> Sequ
     Examples
     --------
     >>> X = np.array([[0.0], [1.0], [2.0]])
-    >>> columns = Columns.of(X, [np.array([0, 1]), np.array([1, 2])])
+    >>> columns = GroupColumns.of(X, [np.array([0, 1]), np.array([1, 2])])
     >>> fractional_pairs(columns, np.array([0.5, 1.0]), (X - X.T) ** 2, 9)
     [(0, 1)]
     """

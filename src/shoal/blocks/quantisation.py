@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 

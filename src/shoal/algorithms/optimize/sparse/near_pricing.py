@@ -29,13 +29,13 @@ import numpy as np
 
 from shoal.algorithms.optimize.cuts import double_rows
 from shoal.algorithms.optimize.sparse.pair_weights import PairWeights, query, weight
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.threads import spread
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import DEPTH
 
-__all__ = ["Listed", "jitter", "list_negative"]
+__all__ = ["NegativeGroups", "jitter", "list_negative"]
 
 # Records whose groups are looked for in one go, by one thread.
 _CHUNK = 4096
@@ -47,7 +47,7 @@ _DONE, _CROWDED, _MANY = range(3)
 
 
 @dataclass(frozen=True)
-class Listed:
+class NegativeGroups:
     """Groups of one size, one in each row, sorted; whether these are all; how many prefixes were visited."""
 
     groups: Ints
@@ -67,7 +67,7 @@ def jitter(duals: Floats) -> Floats:
     return raised
 
 
-class _Near(NamedTuple):
+class _Neighbours(NamedTuple):
     """The records near each record u: other[first[u]:first[u + 1]], and its reach T_u."""
 
     first: Ints
@@ -75,7 +75,7 @@ class _Near(NamedTuple):
     reach: Floats
 
 
-class _Prefix(NamedTuple):
+class _NearPrefix(NamedTuple):
     """The records chosen so far, and what is known of the first m of them for every m."""
 
     records: Ints  # (s,)
@@ -123,14 +123,14 @@ def _lists(w: PairWeights, begin: int, end: int, reach: Floats, state: State) ->
 
 
 @kernel(counted=False, inner=True)
-def _slack(w: PairWeights, prefix: _Prefix, m: int, v: int) -> float:
+def _slack(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> float:
     """Return the error that sums over a prefix of m and v may have, if the sum is at most 0."""
     slack: float = 4.0 * len(prefix.records) * w.kappa * (prefix.size[m] + abs(w.duals[v]))
     return slack
 
 
 @kernel(counted=False, inner=True)
-def _try(w: PairWeights, prefix: _Prefix, m: int, v: int) -> bool:
+def _try(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> bool:
     """Make v a candidate for a prefix of m if it is none yet; return False if there is no room.
 
     If no record is added after it, one that does not fit is left out, without looking at all distances.
@@ -160,7 +160,7 @@ def _try(w: PairWeights, prefix: _Prefix, m: int, v: int) -> bool:
 
 
 @kernel(counted=False, inner=True)
-def _inherit(w: PairWeights, prefix: _Prefix, m: int) -> None:
+def _inherit(w: PairWeights, prefix: _NearPrefix, m: int) -> None:
     """Hand the candidates of a prefix down to the one that has a record more."""
     v = prefix.records[m - 1]
     last = m + 1 == len(prefix.records)
@@ -175,7 +175,7 @@ def _inherit(w: PairWeights, prefix: _Prefix, m: int) -> None:
 
 
 @kernel(counted=False, inner=True)
-def _find_candidates(w: PairWeights, near: _Near, prefix: _Prefix, m: int) -> bool:
+def _find_candidates(w: PairWeights, near: _Neighbours, prefix: _NearPrefix, m: int) -> bool:
     """Find every record that may be added to a prefix of m; return False if there are too many."""
     v = prefix.records[m - 1]
     _inherit(w, prefix, m)
@@ -197,14 +197,14 @@ def _find_candidates(w: PairWeights, near: _Near, prefix: _Prefix, m: int) -> bo
 
 
 @kernel(counted=False, inner=True)
-def _forget_candidates(prefix: _Prefix, m: int) -> None:
+def _forget_candidates(prefix: _NearPrefix, m: int) -> None:
     for at in range(prefix.candidate_count[m - 1], prefix.candidate_count[m]):
         prefix.is_candidate[prefix.candidate[at]] = False
     prefix.candidate_count[m] = prefix.candidate_count[m - 1]
 
 
 @kernel(counted=False, inner=True)
-def _next(w: PairWeights, prefix: _Prefix, m: int) -> int:
+def _next(w: PairWeights, prefix: _NearPrefix, m: int) -> int:
     """Return the place of the next candidate that fits a prefix of m and has the largest degree then, −1 if none."""
     for at in range(prefix.cursor[m], prefix.candidate_count[m]):
         v, degree = prefix.candidate[at], prefix.degree[m, at]
@@ -226,7 +226,7 @@ def _next(w: PairWeights, prefix: _Prefix, m: int) -> int:
 
 
 @kernel(counted=False, inner=True)
-def _append(w: PairWeights, prefix: _Prefix, m: int, at: int) -> None:
+def _append(w: PairWeights, prefix: _NearPrefix, m: int, at: int) -> None:
     """Make a candidate the next record of a prefix of m."""
     v, degree = prefix.candidate[at], prefix.degree[m, at]
     for a in range(m):
@@ -239,14 +239,22 @@ def _append(w: PairWeights, prefix: _Prefix, m: int, at: int) -> None:
 
 @kernel
 def _search(
-    w: PairWeights, near: _Near, s: int, begin: int, end: int, room: int, max_visits: int, candidates: int, state: State
+    w: PairWeights,
+    near: _Neighbours,
+    s: int,
+    begin: int,
+    end: int,
+    room: int,
+    max_visits: int,
+    candidates: int,
+    state: State,
 ) -> tuple[Ints, int, int]:
     """Find the groups whose first record, in the order of their prefixes, is one of begin … end−1.
 
     Returns them, how it ended and the visits.
     """
     sets, count, visited = np.empty((1024, s), dtype=np.int64), 0, 0
-    prefix = _Prefix(
+    prefix = _NearPrefix(
         np.empty(s, dtype=np.int64), np.zeros(s + 1), np.zeros(s + 1), np.zeros(s + 1, dtype=np.int64),
         np.zeros(s + 1, dtype=np.int64), np.zeros((s + 1, s + 1)), np.empty(candidates, dtype=np.int64),
         np.empty((s, candidates)), np.zeros(len(w.rows), dtype=np.bool_), np.empty(candidates, dtype=np.int64),
@@ -281,7 +289,9 @@ def _search(
     return sets[:count], _DONE, visited
 
 
-def list_negative(w: PairWeights, size: int, *, room: int, max_visits: int, state: State, threads: int = 1) -> Listed:
+def list_negative(
+    w: PairWeights, size: int, *, room: int, max_visits: int, state: State, threads: int = 1
+) -> NegativeGroups:
     """Return all groups of one size whose pair weights sum to at most 0, unless there are too many.
 
     Parameters
@@ -299,13 +309,13 @@ def list_negative(w: PairWeights, size: int, *, room: int, max_visits: int, stat
     """
     n = len(w.rows)
     if n < size:
-        return Listed(np.empty((0, size), dtype=np.int64), True, 0)
+        return NegativeGroups(np.empty((0, size), dtype=np.int64), True, 0)
     starts = range(0, n, _CHUNK)
     reach = _REACH * w.factor * np.maximum(w.duals, 0.0)
     lists = list(spread(lambda a: _lists(w, a, min(a + _CHUNK, n), reach, state), starts, threads))
     first = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.concatenate([count for count, _ in lists]), out=first[1:])
-    near = _Near(first, np.concatenate([neighbour for _, neighbour in lists]), reach)
+    near = _Neighbours(first, np.concatenate([neighbour for _, neighbour in lists]), reach)
     del lists
 
     def search(a: int) -> tuple[Ints, int, int]:
@@ -319,7 +329,9 @@ def list_negative(w: PairWeights, size: int, *, room: int, max_visits: int, stat
 
     parts = [] if state[STOP] else list(spread(search, starts, threads))
     complete = bool(parts) and all(end == _DONE for _, end, _ in parts) and not state[STOP]
-    return Listed(_distinct([sets for sets, _, _ in parts], size), complete, sum(visited for _, _, visited in parts))
+    return NegativeGroups(
+        _distinct([sets for sets, _, _ in parts], size), complete, sum(visited for _, _, visited in parts)
+    )
 
 
 def _distinct(parts: Sequence[Ints], size: int) -> Ints:

@@ -27,9 +27,9 @@ from shoal.privacy.guarantee import guarantee
 from shoal.privacy.joint import Counting, plan_counting
 from shoal.privacy.laplace import check_grid, check_grids
 from shoal.privacy.preparing import Prepared, check_group_size, column_sets
+from shoal.privacy.privacy_unit import budgets_of_records
 from shoal.privacy.publication_methods import GIVEN, MARGINALS, PublicationMethod
 from shoal.privacy.randomised_response import truth_probability
-from shoal.privacy.units import budgets_of_records
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
 

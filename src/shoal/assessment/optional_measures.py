@@ -10,7 +10,7 @@ from typing import Any
 from shoal.assessment.eigenvalues import eigenvalues
 from shoal.assessment.intervals import record_intervals
 from shoal.assessment.linkage import cells_of
-from shoal.assessment.measures import MEASURES
+from shoal.assessment.measure_registry import MEASURES
 from shoal.assessment.one_to_one import OneToOne, one_to_one
 from shoal.assessment.ordered import order_columns
 from shoal.assessment.population import PopulationRisk, population_risk
@@ -22,11 +22,11 @@ from shoal.masking.numbers import Numbers
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 
-__all__ = ["TAKEN", "Beside", "take_measures"]
+__all__ = ["TAKEN", "TablePair", "take_measures"]
 
 
 @dataclass(frozen=True)
-class Beside:
+class TablePair:
     """Two tables of the same records, as measures take them.
 
     Parameters
@@ -62,18 +62,18 @@ class Beside:
         return self.numbers.X[:, numbers], self.Y[:, numbers]
 
 
-def _population_risk(tables: Beside) -> PopulationRisk:
+def _population_risk(tables: TablePair) -> PopulationRisk:
     before, after = (identical_records(list(codes.T)) for codes in tables.keys)
     return population_risk(before, after, tables.weights, tables.households)
 
 
-def _one_to_one(tables: Beside) -> OneToOne:
+def _one_to_one(tables: TablePair) -> OneToOne:
     numbers = tables.numbers
     cells = cells_of(numbers.X, tables.strata)
     return one_to_one(numbers.coordinates, numbers.place(tables.Y), tables.groups, cells, seed=tables.seed)
 
 
-def _special_uniques(tables: Beside) -> SpecialUniques:
+def _special_uniques(tables: TablePair) -> SpecialUniques:
     if len(tables.names) > MOST_COLUMNS:
         raise InputError(
             f"Parameter 'measures' names 'special-uniques', which looks at all sets of at most {MOST_COLUMNS} "
@@ -82,7 +82,7 @@ def _special_uniques(tables: Beside) -> SpecialUniques:
     return special_uniques(*tables.keys, tables.names, tables.weights)
 
 
-TAKEN: Mapping[str, Callable[[Beside], Any]] = {
+TAKEN: Mapping[str, Callable[[TablePair], Any]] = {
     "record-intervals": lambda tables: record_intervals(order_columns(*tables.columns), len(tables.Y)),
     "robust-intervals": lambda tables: robust_intervals(*tables.columns, seed=tables.seed),
     "one-to-one": _one_to_one,
@@ -92,7 +92,7 @@ TAKEN: Mapping[str, Callable[[Beside], Any]] = {
 }
 
 
-def take_measures(names: Sequence[str], tables: Beside) -> tuple[dict[str, Any], dict[str, Any]]:
+def take_measures(names: Sequence[str], tables: TablePair) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what was measured, by the names of the fields of `Risk` and of `Utility`."""
     results = {name: TAKEN[name](tables) for name in names}
     risk, utility = (

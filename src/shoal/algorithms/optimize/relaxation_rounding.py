@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.algorithms.auto import auto
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.algorithms.optimize.sparse.table import make_near
 from shoal.core.progress import STOP, within
 from shoal.core.types import Floats, Ints, State
 
@@ -27,7 +27,7 @@ KEPT, ENOUGH = 0.7, 0.2
 ROUNDS, STEPS = 30, 150
 
 
-def round_groups(X: Floats, k: int, columns: Columns, x: Floats, *, state: State, threads: int) -> Ints | None:
+def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: State, threads: int) -> Ints | None:
     """Return a partition that has the groups whose value is near one, or None if these are few.
 
     Parameters
@@ -45,7 +45,7 @@ def round_groups(X: Floats, k: int, columns: Columns, x: Floats, *, state: State
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [1.0], [5.0], [5.0], [8.0], [9.0]])
-    >>> pairs = Columns.of_rows(X, np.array([[0, 1], [2, 3], [3, 4]]))
+    >>> pairs = GroupColumns.of_rows(X, np.array([[0, 1], [2, 3], [3, 4]]))
     >>> round_groups(X, 2, pairs, np.array([1.0, 0.5, 0.5]), state=fresh_state(), threads=1).tolist()
     [0, 0, 2, 2, 1, 1]
     """

@@ -13,7 +13,7 @@ import numba
 from numba import njit
 from numba.extending import intrinsic
 
-from shoal.core.caching import PACKAGE, cache_folder
+from shoal.core.kernel_cache import PACKAGE, cache_folder
 
 __all__ = ["intrinsic", "kernel"]
 

@@ -18,7 +18,7 @@ def read_asked(parameter: str, value: Any) -> Any:
     >>> read_asked("closeness", "pay=0.2,age=0.3")
     {'pay': Closeness(t=0.2), 'age': Closeness(t=0.3)}
     """
-    from shoal.models.registry import read_model
+    from shoal.models.model_registry import read_model
 
     if isinstance(value, str) and "=" in value:
         value = dict(part.rpartition("=")[::2] for part in value.split(","))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.optimize.set_partitioning import improve
 from shoal.core.measures import canonical_labels, number_through
@@ -50,7 +50,7 @@ class Regions:
 def recombine_regions(
     X: Floats,
     labels: Ints,
-    columns: Columns,
+    columns: GroupColumns,
     rank: Floats,
     regions: Regions,
     seed: tuple[int, int],
@@ -79,7 +79,7 @@ def recombine_regions(
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [1.0], [5.0], [5.0]])
-    >>> pairs, limits = Columns.of_rows(X, np.array([[0, 1], [2, 3]])), Regions(4, 6, nodes=1)
+    >>> pairs, limits = GroupColumns.of_rows(X, np.array([[0, 1], [2, 3]])), Regions(4, 6, nodes=1)
     >>> labels = np.array([0, 1, 0, 1])
     >>> recombine_regions(X, labels, pairs, np.zeros(2), limits, (0, 0), state=fresh_state()).tolist()
     [0, 0, 1, 1]
@@ -101,7 +101,7 @@ def recombine_regions(
             choice = improve(
                 np.ascontiguousarray(X[part]),
                 part_labels,
-                Columns(candidates.start, place[candidates.member], candidates.cost),
+                GroupColumns(candidates.start, place[candidates.member], candidates.cost),
                 time_limit=None if until is None else min(regions.seconds, max(0.1, until - time.monotonic())),
                 nodes=regions.nodes if until is None else None,
                 state=state,

@@ -8,10 +8,10 @@ from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
 from shoal.core.types import Ints
 
-__all__ = ["given_labels"]
+__all__ = ["initial_labels"]
 
 
-def given_labels(start: object, n: int, k: int, method: str) -> Ints:
+def initial_labels(start: object, n: int, k: int, method: str) -> Ints:
     """Return the labels that a method starts from, numbered 0, 1, …, or say what is wrong with them.
 
     Parameters
@@ -25,7 +25,7 @@ def given_labels(start: object, n: int, k: int, method: str) -> Ints:
 
     Examples
     --------
-    >>> given_labels([7, 3, 7, 3], 4, 2, "two-swap").tolist()
+    >>> initial_labels([7, 3, 7, 3], 4, 2, "two-swap").tolist()
     [0, 1, 0, 1]
     """
     try:

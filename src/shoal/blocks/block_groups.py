@@ -177,7 +177,9 @@ def _certificates(outcomes: Sequence[Outcome], cells: Sequence[tuple[Ints, Ints]
     """Return the certificates of all cells, or None if one of them has none."""
     if any(outcome.certificate is None for outcome in outcomes):
         return None
-    from shoal.algorithms.optimize.certificate import Certificates, Stratum
+    from shoal.algorithms.optimize.certificate import Certificates, StratumCertificate
 
     pairs = zip(cells, outcomes, strict=True)
-    return Certificates(tuple(Stratum(rows, columns, outcome.certificate) for (rows, columns), outcome in pairs))
+    return Certificates(
+        tuple(StratumCertificate(rows, columns, outcome.certificate) for (rows, columns), outcome in pairs)
+    )
