@@ -10,7 +10,7 @@ help:
 	@echo "make app    set up, and open the page in the browser on the demo table"
 	@echo "make test   set up and run the whole test suite"
 	@echo "make quick  the part of it that starts no servers and clusters and searches for no long"
-	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
+	@echo "make lint   set up, then ruff, mypy, the layers of the imports and variable names"
 	@echo "make docs   set up and build the site into site/, without a network; a warning or a broken link is an error"
 	@echo "make examples     set up and run the examples; their pages and pictures go to demo/examples"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in an environment of its own"
@@ -58,6 +58,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/names.py
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -3,8 +3,8 @@
 A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
 (`optimize.lower_bounds`). A check prices all groups again, by an enumeration that misses none
 (`sparse.near_pricing`), and compares the bound that the multipliers prove with the one that is claimed. It does not
-rely on the search, the columns or the linear programme.
-O(n log n) time in few columns and O(n) memory if the multipliers are nearly feasible.
+rely on the search, the columns or the linear programme. O(n log n) time in few columns and O(n) memory if the
+multipliers are nearly feasible.
 
 After branching (`optimize.branch_and_bound`) there are multipliers for each of several cases, which are priced over
 all pairs of records (`optimize.pricing`). The check then also makes sure that the cases leave no partition out; the

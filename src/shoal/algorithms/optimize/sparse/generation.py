@@ -2,8 +2,8 @@
 
 The master problem over the groups known so far is solved by `sparse.first_order`; groups that its multipliers make too
 cheap are guessed from the neighbours of each record (`sparse.heuristic_pricing`), later listed exactly
-(`sparse.repair`), which proves a bound each time. Then cuts that the fractional solution violates are added (`optimize.separation`).
-Memory O(n): some dozens of groups for each record.
+(`sparse.repair`), which proves a bound each time. Then cuts that the fractional solution violates are added
+(`optimize.separation`). Memory O(n): some dozens of groups for each record.
 """
 
 from __future__ import annotations
