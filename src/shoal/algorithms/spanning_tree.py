@@ -31,7 +31,7 @@ __all__ = ["METRICS", "Metric", "SpanningTree", "check_tree", "distinct", "find_
 Algorithm = Literal["auto", "boruvka", "prim"]
 Metric = Literal["euclidean", "manhattan"] | Callable[[Floats, Floats], float]
 METRICS = ("euclidean", "manhattan")
-OWN_LARGEST = 5000  # records that a user's function may be called for: 12 million calls
+METRIC_LARGEST = 5000  # records that a user's function may be called for: 12 million calls
 # Up to SMALL · GROWTH^d records comparing all pairs beats the search (measured: n ≈ 1,200 for d = 2, 12,000 for 10).
 SMALL, GROWTH = 700, 1.33
 
@@ -164,10 +164,10 @@ def _chain_lengths(D: Floats, metric: Metric) -> Floats:
 def _prim_by_function(X: Floats, metric: Callable[[Floats, Floats], float], state: State) -> tuple[Ints, Ints, Floats]:
     """Do what `prim` does, by a user's function; edges are compared in the same way."""
     n = len(X)
-    if n > OWN_LARGEST:
+    if n > METRIC_LARGEST:
         raise InputError(
-            f"Option 'metric' may be a function for up to {OWN_LARGEST} different records, got {n}: it is called for "
-            "every pair. Take 'euclidean' or 'manhattan', or mask the table in blocks."
+            f"Option 'metric' may be a function for up to {METRIC_LARGEST} different records, got {n}: it is called "
+            "for every pair. Take 'euclidean' or 'manhattan', or mask the table in blocks."
         )
     best = {i: (np.inf, 0, i) for i in range(1, n)}  # of each record outside: the length and the ends of its edge
     newest, edges = 0, []

@@ -22,7 +22,7 @@ from shoal.masking.numbers import Numbers
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 
-__all__ = ["TAKEN", "TablePair", "take_measures"]
+__all__ = ["FUNCTIONS", "TablePair", "take_measures"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _special_uniques(tables: TablePair) -> SpecialUniques:
     return special_uniques(*tables.keys, tables.names, tables.weights)
 
 
-TAKEN: Mapping[str, Callable[[TablePair], Any]] = {
+FUNCTIONS: Mapping[str, Callable[[TablePair], Any]] = {
     "record-intervals": lambda tables: record_intervals(order_columns(*tables.columns), len(tables.Y)),
     "robust-intervals": lambda tables: robust_intervals(*tables.columns, seed=tables.seed),
     "one-to-one": _one_to_one,
@@ -94,7 +94,7 @@ TAKEN: Mapping[str, Callable[[TablePair], Any]] = {
 
 def take_measures(names: Sequence[str], tables: TablePair) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what was measured, by the names of the fields of `Risk` and of `Utility`."""
-    results = {name: TAKEN[name](tables) for name in names}
+    results = {name: FUNCTIONS[name](tables) for name in names}
     risk, utility = (
         {name.replace("-", "_"): result for name, result in results.items() if MEASURES[name].utility is useful}
         for useful in (False, True)

@@ -93,19 +93,19 @@ class SpecialUniques:
     def figure(self) -> str:
         """The result in words."""
 
-        def told(pair: Pair) -> str:
+        def text_of(pair: Pair) -> str:
             return f"{100 * pair.before:.1f} % before, {100 * pair.after:.1f} % after"
 
-        parts = [f"unique by {self._keys}: {told(self.unique)}"]
+        parts = [f"unique by {self._keys}: {text_of(self.unique)}"]
         if len(self.columns) > 2:
-            parts.append(f"by one or two of them: {told(self.few)}")
+            parts.append(f"by one or two of them: {text_of(self.few)}")
         parts.append(f"highest score {self.highest.before:,.0f} before, {self.highest.after:,.0f} after")
         leading = max(range(len(self.columns)), key=lambda j: self.contributions[j])
         if self.contributions[leading].before > 0:
             share = 100 * self.contributions[leading].before
             parts.append(f"{self.columns[leading]} has a part in {share:.0f} % of the scores before")
         if self.disclosure is not None:
-            parts.append(f"highest probability of a right match (DIS-SUDA): {told(self.disclosure)}")
+            parts.append(f"highest probability of a right match (DIS-SUDA): {text_of(self.disclosure)}")
         return "; ".join(parts)
 
     @property

@@ -199,7 +199,7 @@ def _member(rules: Rules, rule: int, i: int) -> int:
 
 
 @kernel(inline=True)
-def _is_taken(
+def _is_accepted(
     groups: RuledGroups,
     rules: Rules,
     i: int,
@@ -252,7 +252,7 @@ def _step(
         y = _partner(groups, rules, i, two, draw < ALIKE, rng)
         added, square_one, square_two = _swapped(groups, Z, i, y)
     limit = -temperature * np.log(1.0 - uniform(rng))
-    if not _is_taken(groups, rules, i, y, two, added, penalty, limit, draft):
+    if not _is_accepted(groups, rules, i, y, two, added, penalty, limit, draft):
         return
     for r in range(len(rules.kinds)):
         out, into = _member(rules, r, i), _member(rules, r, y)

@@ -66,7 +66,7 @@ def _merge_pairs(records: Floats, labels: Ints, fine: Bools) -> Ints:
         return canonical_labels(group[labels])
     centre = centroids(records, labels)
     distance, nearest = np.empty(len(short)), np.empty(len(short), dtype=np.int64)
-    _nearest_others(pool_new(centre), centre, short, np.empty(2), np.empty(2, dtype=np.int64), distance, nearest)
+    _nearest_groups(pool_new(centre), centre, short, np.empty(2), np.empty(2, dtype=np.int64), distance, nearest)
     merged = np.zeros(len(fine), dtype=np.bool_)
     for place in np.argsort(distance, kind="stable"):
         one, two = short[place], nearest[place]
@@ -77,7 +77,7 @@ def _merge_pairs(records: Floats, labels: Ints, fine: Bools) -> Ints:
 
 
 @kernel(counted=False)
-def _nearest_others(
+def _nearest_groups(
     pool: Pool, centre: Floats, short: Ints, near: Floats, near_ids: Ints, distance: Floats, nearest: Ints
 ) -> None:
     for i in range(len(short)):

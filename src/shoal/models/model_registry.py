@@ -126,7 +126,7 @@ def write_codes(members: Ints, size: int, out: int, into: int, codes: Ints) -> i
 
 
 @kernel(inline=True)
-def _measured_anew(
+def _measured_again(
     rules: Rules, rule: int, members: Ints, size: int, out: int, into: int, reached: float, codes: Ints
 ) -> tuple[float, float]:
     result: tuple[float, float] = measure(rules, rule, codes, write_codes(members, size, out, into, codes))
@@ -153,7 +153,7 @@ def _or_swapped(rest: Any, numbered: tuple[int, RuleKind]) -> Any:
 
 # changed(rules, rule, members, size, out, into, reached, codes): the same as `measure` of a group without one member
 # and with another, −1 for none, that has reached something so far; `codes` is room for all codes.
-changed: Any = reduce(_or_swapped, enumerate(KINDS), _measured_anew)
+changed: Any = reduce(_or_swapped, enumerate(KINDS), _measured_again)
 
 
 @kernel

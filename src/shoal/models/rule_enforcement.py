@@ -89,7 +89,7 @@ def keep_rules(
         That work on cells; their number does not change the groups.
     """
 
-    def kept(cell: tuple[Ints, Ints]) -> Ints:
+    def enforce(cell: tuple[Ints, Ints]) -> Ints:
         rows, present = cell
         records = np.ascontiguousarray(Z[np.ix_(rows, present)])
         # One cell is searched from several starts at a time.
@@ -99,7 +99,7 @@ def keep_rules(
         )
         return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), limited, cell_threads)
 
-    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), spread(kept, cells, threads)))
+    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), spread(enforce, cells, threads)))
 
 
 def rules_of(rules: Rules, rows: Ints) -> Rules:

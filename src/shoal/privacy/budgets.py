@@ -66,7 +66,7 @@ def split_budget(
     [0.5, 0.5]
     """
     if isinstance(rule, Mapping):
-        shares = _given(epsilon, rule, names)
+        shares = _user_shares(epsilon, rule, names)
     elif rule == "sensitivity":
         shares = epsilon * (width / width.sum())
     elif rule == "even":
@@ -90,7 +90,7 @@ def split_budget(
     return shares
 
 
-def _given(epsilon: float, shares: Mapping[Any, float], names: Sequence[Name]) -> Floats:
+def _user_shares(epsilon: float, shares: Mapping[Any, float], names: Sequence[Name]) -> Floats:
     for name in shares:
         check_name(name, names, "budget")
     for name in names:

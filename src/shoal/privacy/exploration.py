@@ -215,12 +215,12 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
             check_grids(n, shares, prepared.names)
         for size in sizes if entry.takes_sizes else [None]:
             check_group_size(entry, size, n)
-            errors = _found if private else _worst
+            errors = _exact if private else _worst_case
             points += [Point(entry.name, size, *pair) for pair in errors(prepared, entry, budgets, numbers, size)]
     return Exploration(tuple(points), n, tuple(prepared.names), prepared.unit, private)
 
 
-def _worst(
+def _worst_case(
     prepared: Prepared,
     entry: PublicationMethod,
     budgets: Mapping[float, Floats],
@@ -254,7 +254,7 @@ def _largest(entry: PublicationMethod, n: int, size: int | None, columns: int) -
     return min(n, 2 * k - 1) if entry.groups == "univariate" else k + n % k
 
 
-def _found(
+def _exact(
     prepared: Prepared,
     entry: PublicationMethod,
     budgets: Mapping[float, Floats],

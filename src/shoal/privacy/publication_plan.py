@@ -123,7 +123,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
 ) -> Plan:
     """Check what was asked for against the table, share the budget and form the groups."""
     group_labels = _labels(prepared, method, labels)
-    unprotected = _kept(prepared, as_names(keep), method)
+    unprotected = _unprotected_columns(prepared, as_names(keep), method)
     size = check_group_size(method, k, len(prepared.X), len(prepared.names))
     numbers = column_sets(method, prepared.names, sets)
     rng = _generator(seed)
@@ -249,7 +249,7 @@ def _generator(seed: object) -> np.random.Generator | None:
     return np.random.default_rng(int(seed))
 
 
-def _kept(prepared: Prepared, names: list[Name], method: PublicationMethod) -> list[Name]:
+def _unprotected_columns(prepared: Prepared, names: list[Name], method: PublicationMethod) -> list[Name]:
     """Return the columns that are released as they are, with a warning."""
     for name in names:
         check_name(name, prepared.table.names, "keep")

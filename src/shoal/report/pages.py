@@ -32,18 +32,18 @@ from shoal.report import analyses, sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
     AVERAGES,
-    how_safe,
-    how_useful,
     kept_share,
     listed,
+    loss_text,
     percent,
+    procedure_text,
     relations_changed,
-    risk_found,
-    told_apart,
+    risk_text,
+    safety_text,
     unavoidable,
+    uniqueness_text,
     unprotected,
-    what_is_lost,
-    what_was_done,
+    usefulness_text,
 )
 from shoal.report.withheld_figures import IN_HOUSE, as_published, dominated_spreads, published_result
 from shoal.tables.files import check_target, sha256
@@ -127,7 +127,7 @@ def release_page(
         subtitle=_subtitle(release, output),
         tiles=figures.tiles,
         summary=[
-            ("What was done.", what_was_done(release)),
+            ("What was done.", procedure_text(release)),
             ("How safe is it?", figures.safe),
             ("How useful is it?", figures.useful + unavoidable(published)),
             unprotected(release),
@@ -168,19 +168,19 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
         sections.losses_table(published.column_loss) if release.blanked else sections.losses(assessment.utility),
         sections.relations(assessment.utility),
         sections.risks(assessment.risk),
-        *(_beside(release, comparison.published()) if comparison else ()),
+        *(_comparison_sections(release, comparison.published()) if comparison else ()),
         sections.moved(before.coordinates, before.place(Y), release.labels) if release.labels.ndim == 1 else None,
     ]
     return _Figures(
         _tiles(published, assessment),
-        how_safe(release, assessment),
-        how_useful(published.loss, published.column_loss, assessment.utility),
+        safety_text(release, assessment),
+        usefulness_text(published.loss, published.column_loss, assessment.utility),
         [part for part in parts if part is not None],
         before.scale_notes(),
     )
 
 
-def _beside(release: Release, comparison: Comparison) -> list[Section | None]:
+def _comparison_sections(release: Release, comparison: Comparison) -> list[Section | None]:
     """Show a release beside runs that promise the same, and what other promises cost."""
     alike = [trial for trial in comparison.trials if trial.promise == release.promise]
     mark = next(((t.name, t.k) for t in alike if (t.method, t.k) == (release.parameters["method"], release.k)), None)
@@ -199,9 +199,9 @@ def _unmeasured(release: Release) -> _Figures:
         + "How many records an intruder who holds the original values could link has not been measured, because the "
         "original was not at hand when this page was written; shoal assess tells it."
     )
-    useful = what_is_lost(release.loss, release.column_loss) + AVERAGES
+    useful = loss_text(release.loss, release.column_loss) + AVERAGES
     tiles = [
-        _alike(release, release.k),
+        _smallest_group_tile(release, release.k),
         (f"{release.uniques:,}", UNIQUE),
         (kept_share(release.loss), "of the information kept"),
         (f"{release.groups:,}", "groups"),
@@ -237,14 +237,14 @@ def assessment_page(assessment: Assessment) -> Page:
             *_linked(risk),
         ],
         summary=[
-            ("How safe is it?", f"Counted in the masked table: {assessment.verified}; {risk_found(risk)}"),
+            ("How safe is it?", f"Counted in the masked table: {assessment.verified}; {risk_text(risk)}"),
             (
                 "How useful is it?",
-                how_useful(utility.loss, losses, utility) if assessment.paired else relations_changed(utility),
+                usefulness_text(utility.loss, losses, utility) if assessment.paired else relations_changed(utility),
             ),
             (
                 "What does it not protect?",
-                f"{told_apart(assessment.uniques, assessment.records)}{sections.APPROXIMATE}",
+                f"{uniqueness_text(assessment.uniques, assessment.records)}{sections.APPROXIMATE}",
             ),
         ],
         sections=[part for part in parts if part is not None],
@@ -314,7 +314,7 @@ def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
 
 def _tiles(release: Release, assessment: Assessment) -> list[tuple[str, str]]:
     return [
-        _alike(release, assessment.risk.anonymity.k),
+        _smallest_group_tile(release, assessment.risk.anonymity.k),
         (f"{release.uniques:,}", UNIQUE),
         (kept_share(release.loss), "of the information kept"),
         *_linked(assessment.risk),
@@ -328,7 +328,7 @@ def _linked(risk: Risk) -> list[tuple[str, str]]:
     return [] if risk.linkage is None else [(percent(risk.linkage.share), label)]
 
 
-def _alike(release: Release, records: int) -> tuple[str, str]:
+def _smallest_group_tile(release: Release, records: int) -> tuple[str, str]:
     """Tell how many records, or units, look alike."""
     unit = release.parameters["unit"]
     if not release.anonymous:

@@ -27,7 +27,7 @@ from shoal.report.figures import (
     risk_utility_map,
 )
 from shoal.report.protection import protected_bins, protected_values
-from shoal.report.withheld_figures import UNTOLD, lost_share
+from shoal.report.withheld_figures import WITHHELD, lost_share
 from shoal.tables.columns import Name
 
 __all__ = [
@@ -136,7 +136,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
     if len(utility.columns) > len(order):
         text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
     if len(figures) < len(order):
-        text.append("Columns with one value only, or too few to be shown safely, are not drawn." + UNTOLD)
+        text.append("Columns with one value only, or too few to be shown safely, are not drawn." + WITHHELD)
     return Section("Columns before and after", text, figures, columns_tables(utility))
 
 
@@ -203,7 +203,7 @@ def losses(utility: Utility) -> Section:
         f"{name} {for_people(value, 3)}" for name, value in zip(names, values, strict=True)
     )
     if len(public) < len(utility.columns):
-        text += UNTOLD
+        text += WITHHELD
     return Section(
         "Loss per column", [text], [bars(names, values, "information lost, %", alternative)] if public else []
     )
@@ -214,7 +214,7 @@ def losses_table(losses: Mapping[Name, float]) -> Section:
     rows = [[str(name), _lost(loss)] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
     if not all(map(is_told, losses.values())):
-        text += UNTOLD
+        text += WITHHELD
     return Section("Loss of each column", [text], tables=[PageTable(["column", "lost"], rows)])
 
 
@@ -288,7 +288,7 @@ def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Sec
     public = [trial for trial in trials if is_told(trial.loss)]
     drawn = [trial for trial in public if trial.anonymous] or public
     if len(public) < len(trials):
-        text[-1] += UNTOLD
+        text[-1] += WITHHELD
     absent = dict.fromkeys(trial.method for trial in trials if not trial.anonymous and trial not in drawn)
     for method in absent:
         linked = [100 * trial.linked for trial in trials if trial.method == method]
@@ -319,13 +319,13 @@ def prices(priced: Sequence[Price]) -> Section | None:
     for parameter, label in axes.items():
         curve = [price for price in priced if price.parameter == parameter]
         if curve:
-            description = "; ".join(map(_told_price, curve))
+            description = "; ".join(map(_price_text, curve))
             text.append(f"{parameter.capitalize()}: {description}.")
             figures.append(price_curves(curve, label, f"Information loss by {parameter}: {description}"))
     return Section("What promises cost", text, figures)
 
 
-def _told_price(price: Price) -> str:
+def _price_text(price: Price) -> str:
     """Say what a promise costs a method."""
     sign = "l" if price.parameter == "diversity" else "t"
     losses = [f"{for_people(loss, 3)} % at {sign} = {value:g}" for value, loss in price.losses]

@@ -17,21 +17,21 @@ from shoal.tables.columns import TIMED, Name
 __all__ = [
     "AVERAGES",
     "either",
-    "how_safe",
-    "how_useful",
     "kept_share",
     "listed",
+    "loss_text",
+    "other_changes_text",
     "percent",
+    "procedure_text",
     "relations_changed",
-    "risk_found",
-    "stands_for",
+    "representative_text",
+    "risk_text",
+    "safety_text",
     "together",
-    "told_apart",
     "unavoidable",
+    "uniqueness_text",
     "unprotected",
-    "what_else",
-    "what_is_lost",
-    "what_was_done",
+    "usefulness_text",
 ]
 
 AVERAGES = "Averages over many records stay close to the originals; single records do not."
@@ -54,7 +54,7 @@ def unprotected(release: Release) -> tuple[str, str]:
     """Tell what the release does not protect."""
     are = agreeing(len(release.left), "is", "are")
     text = f"{together(release.left)} {are} released as before. " if release.left else "No other column is released. "
-    text += told_apart(release.uniques, release.records)
+    text += uniqueness_text(release.uniques, release.records)
     alike = [name for name, reached in release.reached.items() if reached["diversity"] < 2]
     if alike:
         same = either(list(map(str, alike)))
@@ -67,18 +67,18 @@ def unprotected(release: Release) -> tuple[str, str]:
     return ("What does it not protect?", text + sections.APPROXIMATE)
 
 
-def told_apart(uniques: int, records: int) -> str:
+def uniqueness_text(uniques: int, records: int) -> str:
     """Tell how many records are unique over all columns."""
     end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
     are = agreeing(uniques, "is", "are")
     return f"Over all that is released, {uniques:,} of {count(records, 'record')} {are} unique{end}"
 
 
-def what_was_done(release: Release) -> str:
+def procedure_text(release: Release) -> str:
     """Tell what was done to the table."""
     by = release.parameters["by"]
     within = f", within each {together(by)}," if by else ""
-    aggregate = stands_for(release)
+    aggregate = representative_text(release)
     if release.labels.ndim == 2:
         return (
             f"In {together(release.columns)}, each column on its own{within} values were put in groups of at least "
@@ -87,11 +87,11 @@ def what_was_done(release: Release) -> str:
     return (
         f"{release.records:,} records were put{within} in {count(release.groups, 'group')} of at least {release.k} "
         f"similar ones. In {together(release.columns)}, every value was replaced by {aggregate} of its group. "
-        + what_else(release)
+        + other_changes_text(release)
     )
 
 
-def what_else(release: Release) -> str:
+def other_changes_text(release: Release) -> str:
     """Tell what else was done to the table."""
     parameters = release.parameters
     dropped = parameters["identifiers"]
@@ -102,7 +102,7 @@ def what_else(release: Release) -> str:
     return text + "Nothing else in the table was changed."
 
 
-def stands_for(release: Release) -> str:
+def representative_text(release: Release) -> str:
     """Tell what is released for a group, by the kinds of its columns."""
     weighted = "weighted " if release.parameters["weights"] is not None else ""
     aggregate, kinds = f"{weighted}{release.parameters['aggregate']}", set(release.kinds.values())
@@ -114,18 +114,18 @@ def stands_for(release: Release) -> str:
     return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *by_kind])
 
 
-def how_safe(release: Release, assessment: Assessment) -> str:
+def safety_text(release: Release, assessment: Assessment) -> str:
     """Tell what was counted again, and what an intruder finds."""
     risk = assessment.risk
     if not release.anonymous:
         return (
             f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
-            f"be unique: the table is NOT k-anonymous for whole records; {risk_found(risk)}"
+            f"be unique: the table is NOT k-anonymous for whole records; {risk_text(risk)}"
         )
-    return f"Counted again on the released table: {release.verified}; {risk_found(risk)}"
+    return f"Counted again on the released table: {release.verified}; {risk_text(risk)}"
 
 
-def risk_found(risk: Risk) -> str:
+def risk_text(risk: Risk) -> str:
     """Tell how many records were unique, and how many an intruder could link."""
     text = f"before, {percent(risk.uniqueness.before)} of the records were unique in these columns."
     if risk.linkage is None:
@@ -137,9 +137,9 @@ def risk_found(risk: Risk) -> str:
     )
 
 
-def how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
+def usefulness_text(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
     """Tell what is lost, and where most."""
-    text = what_is_lost(loss, losses)
+    text = loss_text(loss, losses)
     if loss > 100:
         text += (
             "That is more than all of it: the value of a group can be farther from its records than the mean of all. "
@@ -147,7 +147,7 @@ def how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> s
     return text + relations_changed(utility)
 
 
-def what_is_lost(loss: float, losses: Mapping[Name, float]) -> str:
+def loss_text(loss: float, losses: Mapping[Name, float]) -> str:
     """Tell what is lost, of losses as they are published."""
     share = f"{kept_share(loss)} of the information (the variance between records)"
     text = f"{share} is kept, {lost_share(loss)} is lost. "

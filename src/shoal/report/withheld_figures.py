@@ -26,9 +26,9 @@ from shoal.masking.numbers import Numbers
 from shoal.masking.release import Release
 from shoal.tables.columns import Name
 
-__all__ = ["IN_HOUSE", "UNTOLD", "as_published", "dominated_spreads", "lost_share", "published_result"]
+__all__ = ["IN_HOUSE", "WITHHELD", "as_published", "dominated_spreads", "lost_share", "published_result"]
 
-UNTOLD = (
+WITHHELD = (
     " What one small group makes up more than a quarter of is not told: beside the masked table it would tell the "
     "values of that group."
 )
@@ -100,13 +100,13 @@ def _without(before: Any, hidden: Any) -> Any:
 def published_result(result: Mapping[str, Any], release: Release, published: Release) -> dict[str, Any]:
     """Return the result in a manifest as a page shows it: what is not told is null."""
 
-    def known(loss: float) -> float | None:
+    def if_published(loss: float) -> float | None:
         return loss if is_told(loss) else None
 
     return {
         **result,
-        "loss": known(published.loss),
-        "partition_loss": known(published.partition_loss),
+        "loss": if_published(published.loss),
+        "partition_loss": if_published(published.partition_loss),
         "gap": release.gap if is_told(published.loss) else None,
-        "column_loss": {str(name): known(loss) for name, loss in published.column_loss.items()},
+        "column_loss": {str(name): if_published(loss) for name, loss in published.column_loss.items()},
     }

@@ -14,7 +14,7 @@ from shoal.core.measures import canonical_labels, group_sizes, number_through
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["given_start", "mdav_start", "split_large"]
+__all__ = ["mdav_start", "split_large", "start_from_labels"]
 
 # MDAV groups a region of this number of records in a moment or two: larger tables start from regions.
 START_REGION = 100_000
@@ -47,12 +47,12 @@ def split_large(X: Floats, labels: Ints, k: int) -> Ints:
     return canonical_labels(numbered)
 
 
-def given_start(X: Floats, k: int, labels: object, method: str) -> Ints:
+def start_from_labels(X: Floats, k: int, labels: object, method: str) -> Ints:
     """Return labels that were given as a start, checked, with groups of 2k and more split.
 
     Examples
     --------
-    >>> given_start(np.array([[0.0], [9.0], [1.0], [8.0]]), 2, [5, 5, 5, 5], "search").tolist()
+    >>> start_from_labels(np.array([[0.0], [9.0], [1.0], [8.0]]), 2, [5, 5, 5, 5], "search").tolist()
     [0, 1, 0, 1]
     """
     return split_large(X, initial_labels(labels, len(X), k, method), k)

@@ -26,7 +26,7 @@ from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
 from shoal.algorithms.optimize.group_columns import GroupColumns
-from shoal.algorithms.optimize.initial_partition import given_start, mdav_start
+from shoal.algorithms.optimize.initial_partition import mdav_start, start_from_labels
 from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.proof import Incumbent, ProofResult, prove, recombine
 from shoal.algorithms.optimize.random import seeded
@@ -115,7 +115,7 @@ def search(
     _compile(bound=bound, large=large)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
-        initial = None if start is None else given_start(X, k, start, "search")
+        initial = None if start is None else start_from_labels(X, k, start, "search")
         run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, initial)
         if steps != 0:
             run.improve_start()
