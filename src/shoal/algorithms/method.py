@@ -1,4 +1,4 @@
-"""What a method is: its entry in the registry, its options and what it returns.
+"""Methods: an entry of the registry, its options and its outcome.
 
 A method is a function ``f(X, k, *, state, **options)`` in a file of its own: records in, labels out. It gets a
 C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and
@@ -52,7 +52,7 @@ class Option:
 
     @property
     def scalar(self) -> bool:
-        """Whether a value can be typed on the command line."""
+        """Return whether a value can be typed on the command line."""
         return self.type in (int, float, bool, str)
 
     def read(self, value: object, method: str) -> Any:
@@ -95,7 +95,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found.
+    """The outcome of a method.
 
     Parameters
     ----------
@@ -195,11 +195,11 @@ class Method:
 
     @property
     def own(self) -> bool:
-        """Whether it is a user's function."""
+        """Return whether the method is a user's function."""
         return callable(self.function)
 
     def takes(self, option: str) -> bool:
-        """Whether it has an option of that name."""
+        """Return whether the method has an option of that name."""
         return any(candidate.name == option for candidate in self.options)
 
     def load(self) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ COLD = 0.95  # the share of the steps after which no change for the worse is kep
 
 
 class Variables(NamedTuple):
-    """What stands for a group in each column, and how far values lie from it."""
+    """The released value of a group in each column, and the distances of values from it."""
 
     release: Ints  # MEAN, MEDIAN, MODE or ANCESTOR
     values: Floats  # (n, d): coordinates of numbers and ranks, codes of other categories

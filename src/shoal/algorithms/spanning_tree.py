@@ -56,7 +56,7 @@ class SpanningTree:
 
     @property
     def records(self) -> int:
-        """How many records the tree spans."""
+        """The number of records that the tree spans."""
         return len(self.lengths) + 1
 
     @property
@@ -233,7 +233,7 @@ def _relative(lengths: Floats) -> Floats:
 
 @kernel
 def _connected(ends: Ints) -> bool:
-    """Whether n−1 edges connect n records."""
+    """Return whether n−1 edges connect n records."""
     parent = np.arange(len(ends) + 1)
     for edge in range(len(ends)):
         a, b = find_root(parent, ends[edge, 0]), find_root(parent, ends[edge, 1])

@@ -1,4 +1,4 @@
-"""What assessing returns: how useful and how safe a release is, in figures and in words."""
+"""Assessment: the utility and the risk of a release, in figures and in words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FREQUENCIES = ["table", "cells", "emptied", "total variation %", "Hellinger"]
 
 @dataclass(frozen=True)
 class Assessment:
-    """How useful and how safe a release is.
+    """The utility and the risk of a release.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Assessment:
 
     @property
     def verified(self) -> str:
-        """What was counted in the masked table, in words: it holds for the columns that are named."""
+        """The count of the masked table in words; it holds for the named columns."""
         names = [str(column.name) for column in self.utility.columns]
         within = f" within {', '.join(map(str, self.by))}" if self.by else ""
         noun = "value" if len(names) == 1 else "combination"
@@ -61,7 +61,7 @@ class Assessment:
 
     @property
     def paired(self) -> bool:
-        """Whether every masked record was measured beside its original."""
+        """Return whether every masked record was measured next to its original."""
         return self.risk.linkage is not None
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:

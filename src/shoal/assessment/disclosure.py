@@ -55,7 +55,7 @@ class Attribute:
 
     @property
     def name(self) -> str:
-        """What was measured."""
+        """The name of the measure."""
         return f"attribute disclosure of {self.column}"
 
     @property

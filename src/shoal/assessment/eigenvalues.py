@@ -1,4 +1,4 @@
-"""How far the eigenvalues of a table moved: whether its principal directions carry as much as before.
+"""The change of a table's eigenvalues: whether its principal directions carry as much variance as before.
 
 ``dUtility`` of sdcMicro, methods "eigen" and "robeigen" (Templ and Meindl 2008). O(n d² + d³).
 """

@@ -22,7 +22,7 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class TableChange:
-    """What became of a frequency table.
+    """The change of a frequency table.
 
     Parameters
     ----------

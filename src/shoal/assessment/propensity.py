@@ -19,7 +19,7 @@ PROPENSITY_PRODUCTS = 20
 
 @dataclass(frozen=True)
 class Propensity:
-    """Whether a classifier can tell released records from original ones.
+    """The success of a classifier that distinguishes released records from original ones.
 
     Parameters
     ----------

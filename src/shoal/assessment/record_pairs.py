@@ -1,4 +1,4 @@
-"""Whether every record of a masked table stands beside its original, and what is left to do where it does not.
+"""Checks that every record of a masked table is paired with its original, and measures that need no pairs.
 
 Columns that were not masked tell, strata that were joined included. Where there are none, masked records must be nearer
 to their originals than in random order: of unrelated records the covariance of values before and after is 0 up to

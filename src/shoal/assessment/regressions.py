@@ -48,12 +48,12 @@ class Coefficient:
 
     @property
     def inside(self) -> bool:
-        """Whether the estimate after lies in the 95 % interval of the estimate before."""
+        """Return whether the estimate after lies in the 95 % interval of the estimate before."""
         return bool(abs(self.value.after - self.value.before) <= Z95 * self.error)
 
     @property
     def overlap(self) -> float:
-        """How much the two 95 % intervals share, the mean of its parts of both: 1 if they are equal, 0 if apart.
+        """The overlap of the two 95 % intervals, the mean of its shares of both: 1 if equal, 0 if disjoint.
 
         A. F. Karr, C. N. Kohnen, A. Oganian, J. P. Reiter and A. P. Sanil (2006).
 

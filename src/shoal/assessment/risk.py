@@ -1,4 +1,4 @@
-"""How safe a release is: what an intruder with the original values, or with the released file alone, could find out.
+"""The risk of a release: attacks by an intruder with the original values, or with the released file alone.
 
 Arrays in, small results out; nothing here validates. Every result says in a sentence what it means and in another
 what it does not mean, because a figure of risk is easily taken for a promise.

@@ -1,4 +1,4 @@
-"""How much a release lost: the same statistics before and after, column by column and between columns.
+"""The utility of a release: the same statistics before and after, column by column and between columns.
 
 Arrays in, small results out: X holds the records as they were, Y the same records as released, NaN where a cell is
 missing (in both). Nothing here validates.
@@ -40,7 +40,7 @@ LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """What became of one column.
+    """The change of one column.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class CategoryChange:
-    """What became of one column of categories.
+    """The change of one column of categories.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class CategoryChange:
 
 @dataclass(frozen=True)
 class Utility:
-    """What is left of the statistics.
+    """The statistics before and after masking.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class Utility:
 
     @property
     def paired(self) -> bool:
-        """Whether every record was measured beside its original."""
+        """Return whether every record was measured next to its original."""
         return not np.isnan(self.loss)
 
     def with_losses(self, loss: float, losses: Sequence[float] | Floats) -> Utility:

@@ -94,7 +94,7 @@ class Stage(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What a leaf is cut into: records of a leaf of several pieces are dealt out in the order of the input."""
+    """The pieces of leaves: the records of a leaf with several pieces are dealt out in the order of the input."""
 
     first: Ints  # (leaves,): the block of the leaf, or of its first piece
     many: Ints  # (leaves,): the number of its pieces

@@ -32,7 +32,7 @@ Bins = NDArray[np.uint64]
 
 
 class Frame(NamedTuple):
-    """Where the bins of each column begin, and half the range of the column (1 if it is constant)."""
+    """The start of the bins of each column, and half the range of the column (1 if it is constant)."""
 
     low: Floats
     reach: Floats

@@ -1,4 +1,4 @@
-"""Whether a table is divided into blocks, and how. The kernels of blocks are loaded once there are any."""
+"""The rule that divides a table into blocks. The kernels of blocks are loaded once there are any."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small: one co
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a table is divided: into blocks of k to about L records, splitting all columns at once or one at a time."""
+    """The division of a table into blocks of k to about L records, splitting all columns at once or one at a time."""
 
     L: int
     k: int
@@ -112,7 +112,7 @@ def choose_blocking(
 
 
 class Extent(NamedTuple):
-    """What is known about the records before they are counted."""
+    """The extent of the records before they are counted."""
 
     limits: Floats  # (2, d): the least and the greatest value of each column
     sizes: Ints  # the number of records of each root, a set of records that blocks must not cross; at least k

@@ -1,4 +1,4 @@
-"""How results show themselves: tables of text for terminals and notebooks, and a page."""
+"""The display of results: tables of text for terminals and notebooks, and a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be told of an original beside its masked table: nothing that one small group makes up.
+"""Rules for figures about an original that are published with its masked table: none that one small group makes up.
 
 Whoever has the masked table knows the mean of each group. A loss, a variance or a correlation before masking is then
 an equation for what is unknown, the deviations within groups. If one group makes up most of it, and has so few records

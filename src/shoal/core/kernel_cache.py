@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: in a folder that is never stale.
+"""The cache of compiled kernels: a folder that is never stale.
 
 numba stamps a compiled kernel with its own source file alone. But it holds what it took from others when it was
 compiled: the kernels that it calls, the constants that it names. So the folder is named after all sources that kernels

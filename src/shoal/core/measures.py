@@ -1,4 +1,4 @@
-"""What a partition is and how good it is: labels, sizes, centroids, SSE, information loss. Computed here only."""
+"""Measures of a partition: labels, sizes, centroids, SSE, information loss. Computed here only."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def information_loss(X: Floats, labels: Ints) -> float:
 
 
 class Scaling(NamedTuple):
-    """What standardises a table: z = ((x − pivot) / reach − mean) / spread, column by column.
+    """The scaling that standardises a table: z = ((x − pivot) / reach − mean) / spread, column by column.
 
     The pivot is a value of the column, so a constant column becomes exactly 0 and a large offset costs no digits;
     the reach keeps squares finite.

@@ -47,7 +47,7 @@ _caught: list[int] = []  # signals that were raised as interrupts, and may have 
 
 
 class Progress(NamedTuple):
-    """How far long work is.
+    """The progress of long work.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def fresh_state() -> State:
 
 
 class Observation(NamedTuple):
-    """What a search has reached: steps taken, least SSE and proven lower bound on it (None before there is one)."""
+    """The state of a search: its steps, least SSE and proven lower bound (None before there is one)."""
 
     steps: int
     sse: float | None

@@ -146,7 +146,7 @@ def _node_components(tree: KdTree, component: Places, node_component: Places) ->
 
 
 class _Query(NamedTuple):
-    """What a search among the leaves works with."""
+    """The working arrays of a search among the leaves."""
 
     component: Places
     node_component: Places

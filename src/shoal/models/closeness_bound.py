@@ -72,7 +72,7 @@ class Planes(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """How the values of a column go with the keys."""
+    """Sums of the keys per value of a column."""
 
     ordered: bool
     place: Ints  # of each value, or of each step between two neighbouring ones: its bin

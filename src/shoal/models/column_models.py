@@ -1,4 +1,4 @@
-"""Models as they are asked for: one for all confidential columns or one for each, as objects, numbers or text."""
+"""Models of confidential columns as parameters: one for all columns or one for each, as objects, numbers or text."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class RuledGroups(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What two groups would be like after a step."""
+    """The measures of two groups after a step."""
 
     codes: Ints  # (room,): of one of them, for one rule
     reached: Floats  # (2, rules)

@@ -1,4 +1,4 @@
-"""What may be asked of a group beyond k records."""
+"""Models: promises of a group beyond k records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ConfidentialColumn", "Model", "is_number"]
 
 
 class Model:
-    """What the values of a confidential column must be like in every group; each has a file in `models/promises`."""
+    """A promise of the values of a confidential column in every group; each has a file in `models/promises`."""
 
     parameter: ClassVar[str]
     """The parameter that asks for it."""
@@ -33,12 +33,12 @@ class Model:
 
     @property
     def text(self) -> str:
-        """How it is written on the command line."""
+        """The model as written on the command line."""
         raise NotImplementedError
 
     @property
     def says(self) -> str:
-        """What it promises, in words."""
+        """The promise in words."""
         raise NotImplementedError
 
     @property

@@ -1,4 +1,4 @@
-"""From the groups of any method to groups that keep rules, with little more loss.
+"""Turn the groups of any method into groups that keep rules, with little more loss.
 
 Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
 from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
@@ -50,7 +50,7 @@ MOST_ROOM = 1 << 25  # places for members in all groups together
 
 
 class Search(NamedTuple):
-    """What decides a search."""
+    """The parameters that decide a search."""
 
     seed: int | None
     steps: float  # how many are taken, relative to what is usual
@@ -163,7 +163,7 @@ def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Sea
 
 
 def _fits(labels: Ints) -> bool:
-    """Whether there is something to move, and room for it."""
+    """Return whether there is something to move, and room for it."""
     return bool(labels.max()) and (int(labels.max()) + 1) * room_of(labels) <= MOST_ROOM
 
 

@@ -1,4 +1,4 @@
-"""How a privacy budget is shared by the published columns.
+"""The division of a privacy budget among the published columns.
 
 What is spent on disjoint columns adds up (sequential composition), so the shares sum to ε; what is spent on disjoint
 groups of records does not (parallel composition), so every group of a column has the column's whole share.

@@ -58,7 +58,7 @@ RUNS = ("mdav", "fixed", "univariate")
 
 @dataclass(frozen=True)
 class Point:
-    """What a method is expected to do: its k (None where it takes none) and the expected SSE of all columns."""
+    """The expected error of a method: its k (None if it has none) and the expected SSE of all columns."""
 
     method: str
     k: int | None
@@ -78,7 +78,7 @@ class Exploration:
 
     @property
     def origin(self) -> str:
-        """Where the figures come from, and who may see them."""
+        """The origin of the figures, and who may see them."""
         if self.private:
             return "computed from the confidential values: for the data holder, not for release"
         return "in the worst case, from public figures alone: number of records, bounds and epsilon"

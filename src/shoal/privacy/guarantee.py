@@ -1,4 +1,4 @@
-"""What ε covers, for whom, under which definition, and what can still be learnt: the words of every release."""
+"""The guarantee of a release in words: who is covered by ε, under which definition, and what can still be learnt."""
 
 from __future__ import annotations
 

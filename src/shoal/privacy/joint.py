@@ -24,7 +24,7 @@ WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
 
 @dataclass(frozen=True)
 class Counting:
-    """How the counts of a joint release are measured, from public figures alone.
+    """The measurement of the counts of a joint release, from public figures alone.
 
     Parameters
     ----------

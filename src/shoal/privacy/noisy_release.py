@@ -30,7 +30,7 @@ INTEGER = Kind("int64", whole=True)
 
 @dataclass(frozen=True)
 class NoisyColumns:
-    """What was drawn: the released value of every record, in the order of release, and estimates with error bars."""
+    """The noisy values: one per record, in the order of release, and estimates with error bars."""
 
     values: Floats
     told: list[Ints]

@@ -1,4 +1,4 @@
-"""Whom ε protects: a record, or a unit (a person, a household, a firm) with all of its records, at most m.
+"""The unit that ε protects: a record, or a person, household or firm with all of its records, at most m.
 
 Definition 3 of the paper compares tables that "differ in one individual", who may have several records. Here these are
 two tables with the same number of records that differ in the records of one unit, at most m of them. The noise is drawn

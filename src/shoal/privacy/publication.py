@@ -1,4 +1,4 @@
-"""What publishing returns: the data, the guarantee in words, and what the data holder alone must know."""
+"""Publication: the data, the guarantee in words, and the figures for the data holder alone."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Publication:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done that a reader might not expect, with the names of dropped columns: for the data holder."""
+        """Notes for the data holder: unexpected steps, with the names of dropped columns."""
         gone = f"columns without protection were dropped: {', '.join(self.dropped)}"
         return (*([gone] if self.dropped else []), *self.public_notes)
 

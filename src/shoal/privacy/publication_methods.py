@@ -48,7 +48,7 @@ class PublicationMethod:
 
     @property
     def takes_sizes(self) -> bool:
-        """Whether k says how large groups are."""
+        """Return whether k is the size of the groups."""
         return self.k in ("needed", "chosen")
 
 

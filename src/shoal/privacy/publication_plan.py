@@ -42,7 +42,7 @@ CALLER = 4  # frames from a warning here to the caller of publish
 
 @dataclass(frozen=True)
 class Plan:
-    """What is decided before a budget is spent.
+    """The decisions made before a budget is spent.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def promise(self) -> str:
-        """What ε covers, in words."""
+        """The guarantee of ε in words."""
         return guarantee(
             self.method,
             self.epsilon,
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def ordered(self) -> bool:
-        """Whether groups lie in an order of values that was fixed beforehand."""
+        """Return whether groups follow an order of values that was fixed beforehand."""
         return not self.method.keeps_rows and all(len(grouping.columns) == 1 for grouping in self.groupings)
 
 

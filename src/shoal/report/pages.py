@@ -139,7 +139,7 @@ def release_page(
 
 
 class _Figures(NamedTuple):
-    """What a page says of a release, with its original beside it or without."""
+    """The figures and sentences of a page about a release, with or without its original."""
 
     tiles: list[tuple[str, str]]
     safe: str

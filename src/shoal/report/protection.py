@@ -1,4 +1,4 @@
-"""What a report may show of original values: counts over wide bins, and nothing of any single record.
+"""The part of original values that a report may show: counts over wide bins, nothing of any single record.
 
 The edges of the bins come from the released values, which are public; a bin that holds fewer than k records of either
 table is merged with its neighbour; the outer bins are open, so that no least or greatest original shows.

@@ -1,4 +1,4 @@
-"""What a page that may be published does not tell: figures that one small group makes up (`shoal.core.dominance`).
+"""Figures that a public page withholds because one small group makes them up (`shoal.core.dominance`).
 
 It is decided once for every column, by its loss. Sums of absolute deviations are spread over more groups than sums of
 squares, and cross products of two columns are bounded by their squares: if no group dominates the loss of a column,

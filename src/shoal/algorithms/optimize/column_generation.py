@@ -53,7 +53,7 @@ _PRICINGS = 2000
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """How far column generation goes.
+    """The limits of column generation.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ class ColumnGeneration:
         return self.latest.value if self.latest else np.inf
 
     def over(self) -> bool:
-        """Whether time is up or a stop was asked for."""
+        """Return whether time is up or a stop was requested."""
         return bool(self.state[STOP]) or time.monotonic() >= self.limits.deadline
 
     def closed(self) -> bool:
-        """Whether bound and incumbent agree."""
+        """Return whether bound and incumbent agree."""
         return self.upper - self.bound <= self.limits.gap * self.upper
 
     def better(self, labels: Ints, candidate: Ints | None) -> Ints:

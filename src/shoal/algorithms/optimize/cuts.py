@@ -133,7 +133,7 @@ class Cuts:
 
     @property
     def worth(self) -> Floats:
-        """What each cut takes off the bound: μ times its right side."""
+        """The amount that each cut takes off the bound: μ times its right side."""
         return self.price * self.most
 
     @property

@@ -1,4 +1,4 @@
-"""Where a search starts: MDAV's groups, in regions of a large table, or labels that were given, large groups split.
+"""The start of a search: MDAV's groups, in regions of a large table, or the user's labels with large groups split.
 
 A group of 2k records or more is split by MDAV, which never adds to the SSE (Domingo-Ferrer and Mateo-Sanz 2002).
 """

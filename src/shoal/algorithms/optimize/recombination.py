@@ -27,7 +27,7 @@ __all__ = ["Regions", "recombine_regions"]
 
 @dataclass(frozen=True)
 class Regions:
-    """How large regions are, and how far their integer programmes go.
+    """The size of regions and the limits of their integer programmes.
 
     Parameters
     ----------

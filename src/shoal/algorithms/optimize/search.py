@@ -68,7 +68,7 @@ COOL, STEPS_TO_POLISH, POLISHED, ALONE = 0.05, 20, 0.75, 0.25
 
 @dataclass
 class Budget:
-    """How much of the allowed time or steps a phase of the search has used.
+    """The time or steps that a phase of the search may use.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def search(
 
 
 def _paired(n: int, k: int, time_limit: float | None) -> bool:
-    """Whether a bound is proven on all pairs of records, not on near ones."""
+    """Return whether a bound is proven on all pairs of records, not on near ones."""
     if time_limit is None:
         return n <= PAIRED_BY_STEPS[0] and k <= PAIRED_BY_STEPS[1]
     return n <= PAIRED
@@ -202,7 +202,7 @@ class _Search:
         return Outcome(self.best, facts=self._facts())
 
     def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
-        """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
+        """Return whether there is time to recombine: linear programmes of large groups or tables need more."""
         if self.k > PATCHED:
             return False
         if seconds is None:
@@ -210,7 +210,7 @@ class _Search:
         return self.k <= QUICK or (self.n <= 2000 and seconds >= 30)
 
     def _roundable(self, seconds: float | None, steps: int | None) -> bool:
-        """Whether there is time to solve the linear relaxation of a large table."""
+        """Return whether there is time to solve the linear relaxation of a large table."""
         if self.alone or self.k > ROUNDED:
             return False
         return (steps or 0) >= STEPS_TO_RECOMBINE * self.n if seconds is None else seconds >= SECONDS_TO_ROUND * self.n

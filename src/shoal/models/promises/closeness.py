@@ -194,12 +194,12 @@ class Closeness(Model):
 
     @property
     def text(self) -> str:
-        """How it is written on the command line."""
+        """The model as written on the command line."""
         return f"{self.t!r}"
 
     @property
     def says(self) -> str:
-        """What it promises, in words."""
+        """The promise in words."""
         return f"a distribution at most {self.t:g} from that of the table"
 
     def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:

@@ -149,19 +149,19 @@ class Diversity(Model):
 
     @property
     def values(self) -> float:  # type: ignore[override]
-        """How many different values a column must have."""
+        """The number of different values that a column must have."""
         return self.least
 
     @property
     def text(self) -> str:
-        """How it is written on the command line."""
+        """The model as written on the command line."""
         if self.kind == "distinct":
             return f"{self.least:g}"
         return f"{self.kind}:{self.least:g}" + (f":{self.c:g}" if self.kind == "recursive" else "")
 
     @property
     def says(self) -> str:
-        """What it promises, in words."""
+        """The promise in words."""
         if self.kind == "distinct":
             return f"at least {self.least:g} different values"
         if self.kind == "entropy":

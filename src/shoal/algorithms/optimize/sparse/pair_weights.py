@@ -34,7 +34,7 @@ __all__ = ["PairWeights", "make_pair_weights", "query", "weight"]
 
 
 class PairWeights(NamedTuple):
-    """What the weights for groups of one size are made from; records are places in the tree."""
+    """The parts of the weights for groups of one size; records are places in the tree."""
 
     rows: Floats  # (n, d)
     boxes: Floats  # (nodes, 2, d)

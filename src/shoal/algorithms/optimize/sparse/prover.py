@@ -46,7 +46,7 @@ _REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 @dataclass(frozen=True)
 class Rounds:
-    """How far the prover goes if nothing ends it before.
+    """The limits of the prover if nothing ends it before.
 
     Parameters
     ----------

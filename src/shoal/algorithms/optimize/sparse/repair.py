@@ -49,7 +49,7 @@ _PASSES = 4
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work one listing may be: groups and prefixes for each record on average, and threads."""
+    """The limits of one listing: groups and prefixes per record on average, and threads."""
 
     state: State
     room: int = 400
