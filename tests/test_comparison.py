@@ -22,7 +22,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.demo import firms
-from shoal.models.column_models import read_asked
+from shoal.models.column_models import read_promise
 
 
 @pytest.fixture(scope="module")
@@ -608,7 +608,7 @@ def test_a_map_has_the_figures_of_mask(request):
         return
     for trial in compare_around(release, table).trials:
         promises = {
-            name: read_asked(name, text) if (text := getattr(trial, name)) else None
+            name: read_promise(name, text) if (text := getattr(trial, name)) else None
             for name in ("diversity", "closeness")
         }
         check_trial(trial, table, masked(table, trial.k, method=method, **{**asked, **promises}))

@@ -199,7 +199,7 @@ def test_runs_end_where_the_code_does():
 )  # fmt: skip
 def test_models_in_words(model, text, says, measured, told, number):
     assert (model.text, model.says, model.measured) == (text, says, measured)
-    assert (model.told(told[0]), model.number(told[0])) == (told[1], number)
+    assert (model.reached_text(told[0]), model.number(told[0])) == (told[1], number)
     assert read_model(model.parameter, text) == model
 
 

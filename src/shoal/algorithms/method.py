@@ -194,7 +194,7 @@ class Method:
     confidential: bool = False
 
     @property
-    def own(self) -> bool:
+    def by_user(self) -> bool:
         """Return whether the method is a user's function."""
         return callable(self.function)
 
@@ -229,7 +229,7 @@ class Method:
         >>> search.repeatable({"time_limit": 60.0, "steps": None}), search.repeatable({"steps": 1000})
         (False, True)
         """
-        return not self.own and (self.time_option is None or self.steps(options) is not None)
+        return not self.by_user and (self.time_option is None or self.steps(options) is not None)
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
         """Check the given options and add the defaults of the others."""

@@ -19,7 +19,7 @@ from shoal.cli.options import (
     read_kinds,
 )
 from shoal.cli.printing import say, say_pair
-from shoal.core.wording import agreeing, count
+from shoal.core.messages import agreeing, count
 
 __all__ = ["assess"]
 

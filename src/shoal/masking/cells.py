@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.messages import agreeing, clauses, count_holders, holders, listed
 from shoal.core.types import Ints
-from shoal.core.wording import agreeing, clauses, count_holders, holders, listed
 from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
 from shoal.models.distinct_units import units_in_cells

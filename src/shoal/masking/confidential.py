@@ -16,9 +16,9 @@ import polars as pl
 from shoal.algorithms.registry import AUTO, EFFORTS, Method
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
+from shoal.core.messages import agreeing, count
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
-from shoal.core.wording import agreeing, count
 from shoal.masking.coding import order_values
 from shoal.masking.gathering import Gathered
 from shoal.models.model import ConfidentialColumn, Model
@@ -298,7 +298,7 @@ def _impossible(name: Name, model: Model, records: int, found: float, cells: int
         what, way = "of the table", f"Ask for less: {less} can be kept."
     return InputError(
         f"Parameter {model.parameter!r} asks for {model.says} in column {name!r}, but all {records} records {what} "
-        f"together have {model.told(found)}, so that not all groups of them can keep it. {way}"
+        f"together have {model.reached_text(found)}, so that not all groups of them can keep it. {way}"
     )
 
 
@@ -315,7 +315,7 @@ def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
             raise VerificationError(
                 f"{few} of {count(len(lacks), 'group')} of identical records {agreeing(few, 'lacks', 'lack')} "
                 f"{model.says} in column {promise.columns[place].name!r}; the worst has "
-                f"{model.told(reached[-1])}. Nothing was released."
+                f"{model.reached_text(reached[-1])}. Nothing was released."
             )
     return reached
 

@@ -16,8 +16,8 @@ from shoal.algorithms.user_function import check_sendable
 from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
+from shoal.core.messages import agreeing, count, listed
 from shoal.core.types import Floats, Ints
-from shoal.core.wording import agreeing, count, listed
 from shoal.engines.records import Records
 from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.errors import FileError, VerificationError
+from shoal.core.messages import count
 from shoal.core.types import Ints
-from shoal.core.wording import count
 from shoal.engines.records import Records, Regrouping
 from shoal.kernels.words import Words
 from shoal.masking.cells import number_cells

@@ -41,7 +41,7 @@ def rehearse(request: MaskRequest, d: int) -> bool:
         block = assign(0, X, roots, blocks)
         leaf_sums(X, block, blocks.frame, len(blocks.sizes))
         # A user's function is called with the user's records only.
-        if not request.entry.anytime and not request.entry.own:
+        if not request.entry.anytime and not request.entry.by_user:
             arrays = {"block": block, "X": X}
             if request.weights is not None:
                 arrays["weights"] = np.ones(rows)

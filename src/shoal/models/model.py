@@ -46,7 +46,7 @@ class Model:
         """The name of what groups reach."""
         return self.parameter
 
-    def told(self, reached: float) -> str:
+    def reached_text(self, reached: float) -> str:
         """Say what a group reaches."""
         raise NotImplementedError
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, PrivateExplorationWarning
+from shoal.core.messages import count
 from shoal.core.types import Floats
-from shoal.core.wording import count
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.groups import Grouping, group_columns

@@ -31,8 +31,8 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import count
 from shoal.core.types import Floats
-from shoal.core.wording import count
 from shoal.masking.reading import unit_words
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shoal.core.display import html_table, write_report
+from shoal.core.messages import count, visible
 from shoal.core.types import Ints
-from shoal.core.wording import count, visible
 from shoal.privacy.estimates import Estimates
 from shoal.privacy.privacy_unit import Unit
 from shoal.tables.columns import Name

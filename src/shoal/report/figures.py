@@ -14,8 +14,8 @@ import numpy as np
 
 from shoal.assessment.statistics import Pair
 from shoal.core.display import for_people
+from shoal.core.messages import count as number_of
 from shoal.core.types import Ints
-from shoal.core.wording import count as number_of
 from shoal.report.protection import Bins
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Price, Trial
 from shoal.core.display import for_people
-from shoal.core.dominance import is_told
+from shoal.core.dominance import is_published
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.masking.coding import Embedding
@@ -111,7 +111,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
     figures = []
     for j in sorted(order):
         column, coding = utility.columns[j], embedding.codings[j]
-        if not is_told(column.loss):
+        if not is_published(column.loss):
             continue
         if coding is not None:
             shares = protected_values(X[:, j], Y[:, j], coding.values, k)
@@ -191,7 +191,7 @@ def _numbers_table(utility: Utility) -> PageTable:
 
 def losses(utility: Utility) -> Section:
     """Show the loss of each column."""
-    public = [column for column in utility.columns if is_told(column.loss)]
+    public = [column for column in utility.columns if is_published(column.loss)]
     ordered = sorted(public, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
     text = (
         "The share of each column's variance that is gone. A column that has little to do with the others loses more, "
@@ -213,7 +213,7 @@ def losses_table(losses: Mapping[Name, float]) -> Section:
     """Tell what every column loses, in numbers."""
     rows = [[str(name), _lost(loss)] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
-    if not all(map(is_told, losses.values())):
+    if not all(map(is_published, losses.values())):
         text += WITHHELD
     return Section("Loss of each column", [text], tables=[PageTable(["column", "lost"], rows)])
 
@@ -285,7 +285,7 @@ def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Sec
     if len(trials) == 1:
         text = ["The mark is this release. For other methods and group sizes beside it, run shoal compare."]
     # Runs that protect no whole record would push all others into a corner of the map.
-    public = [trial for trial in trials if is_told(trial.loss)]
+    public = [trial for trial in trials if is_published(trial.loss)]
     drawn = [trial for trial in public if trial.anonymous] or public
     if len(public) < len(trials):
         text[-1] += WITHHELD
@@ -371,4 +371,4 @@ def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, s
 
 def _lost(loss: float) -> str:
     """Write a loss as it is published."""
-    return f"{for_people(loss, 3)} %" if is_told(loss) else lost_share(loss)
+    return f"{for_people(loss, 3)} %" if is_published(loss) else lost_share(loss)

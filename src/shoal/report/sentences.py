@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
-from shoal.core.dominance import is_told
-from shoal.core.wording import agreeing, count
+from shoal.core.dominance import is_published
+from shoal.core.messages import agreeing, count
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.withheld_figures import lost_share
@@ -39,7 +39,7 @@ AVERAGES = "Averages over many records stay close to the originals; single recor
 
 def kept_share(loss: float) -> str:
     """Return the share of the information that is kept, of a loss as it is published."""
-    if is_told(loss):
+    if is_published(loss):
         return f"{max(0.0, 100 - loss):.1f} %"
     return f"over {100 - loss:.0f} %" if loss < 100 else "under 50 %" if loss == 100 else "0.0 %"
 
@@ -152,7 +152,7 @@ def loss_text(loss: float, losses: Mapping[Name, float]) -> str:
     share = f"{kept_share(loss)} of the information (the variance between records)"
     text = f"{share} is kept, {lost_share(loss)} is lost. "
     worst = max(losses, key=lambda name: losses[name])
-    if len(losses) > 1 and is_told(losses[worst]):
+    if len(losses) > 1 and is_published(losses[worst]):
         text += f"The column {worst} loses most ({lost_share(losses[worst])}). "
     return text
 

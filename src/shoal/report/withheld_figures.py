@@ -18,7 +18,7 @@ import numpy as np
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.statistics import Pair
 from shoal.assessment.utility import CategoryChange, ColumnChange
-from shoal.core.dominance import LIMITS, is_told, may_be_told
+from shoal.core.dominance import LIMITS, is_published, may_be_published
 from shoal.core.measures import squared_errors
 from shoal.core.types import Floats, Ints
 from shoal.masking.bucket import largest_errors
@@ -40,7 +40,7 @@ IN_HOUSE = (
 
 def lost_share(loss: float) -> str:
     """Return the share of the information that is lost, of a loss as it is published."""
-    if is_told(loss):
+    if is_published(loss):
         return f"{loss:.1f} %"
     lower = max((limit for limit in LIMITS if limit < loss), default=0.0)
     if loss == inf:
@@ -57,7 +57,7 @@ def dominated_spreads(before: Numbers, Y: Floats, labels: Ints) -> set[Name]:
     errors = before.embedding.by_column(squared_errors(Z, W)[0])
     largest = largest_errors(Z, W, labels, before.embedding)
     pairs = zip(before.names, errors.tolist(), largest[:-1].tolist(), strict=True)
-    return {name for name, error, group_error in pairs if not may_be_told(error, group_error)}
+    return {name for name, error, group_error in pairs if not may_be_published(error, group_error)}
 
 
 def as_published(assessment: Assessment, losses: Mapping[Name, float], spreads: Collection[Name] = ()) -> Assessment:
@@ -66,7 +66,7 @@ def as_published(assessment: Assessment, losses: Mapping[Name, float], spreads: 
     `spreads` are the columns whose standard deviation must not be told either.
     """
     utility = assessment.utility
-    hidden = np.array([not is_told(losses[column.name]) for column in utility.columns])
+    hidden = np.array([not is_published(losses[column.name]) for column in utility.columns])
     numbers = np.array([isinstance(column, ColumnChange) for column in utility.columns])
     public = replace(
         utility,
@@ -85,7 +85,7 @@ def _column(
 ) -> ColumnChange | CategoryChange:
     if isinstance(column, ColumnChange) and column.name in spreads:
         column = replace(column, sd=Pair(nan, column.sd.after))
-    if is_told(loss):
+    if is_published(loss):
         return replace(column, loss=loss)
     if isinstance(column, CategoryChange):
         return replace(column, loss=loss, changed=nan, variation=nan)
@@ -101,12 +101,12 @@ def published_result(result: Mapping[str, Any], release: Release, published: Rel
     """Return the result in a manifest as a page shows it: what is not told is null."""
 
     def if_published(loss: float) -> float | None:
-        return loss if is_told(loss) else None
+        return loss if is_published(loss) else None
 
     return {
         **result,
         "loss": if_published(published.loss),
         "partition_loss": if_published(published.partition_loss),
-        "gap": release.gap if is_told(published.loss) else None,
+        "gap": release.gap if is_published(published.loss) else None,
         "column_loss": {str(name): if_published(loss) for name, loss in published.column_loss.items()},
     }

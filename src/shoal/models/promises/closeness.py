@@ -206,7 +206,7 @@ class Closeness(Model):
         """Return the kind of the rule and t."""
         return self.kinds["ordered" if ordered else "nominal"], float(self.t), 0.0
 
-    def told(self, reached: float) -> str:
+    def reached_text(self, reached: float) -> str:
         """Say what a group reaches."""
         return f"a distance of {reached:.4g}"
 

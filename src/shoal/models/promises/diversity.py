@@ -177,7 +177,7 @@ class Diversity(Model):
         """The name of what groups reach."""
         return "diversity" if self.kind == "distinct" else self.kind
 
-    def told(self, reached: float) -> str:
+    def reached_text(self, reached: float) -> str:
         """Say what a group reaches."""
         if self.kind == "distinct":
             return f"{reached:.0f} different values"
