@@ -14,7 +14,7 @@ from shoal.core.types import Floats, Ints
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
 from shoal.privacy.joint import draw_records
 from shoal.privacy.laplace import TAIL, noisy_means
-from shoal.privacy.publication_plan import Plan
+from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
 from shoal.tables.columns import CATEGORY, FLOAT, Kind, Name, NewColumn
 from shoal.tables.csv_files import CsvTable
@@ -33,14 +33,14 @@ class NoisyColumns:
     """The noisy values: one per record, in the order of release, and estimates with error bars."""
 
     values: Floats
-    told: list[Ints]
+    answer_codes: list[Ints]
     estimates: Mapping[Name, Estimates]
     tree: tuple[tuple[Name, Name], ...] = ()
 
 
-def draw_noise(plan: Plan) -> NoisyColumns:
+def draw_noise(plan: PublicationPlan) -> NoisyColumns:
     """Draw all noise of a release; from here on nothing depends on the confidential values."""
-    prepared = plan.ready
+    prepared = plan.prepared
     if plan.counting is not None:
         drawn = draw_records(prepared, plan.counting, plan.rng)
         _check_finite(drawn.values)
@@ -105,7 +105,7 @@ def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
     return ascending
 
 
-def _arranged(plan: Plan, values: Floats, answer_codes: list[Ints]) -> tuple[Floats, list[Ints]]:
+def _arranged(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> tuple[Floats, list[Ints]]:
     """Return released values in the order of release: that of the input only if the method keeps it."""
     if plan.method.keeps_rows:
         return values, answer_codes
@@ -123,13 +123,13 @@ def _arranged(plan: Plan, values: Floats, answer_codes: list[Ints]) -> tuple[Flo
     return values, answer_codes
 
 
-def build_table(plan: Plan, values: Floats, answer_codes: list[Ints]) -> Table:
+def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> Table:
     """Return the table of the released columns, in the order of the input and without metadata of the original.
 
     Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values. A CSV file is
     written as any other, not in the dialect of the confidential one.
     """
-    prepared = plan.ready
+    prepared = plan.prepared
     table = prepared.table.in_own_dialect() if isinstance(prepared.table, CsvTable) else prepared.table
     new = {
         name: NewColumn(np.ascontiguousarray(values[:, j]), _kind(plan, j), rounded=prepared.whole[j])
@@ -143,21 +143,21 @@ def build_table(plan: Plan, values: Floats, answer_codes: list[Ints]) -> Table:
     return released
 
 
-def _kind(plan: Plan, j: int) -> Kind:
+def _kind(plan: PublicationPlan, j: int) -> Kind:
     """Return the type that a column is stored in; without truncation a narrow one might not hold it."""
-    if plan.ready.whole[j]:
+    if plan.prepared.whole[j]:
         return INTEGER
-    return (plan.ready.table.column(plan.ready.names[j]).kind or FLOAT) if plan.truncate else FLOAT
+    return (plan.prepared.table.column(plan.prepared.names[j]).kind or FLOAT) if plan.truncate else FLOAT
 
 
-def released_names(plan: Plan) -> list[Name]:
+def released_names(plan: PublicationPlan) -> list[Name]:
     """Return the columns of the release in the order of the input."""
-    return [name for name in plan.ready.table.names if name in plan.ready.published or name in plan.kept]
+    return [name for name in plan.prepared.table.names if name in plan.prepared.published or name in plan.unprotected]
 
 
-def rehearse(plan: Plan, output: str | os.PathLike[str] | None) -> None:
+def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> None:
     """Build and write a table like the release, with the farthest value there can be in place of each column's."""
-    prepared = plan.ready
+    prepared = plan.prepared
     farther = np.where(-prepared.bounds.lower > prepared.bounds.upper, prepared.bounds.lower, prepared.bounds.upper)
     if not plan.truncate:
         farther = farther + np.sign(farther) * TAIL * plan.scales

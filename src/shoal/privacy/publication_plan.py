@@ -33,7 +33,7 @@ from shoal.privacy.randomised_response import truth_probability
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
 
-__all__ = ["Plan", "make_plan", "shares_of_columns"]
+__all__ = ["PublicationPlan", "make_plan", "shares_of_columns"]
 
 LARGE = 10.0  # of ε: e^10 is 22,000
 LITTLE = 0.05  # of an even share of ε
@@ -41,12 +41,12 @@ CALLER = 4  # frames from a warning here to the caller of publish
 
 
 @dataclass(frozen=True)
-class Plan:
+class PublicationPlan:
     """The decisions made before a budget is spent.
 
     Parameters
     ----------
-    ready, method, epsilon, k
+    prepared, method, epsilon, k
         The table, the method, the whole budget and the group size that was asked for.
     shares
         Each published column's share of ε.
@@ -54,7 +54,7 @@ class Plan:
         What a single record may spend on each column: of numbers first, then of categories.
     groupings
         The groups of the columns of numbers.
-    kept
+    unprotected
         Columns that are released as they are.
     truncate, monotone
         Whether released numbers are brought into the domain, and into the order that sorted groups must have.
@@ -64,14 +64,14 @@ class Plan:
         How counts are measured, if records are drawn from a model of them.
     """
 
-    ready: Prepared
+    prepared: Prepared
     method: PublicationMethod
     epsilon: float
     k: int | None
     shares: Mapping[Name, float]
     budgets: Floats
     groupings: Sequence[Grouping]
-    kept: list[Name]
+    unprotected: list[Name]
     truncate: bool
     monotone: bool
     rng: np.random.Generator | None
@@ -83,10 +83,10 @@ class Plan:
         return guarantee(
             self.method,
             self.epsilon,
-            self.ready.published,
-            unprotected=self.kept,
-            unit=self.ready.unit,
-            data_bounds=self.ready.bounds.from_data,
+            self.prepared.published,
+            unprotected=self.unprotected,
+            unit=self.prepared.unit,
+            data_bounds=self.prepared.bounds.from_data,
             seeded=self.rng is not None,
             counted=None if self.counting is None else (self.counting.delta, self.counting.spending.rho),
         )
@@ -94,10 +94,10 @@ class Plan:
     @property
     def scales(self) -> Floats:
         """The scale of the noise on the sum of a group, for each column of numbers."""
-        scales = np.empty(len(self.ready.names))
+        scales = np.empty(len(self.prepared.names))
         for grouping in self.groupings:
             for j in grouping.columns:
-                scales[j] = grouping.noise_scale(float(self.ready.bounds.width[j]), float(self.budgets[j]))
+                scales[j] = grouping.noise_scale(float(self.prepared.bounds.width[j]), float(self.budgets[j]))
         return scales
 
     @property
@@ -120,7 +120,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     monotone: bool,
     seed: int | None,
     delta: float | None = None,
-) -> Plan:
+) -> PublicationPlan:
     """Check what was asked for against the table, share the budget and form the groups."""
     group_labels = _labels(prepared, method, labels)
     unprotected = _unprotected_columns(prepared, as_names(keep), method)
@@ -131,7 +131,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
         _check_counted(budget, truncate=truncate, monotone=monotone)
         counting = plan_counting(prepared, epsilon, delta)
         _warn(method, epsilon, {})
-        return Plan(
+        return PublicationPlan(
             prepared, method, epsilon, size, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
         )
     if delta is not None:
@@ -147,7 +147,9 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
             check_grid(len(prepared.X), float(budgets[j]), grouping.touched, prepared.names[j], width)
     named_shares = dict(zip(prepared.published, shares.tolist(), strict=True))
     _warn(method, epsilon, named_shares if isinstance(budget, str) else {})
-    return Plan(prepared, method, epsilon, size, named_shares, budgets, groupings, unprotected, truncate, monotone, rng)
+    return PublicationPlan(
+        prepared, method, epsilon, size, named_shares, budgets, groupings, unprotected, truncate, monotone, rng
+    )
 
 
 def shares_of_columns(epsilon: float, budget: Budget, prepared: Prepared, sets: Sequence[Sequence[int]]) -> Floats:
