@@ -22,7 +22,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, fresh_state
 
-LIMITS = {"room": 10**6, "most": 10**8}
+LIMITS = {"room": 10**6, "max_visits": 10**8}
 
 
 def random_cuts(random, n, count):
@@ -74,7 +74,7 @@ def test_enumeration_with_ties_everywhere():
 def test_enumeration_says_when_it_gave_up():
     X = np.zeros((12, 1))
     D = distances(X)
-    for limits in ({"room": 5, "most": 10**6}, {"room": 10**6, "most": 5}):
+    for limits in ({"room": 5, "max_visits": 10**6}, {"room": 10**6, "max_visits": 5}):
         assert not enumerate_groups(D, 1, np.ones(12), no_cuts(), 3, 0.0, **limits, state=fresh_state()).complete
     stopped = fresh_state()
     stopped[STOP] = 1
