@@ -125,7 +125,7 @@ def test_every_partition_fulfils_every_cut(seed):
     for _ in range(30):
         labels = random.integers(0, random.integers(1, 7), 14)
         groups = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
-        assert (np.array(left_sides(cuts, groups)) <= cuts.most).all()
+        assert (np.array(left_sides(cuts, groups)) <= cuts.right_sides).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -173,7 +173,7 @@ def test_cuts_joined_and_taken_apart():
     parts = cuts.take(np.array([4, 2])).join(cuts.take(np.array([0])))
     assert parts.each() == [cuts.each()[4], cuts.each()[2], cuts.each()[0]]
     assert parts.price.tolist() == [4.0, 2.0, 0.0]
-    np.testing.assert_array_equal(parts.most, cuts.most[[4, 2, 0]])
+    np.testing.assert_array_equal(parts.right_sides, cuts.right_sides[[4, 2, 0]])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -190,7 +190,7 @@ def test_master_problem_agrees_with_a_linear_programme_of_scipy(seed):
     dense = np.zeros((len(cuts), len(columns)))
     column, cut, times = cut_entries(columns, n, cuts)
     dense[cut, column] = times
-    wanted = linprog(columns.cost, dense if seed else None, cuts.most if seed else None, rows, np.ones(n)).fun
+    wanted = linprog(columns.cost, dense if seed else None, cuts.right_sides if seed else None, rows, np.ones(n)).fun
     # Half of the columns and cuts come later.
     half, cut_half = len(columns) // 2, len(cuts) // 2
     master = Master(
@@ -220,7 +220,7 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
     cuts = violated_cuts(columns, x, n, threshold=0.05, limit=10, each=3, state=fresh_state())
     column, cut, times = cut_entries(columns, n, cuts)
     left = np.bincount(cut, x[column] * times, minlength=len(cuts))
-    assert (left > cuts.most + 0.04).all()
+    assert (left > cuts.right_sides + 0.04).all()
     assert len(set(cuts.each())) == len(cuts)
     used = np.zeros((n, len(KINDS)), dtype=int)
     for records, parts, whole in cuts.each():

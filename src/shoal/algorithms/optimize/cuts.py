@@ -52,7 +52,7 @@ class Cuts:
     Examples
     --------
     >>> cuts = Cuts.of([((0, 1, 2), (1, 1, 1), 2), ((0, 2, 3, 4, 5), (1, 1, 1, 1, 1), 2)])
-    >>> cuts.most.tolist()
+    >>> cuts.right_sides.tolist()
     [1, 2]
     """
 
@@ -126,7 +126,7 @@ class Cuts:
         return total
 
     @property
-    def most(self) -> Ints:
+    def right_sides(self) -> Ints:
         """The right sides: ⌊p(R)/q⌋, or what was decided."""
         right: Ints = np.where(self.decided < 0, self.coefficients, self.decided)
         return right
@@ -134,7 +134,7 @@ class Cuts:
     @property
     def worth(self) -> Floats:
         """The amount that each cut takes off the bound: μ times its right side."""
-        return self.price * self.most
+        return self.price * self.right_sides
 
     @property
     def magnitude(self) -> float:

@@ -214,7 +214,7 @@ class Master:
             self.solver.addRows(
                 count,
                 np.where(cuts.decided < 0, -np.inf, cuts.decided),
-                cuts.most.astype(np.float64),
+                cuts.right_sides.astype(np.float64),
                 len(column),
                 start.astype(np.int32),
                 self.place[column[order]].astype(np.int32),

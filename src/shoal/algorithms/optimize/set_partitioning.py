@@ -157,7 +157,7 @@ def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
     lp.col_cost_ = columns.cost / unit
     lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
     lp.row_lower_ = np.concatenate([np.ones(n), np.full(len(cuts), -np.inf)])
-    lp.row_upper_ = np.concatenate([np.ones(n), cuts.most])
+    lp.row_upper_ = np.concatenate([np.ones(n), cuts.right_sides])
     lp.integrality_ = [highspy.HighsVarType.kInteger] * count
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_ = start.astype(np.int32), row.astype(np.int32)

@@ -166,7 +166,7 @@ class Generation:
             cut_scale = np.add.reduceat(self.scale[cuts.member], cuts.start[:-1]) / np.diff(cuts.start)
         programme = Programme(
             columns.start, columns.member.astype(np.int32), columns.cost, self._weights(), self.scale, entry, cut,
-            times.astype(np.float64), cuts.most.astype(np.float64), cut_scale,
+            times.astype(np.float64), cuts.right_sides.astype(np.float64), cut_scale,
         )  # fmt: skip
         point = start_point(programme, self.x, self.duals, cuts.price)
         to, mean, anchor = (Iterate(*(np.zeros_like(part) for part in point)) for _ in range(3))
