@@ -10,7 +10,7 @@ help:
 	@echo "make app    set up, and open the page in the browser on the demo table"
 	@echo "make test   set up and run the whole test suite"
 	@echo "make quick  the part of it that starts no servers and clusters and searches for no long"
-	@echo "make lint   set up, then ruff, mypy and the layers of the imports"
+	@echo "make lint   set up, then ruff, mypy, the layers of the imports and variable names"
 	@echo "make docs   set up and build the site into site/, without a network; a warning or a broken link is an error"
 	@echo "make examples     set up and run the examples; their pages and pictures go to demo/examples"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies, in an environment of its own"
@@ -58,6 +58,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/names.py
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
@@ -75,10 +76,10 @@ test-oldest:
 # Modules that decide whether a release is safe, and what is said of it.
 CRITICAL := src/shoal/core/dominance.py,$\
 	src/shoal/masking/recount.py,src/shoal/masking/verification.py,$\
-	src/shoal/models/keeping.py,src/shoal/models/merging.py,src/shoal/models/model.py,src/shoal/models/promises/*,$\
-	src/shoal/models/registry.py,src/shoal/models/rules.py,src/shoal/models/units.py,$\
+	src/shoal/models/rule_enforcement.py,src/shoal/models/group_merge.py,src/shoal/models/model.py,src/shoal/models/promises/*,$\
+	src/shoal/models/model_registry.py,src/shoal/models/rules.py,src/shoal/models/distinct_units.py,$\
 	src/shoal/privacy/accounting.py,src/shoal/privacy/budgets.py,src/shoal/privacy/guarantee.py,$\
-	src/shoal/privacy/ledger.py,src/shoal/report/withholding.py
+	src/shoal/privacy/ledger.py,src/shoal/report/withheld_figures.py
 coverage: .venv/dev
 	$(BIN)/python -m pytest -n auto --cov
 	$(BIN)/python -m coverage report --include='$(CRITICAL)' --fail-under=100

@@ -26,11 +26,11 @@ from shoal.masking.request import EFFORTS, MaskRequest
 from shoal.models.closeness_bound import closeness_bound
 from shoal.models.closeness_first import closeness_first
 from shoal.models.k_first import k_first
-from shoal.models.keeping import Search, keep_rules, repair
-from shoal.models.model import Confidential, Model
+from shoal.models.model import ConfidentialColumn, Model
+from shoal.models.model_registry import broken, make_rules, reached_by
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
-from shoal.models.registry import broken, make_rules, reached_by
+from shoal.models.rule_enforcement import Search, keep_rules, repair
 from shoal.models.rules import Rules
 from shoal.tables.frames import open_table
 
@@ -46,9 +46,9 @@ def loss(Z: Floats, labels: Ints) -> float:
     return 100 * sse(Z, labels) / float(np.square(Z).sum())
 
 
-def confidential(values: pl.Series) -> Confidential:
+def confidential(values: pl.Series) -> ConfidentialColumn:
     _, codes, counts = np.unique(values.to_numpy(), return_inverse=True, return_counts=True)
-    return Confidential(codes.astype(np.int64), counts, ordered=values.dtype.is_numeric())
+    return ConfidentialColumn(codes.astype(np.int64), counts, ordered=values.dtype.is_numeric())
 
 
 def kept(Z: Floats, k: int, rules: Rules, base: Ints, steps: float = 1.0, seed: int = 0) -> Ints:
@@ -153,7 +153,7 @@ def panel(persons: int = 5_000, k: int = 5) -> None:
     Z = standardise(records)
     base = shoal.partition(Z, k, method="mdav")
     counts = np.full(persons, 4)
-    rules = make_rules([Confidential(person, counts, ordered=False)], [(0, Diversity(k))], len(Z))
+    rules = make_rules([ConfidentialColumn(person, counts, ordered=False)], [(0, Diversity(k))], len(Z))
     print(f"\npanel, {len(Z):,} records of {persons:,} persons, k = {k}; shoal.mask, loss % (CPU s)\n")
     print(f"MDAV's groups, merged until they hold k persons: {loss(Z, repair(Z, base, rules)):.2f}\n")
     print("| effort | k records | k persons | times the CPU s |\n|---|---|---|---|")

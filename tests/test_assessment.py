@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.assessment import disclosure, intervals, linkage, propensity, risk, statistics, utility
-from shoal.assessment.ordered import Ordered, order_columns
+from shoal.assessment.ordered import RankedColumn, order_columns
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.demo import firms
@@ -99,7 +99,7 @@ def test_column_measures_equal_scipy(seed):
     rng = np.random.default_rng(seed)
     x = rng.lognormal(size=101).round(1)
     y = np.repeat(np.sort(x)[::3], 3)[:101][np.argsort(np.argsort(x))]
-    found = utility.column_change("x", Ordered(x, y), 0.0)
+    found = utility.column_change("x", RankedColumn(x, y), 0.0)
     assert found.wasserstein * x.std(ddof=1) == pytest.approx(scipy.stats.wasserstein_distance(x, y))
     assert found.kolmogorov_smirnov == pytest.approx(scipy.stats.ks_2samp(x, y).statistic)
     assert found.rank_correlation == pytest.approx(scipy.stats.spearmanr(x, y).statistic)

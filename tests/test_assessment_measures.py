@@ -12,10 +12,10 @@ from hypothesis.extra.numpy import arrays
 import shoal
 from shoal.assessment import disclosure, eigenvalues, intervals, one_to_one, population, robust, special_uniques
 from shoal.assessment.linkage import cells_of
-from shoal.assessment.measures import MEASURES
+from shoal.assessment.measure_registry import MEASURES
+from shoal.assessment.optional_measures import FUNCTIONS
 from shoal.assessment.ordered import order_columns
 from shoal.assessment.statistics import Pair
-from shoal.assessment.taking import TAKEN
 from shoal.core.errors import InputError
 from shoal.demo import firms
 
@@ -350,7 +350,7 @@ def test_nothing_more_is_measured_unless_asked(masked):
     found = shoal.assess(table, release.data)
     fields = {name.replace("-", "_") for name in MEASURES}
     assert {name for part in (found.risk, found.utility) for name in fields if getattr(part, name, None)} == set()
-    assert set(TAKEN) == set(MEASURES)
+    assert set(FUNCTIONS) == set(MEASURES)
 
 
 def test_all_measures_are_told(everything, tmp_path):

@@ -11,10 +11,10 @@ from shoal.algorithms import auto as module
 from shoal.algorithms.optimize import exchange as exchange_module
 from shoal.algorithms.optimize.certificate import Certificates
 from shoal.algorithms.optimize.exchange import exchange, new_partition
+from shoal.algorithms.optimize.initial_partition import split_large
 from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.random import below, seeded, uniform
 from shoal.algorithms.optimize.search import _Search
-from shoal.algorithms.optimize.starting import split_large
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, sse, standardise
@@ -94,7 +94,7 @@ def test_exchange_counts_its_changes():
         members = partition.members[row, : partition.size[row]]
         assert set(members) == set(np.flatnonzero(partition.label == row))
         np.testing.assert_allclose(partition.sums[row], X[members].sum(axis=0), atol=1e-9)
-    assert sorted(partition.free[: partition.left[0]]) == sorted(set(range(len(partition.size))) - set(used))
+    assert sorted(partition.free[: partition.free_count[0]]) == sorted(set(range(len(partition.size))) - set(used))
 
 
 def test_what_is_compiled_ahead_is_what_is_run():

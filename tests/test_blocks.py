@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.registry import SEARCH_SECONDS, Method, Option
-from shoal.blocks import blocking, choosing
+from shoal.blocks import blocking, split_choice
+from shoal.blocks.block_groups import share_options
 from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
-from shoal.blocks.choosing import choose_split
-from shoal.blocks.fusing import fuse, leaf_sums
-from shoal.blocks.quantising import BITS, bounds, frame_of, moments, quantise, scaling_of
+from shoal.blocks.fusion import fuse, leaf_sums
+from shoal.blocks.quantisation import BITS, bounds, frame_of, moments, quantise, scaling_of
 from shoal.blocks.rule import Blocking
-from shoal.blocks.running import share_options
+from shoal.blocks.split_choice import choose_split
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, released_loss, standardise
 
@@ -314,13 +314,13 @@ def test_the_split_that_loses_less_is_taken():
 
 
 def test_a_sample_that_chooses_the_split_does_not_depend_on_parts(monkeypatch):
-    monkeypatch.setattr(choosing, "SAMPLE", 3000)
+    monkeypatch.setattr(split_choice, "SAMPLE", 3000)
     X = np.random.default_rng(3).lognormal(0, 2.5, (12_000, 6))
     rule = Blocking(1000, 3, "one")
     samples = []
     for parts in (1, 2, 13):
         roots = np.zeros(len(X), dtype=np.int64)
-        sample = Parts(X, roots, parts).reduce(choosing._draw, choosing._combine, 0.25, np.array([True]))
+        sample = Parts(X, roots, parts).reduce(split_choice._draw, split_choice._combine, 0.25, np.array([True]))
         order = np.argsort(sample.numbers)
         samples.append(sample.numbers[order])
         np.testing.assert_array_equal(sample.X[order], X[sample.numbers[order]])
@@ -331,9 +331,9 @@ def test_a_sample_that_chooses_the_split_does_not_depend_on_parts(monkeypatch):
 
 def test_a_sample_overrules_the_usual_split_only_by_a_margin_and_where_its_blocks_are_large(monkeypatch):
     X = np.random.default_rng(3).lognormal(0, 2.5, (12_000, 6))
-    monkeypatch.setattr(choosing, "SAMPLE", 6000)
+    monkeypatch.setattr(split_choice, "SAMPLE", 6000)
     losses = {"one": 1.0, "all": 0.96}
-    monkeypatch.setattr(choosing, "_loss", lambda *given: losses[given[2].split])
+    monkeypatch.setattr(split_choice, "_loss", lambda *given: losses[given[2].split])
     assert choose(X, Blocking(1000, 3, "one")) == "one"
     losses["all"] = 0.94
     assert choose(X, Blocking(1000, 3, "one")) == "all"
@@ -344,7 +344,7 @@ def test_a_sample_overrules_the_usual_split_only_by_a_margin_and_where_its_block
 
 
 def test_the_usual_split_is_that_of_the_method(monkeypatch):
-    monkeypatch.setattr(choosing, "SAMPLE", 10)  # too few to tell
+    monkeypatch.setattr(split_choice, "SAMPLE", 10)  # too few to tell
     few, many = uniform(400, 3), uniform(400, 6)
     assert shoal.mask(few, 3, method="mdav", block=100).facts["split"] == "all"
     assert shoal.mask(many, 3, method="mdav", block=100).facts["split"] == "one"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from test_search import best_partition
 
 import shoal
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
@@ -22,7 +22,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, fresh_state
 
-LIMITS = {"room": 10**6, "most": 10**8}
+LIMITS = {"room": 10**6, "max_visits": 10**8}
 
 
 def random_cuts(random, n, count):
@@ -44,7 +44,7 @@ def left_sides(cuts, groups):
 
 
 def all_groups(X, size):
-    return Columns.of(X, [np.array(group) for group in combinations(range(len(X)), size)])
+    return GroupColumns.of(X, [np.array(group) for group in combinations(range(len(X)), size)])
 
 
 @pytest.mark.parametrize("cuts", [0, 12])
@@ -74,7 +74,7 @@ def test_enumeration_with_ties_everywhere():
 def test_enumeration_says_when_it_gave_up():
     X = np.zeros((12, 1))
     D = distances(X)
-    for limits in ({"room": 5, "most": 10**6}, {"room": 10**6, "most": 5}):
+    for limits in ({"room": 5, "max_visits": 10**6}, {"room": 10**6, "max_visits": 5}):
         assert not enumerate_groups(D, 1, np.ones(12), no_cuts(), 3, 0.0, **limits, state=fresh_state()).complete
     stopped = fresh_state()
     stopped[STOP] = 1
@@ -90,7 +90,7 @@ def test_guesses_are_groups_below_the_limit():
     groups = guess_groups(W, 4, -1e-6, fresh_state())
     assert len(groups)
     assert all(len(set(group)) == 4 for group in groups.tolist())
-    columns = Columns.of(X, list(np.sort(groups, axis=1)))
+    columns = GroupColumns.of(X, list(np.sort(groups, axis=1)))
     assert reduced_costs(columns, duals, no_cuts()).max() < 0
     best = reduced_costs(all_groups(X, 4), duals, no_cuts()).min()
     assert reduced_costs(columns, duals, no_cuts()).min() == pytest.approx(best)
@@ -98,7 +98,7 @@ def test_guesses_are_groups_below_the_limit():
 
 def test_reduced_costs_by_hand():
     X = np.array([[0.0], [2.0], [4.0], [9.0]])
-    columns = Columns.of(X, [np.array([0, 1]), np.array([0, 1, 2]), np.array([2, 3])])
+    columns = GroupColumns.of(X, [np.array([0, 1]), np.array([0, 1, 2]), np.array([2, 3])])
     cuts = Cuts.of([((0, 1, 2), (1, 1, 1), 2), ((1, 2, 3), (1, 1, 1), 2)]).priced(np.array([0.25, 4.0]))
     expected = [2 - 0.3 + 0.25, 8 - 0.6 + 0.25 + 4, 12.5 - 0.7 + 4]
     np.testing.assert_allclose(reduced_costs(columns, np.array([0.1, 0.2, 0.3, 0.4]), cuts), expected)
@@ -125,14 +125,14 @@ def test_every_partition_fulfils_every_cut(seed):
     for _ in range(30):
         labels = random.integers(0, random.integers(1, 7), 14)
         groups = [np.flatnonzero(labels == g).tolist() for g in np.unique(labels)]
-        assert (np.array(left_sides(cuts, groups)) <= cuts.most).all()
+        assert (np.array(left_sides(cuts, groups)) <= cuts.right_sides).all()
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_links_and_picked_cuts_as_counted_one_by_one(seed):
     random = np.random.default_rng(seed)
     n = 25
-    columns = Columns.of(np.zeros((n, 1)), [np.sort(random.choice(n, 3, replace=False)) for _ in range(60)])
+    columns = GroupColumns.of(np.zeros((n, 1)), [np.sort(random.choice(n, 3, replace=False)) for _ in range(60)])
     x = random.choice([0.25, 0.5, 1.0], 60)
     first, column, links = _linked(columns, x, n)
     for i in range(n):
@@ -173,7 +173,7 @@ def test_cuts_joined_and_taken_apart():
     parts = cuts.take(np.array([4, 2])).join(cuts.take(np.array([0])))
     assert parts.each() == [cuts.each()[4], cuts.each()[2], cuts.each()[0]]
     assert parts.price.tolist() == [4.0, 2.0, 0.0]
-    np.testing.assert_array_equal(parts.most, cuts.most[[4, 2, 0]])
+    np.testing.assert_array_equal(parts.right_sides, cuts.right_sides[[4, 2, 0]])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -190,7 +190,7 @@ def test_master_problem_agrees_with_a_linear_programme_of_scipy(seed):
     dense = np.zeros((len(cuts), len(columns)))
     column, cut, times = cut_entries(columns, n, cuts)
     dense[cut, column] = times
-    wanted = linprog(columns.cost, dense if seed else None, cuts.most if seed else None, rows, np.ones(n)).fun
+    wanted = linprog(columns.cost, dense if seed else None, cuts.right_sides if seed else None, rows, np.ones(n)).fun
     # Half of the columns and cuts come later.
     half, cut_half = len(columns) // 2, len(cuts) // 2
     master = Master(
@@ -217,10 +217,10 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
     X = random.normal(size=(n, 2))
     columns = all_groups(X, 3)
     x = Master(n, columns, no_cuts(), lambda: False, unit=1.0, deadline=np.inf).solve().x
-    cuts = violated_cuts(columns, x, n, least=0.05, most=10, each=3, state=fresh_state())
+    cuts = violated_cuts(columns, x, n, threshold=0.05, limit=10, each=3, state=fresh_state())
     column, cut, times = cut_entries(columns, n, cuts)
     left = np.bincount(cut, x[column] * times, minlength=len(cuts))
-    assert (left > cuts.most + 0.04).all()
+    assert (left > cuts.right_sides + 0.04).all()
     assert len(set(cuts.each())) == len(cuts)
     used = np.zeros((n, len(KINDS)), dtype=int)
     for records, parts, whole in cuts.each():
@@ -232,7 +232,13 @@ def test_cuts_found_are_violated_as_said_and_once_each(seed):
 def test_a_violated_triple_is_found():
     pairs = [np.array(pair) for pair in ([0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5])]
     cuts = violated_cuts(
-        Columns.of(np.zeros((6, 1)), pairs), np.full(6, 0.5), 6, least=0.1, most=9, each=1, state=fresh_state()
+        GroupColumns.of(np.zeros((6, 1)), pairs),
+        np.full(6, 0.5),
+        6,
+        threshold=0.1,
+        limit=9,
+        each=1,
+        state=fresh_state(),
     )
     triples = {records for records, parts, whole in cuts.each() if (parts, whole) == ((1, 1, 1), 2)}
     assert triples == {(0, 1, 2), (3, 4, 5)}

@@ -10,16 +10,16 @@ from test_bounds import LIMITS, all_groups, random_cuts
 from test_search import best_partition
 
 import shoal
-from shoal.algorithms.optimize import branching, proof
-from shoal.algorithms.optimize.branching import branch
+from shoal.algorithms.optimize import branch_and_bound, proof
+from shoal.algorithms.optimize.branch_and_bound import branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
-from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-from shoal.algorithms.optimize.columns import Columns, groups_in
+from shoal.algorithms.optimize.column_generation import ColumnGeneration, GenerationLimits
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups
-from shoal.algorithms.optimize.rounding import round_groups
+from shoal.algorithms.optimize.relaxation_rounding import round_groups
 from shoal.algorithms.partition import find_groups
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, fresh_state
@@ -81,7 +81,7 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
         master.cut(random_cuts(random, 9, 3))
         master.solve()
         master.drop(np.flatnonzero(master.cuts.decided < 0))
-        master.decide(decisions, most=100.0)
+        master.decide(decisions, penalty=100.0)
         found = master.solve()
         assert not master.broken
         assert found.value == pytest.approx(expected(decisions))
@@ -117,7 +117,9 @@ def rounding(generation):
 def start(X, k, labels):
     """Column generation that knows one partition and has solved its relaxation, without cuts."""
     own = groups_in(labels)
-    generation = ColumnGeneration(X, k, sse(X, labels), Columns.of(X, own), len(own), fresh_state(), Limits(rounds=0))
+    generation = ColumnGeneration(
+        X, k, sse(X, labels), GroupColumns.of(X, own), len(own), fresh_state(), GenerationLimits(rounds=0)
+    )
     generation.run()
     return generation
 
@@ -125,11 +127,11 @@ def start(X, k, labels):
 @pytest.mark.parametrize(("n", "k", "seed"), [(8, 2, 0), (9, 2, 1), (10, 3, 2), (11, 3, 3), (10, 4, 4), (11, 5, 5)])
 @pytest.mark.parametrize("rounds", [0, 4])
 def test_branching_proves_the_optimum_of_tiny_tables(monkeypatch, n, k, seed, rounds):
-    monkeypatch.setattr(branching, "_ROUNDS", rounds)
+    monkeypatch.setattr(branch_and_bound, "_ROUNDS", rounds)
     X = np.random.default_rng(seed).normal(size=(n, 2)).round(1)
     generation = start(X, k, shoal.partition(X, k))
     labels, improve = shoal.partition(X, k), rounding(generation)
-    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=500)
+    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=500)
     optimum = best_partition(X, k)
     assert result.closed
     assert sse(X, result.labels) == pytest.approx(optimum)
@@ -143,7 +145,7 @@ def test_branching_proves_the_optimum_of_tiny_tables(monkeypatch, n, k, seed, ro
 @pytest.fixture
 def no_rounds(monkeypatch):
     """No cuts, which would close the gaps of small tables alone."""
-    monkeypatch.setattr(branching, "_ROUNDS", 0)
+    monkeypatch.setattr(branch_and_bound, "_ROUNDS", 0)
 
 
 @pytest.fixture
@@ -154,7 +156,7 @@ def divided(no_rounds):
     generation = start(X, 2, labels)
     root = generation.best
     improve = rounding(generation)
-    result = branch(generation, root, labels, finish=unfinished, improve=improve, until=np.inf, most=500)
+    result = branch(generation, root, labels, finish=unfinished, improve=improve, until=np.inf, limit=500)
     cases = tuple(Case(one.decisions, one.proof.duals, one.proof.cuts) for one in result.every)
     assert len(cases) > 2
     bound = sse(X, result.labels) * (1 - 1e-6)
@@ -198,7 +200,7 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
         generation = start(X, 2, labels)
         improve = rounding(generation)
         result = branch(
-            generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=most
+            generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=most
         )
         assert len(result.every) <= most
         bounds.append(min(one.proof.value for one in result.every))
@@ -207,13 +209,13 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
     generation = start(X, 2, labels)
     generation.state[STOP] = 1
     improve = rounding(generation)
-    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, most=8)
+    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=8)
     assert [one.decisions for one in result.every] == [()]
     assert not result.closed
 
 
 def test_groups_that_keep_to_decisions():
-    every = Columns.of(np.zeros((4, 1)), [np.array(group) for group in ([0, 1], [0, 2], [2, 3], [0, 1, 2, 3])])
+    every = GroupColumns.of(np.zeros((4, 1)), [np.array(group) for group in ([0, 1], [0, 2], [2, 3], [0, 1, 2, 3])])
     assert proof._keeping(every, [(0, 1, 1)]).tolist() == [True, False, True, True]
     assert proof._keeping(every, [(0, 1, 1), (1, 3, 0)]).tolist() == [True, False, True, False]
 

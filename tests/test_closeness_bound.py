@@ -15,18 +15,18 @@ from shoal.core.measures import sse, standardise
 from shoal.core.progress import fresh_state
 from shoal.models import closeness_bound as module
 from shoal.models.closeness_bound import Planes, closeness_bound, proven
-from shoal.models.keeping import Search, keep_rules
-from shoal.models.model import Confidential
+from shoal.models.model import ConfidentialColumn
+from shoal.models.model_registry import broken, make_rules
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
-from shoal.models.registry import broken, make_rules
+from shoal.models.rule_enforcement import Search, keep_rules
 
 EDGES = [0.0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.8, 0.999]
 
 
 def column(values, ordered=True):
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return Confidential(codes.astype(np.int64), counts, ordered)
+    return ConfidentialColumn(codes.astype(np.int64), counts, ordered)
 
 
 def tiny(seed):

@@ -22,7 +22,7 @@ from shoal.core.errors import InputError
 from shoal.core.measures import standardise
 from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.demo import firms
-from shoal.models.asked import read_asked
+from shoal.models.column_models import read_promise
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_strata_share_a_time_limit(monkeypatch):
 
     register(monkeypatch, "timed", partition, Option("patience", float, None, ""), time_option="patience")
     table = pl.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) % 7, "by": list("abcd") * 10})
-    monkeypatch.setattr("shoal.blocks.running.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("shoal.blocks.block_groups.time.monotonic", lambda: clock[0])
     shoal.compare(table, 3, methods=["timed"], columns=["x", "y"], by="by", time_limit=10)
     assert given == pytest.approx([2.5, 7.5 / 3, 1.5 / 2, 0.0])
 
@@ -608,7 +608,7 @@ def test_a_map_has_the_figures_of_mask(request):
         return
     for trial in compare_around(release, table).trials:
         promises = {
-            name: read_asked(name, text) if (text := getattr(trial, name)) else None
+            name: read_promise(name, text) if (text := getattr(trial, name)) else None
             for name in ("diversity", "closeness")
         }
         check_trial(trial, table, masked(table, trial.k, method=method, **{**asked, **promises}))

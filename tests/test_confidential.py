@@ -18,7 +18,7 @@ from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import standardise
 from shoal.masking import grouping
-from shoal.models.model import Confidential
+from shoal.models.model import ConfidentialColumn
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
 OPTIONS = {"search": {"steps": 200}, "decomposition": {"subset_limit": 5.0}}
@@ -361,7 +361,7 @@ def test_no_release_is_below_its_bound(more):
 def test_the_bound_of_a_release_is_below_the_optimum(seed, t):
     table = related(9, seed).select("age", "pay", "days")
     release = shoal.mask(table, 2, columns=["age", "pay"], confidential="days", closeness=t)
-    column = Confidential(*np.unique(table["days"], return_inverse=True, return_counts=True)[1:], ordered=True)
+    column = ConfidentialColumn(*np.unique(table["days"], return_inverse=True, return_counts=True)[1:], ordered=True)
     Z = standardise(table.select("age", "pay").to_numpy().astype(np.float64))
     least = 100 * slow.least_sse(Z, [column], [(0, shoal.Closeness(t))], 2) / np.square(Z).sum()
     assert (release.bound or 0.0) <= least <= release.loss + 1e-9

@@ -11,9 +11,9 @@ import pytest
 
 import shoal
 from shoal.comparison.around import compare_around
-from shoal.core.dominance import Limit, may_be_told, published_loss
+from shoal.core.dominance import Limit, may_be_published, published_loss
 from shoal.report.pages import release_page
-from shoal.report.withholding import as_published, lost_share
+from shoal.report.withheld_figures import as_published, lost_share
 
 MEAN = 1000.0
 
@@ -97,10 +97,10 @@ def test_the_largest_group_is_known_on_every_engine(tmp_path, engine):
 
 
 def test_the_rule():
-    assert may_be_told(4.0, 1.0)
-    assert not may_be_told(4.0, 1.1)
-    assert not may_be_told(0.0, 0.0)
-    assert [lost_share(published_loss(x, told=False)) for x in (0.0, 4.9, 5.0, 99.0, 101.0)] == [
+    assert may_be_published(4.0, 1.0)
+    assert not may_be_published(4.0, 1.1)
+    assert not may_be_published(0.0, 0.0)
+    assert [lost_share(published_loss(x, precise=False)) for x in (0.0, 4.9, 5.0, 99.0, 101.0)] == [
         "under 5 %", "under 5 %", "5 to 50 %", "50 to 100 %", "more than 100 %"
     ]  # fmt: skip
 

@@ -26,10 +26,10 @@ from typer.testing import CliRunner
 import shoal
 from shoal.algorithms.auto import compile_annealing
 from shoal.cli import app
-from shoal.core import caching
+from shoal.core import kernel_cache
 from shoal.core.errors import FileError, InputError, VerificationError
 from shoal.core.measures import canonical_labels
-from shoal.core.memory import read_memory
+from shoal.core.memory_limits import read_memory
 from shoal.core.progress import fresh_state
 from shoal.demo import firms
 from shoal.engines import local, workers
@@ -242,7 +242,7 @@ def test_what_cannot_be_started_aside_is_not_missed(monkeypatch):
 def test_a_first_run_compiles_in_two_processes(tmp_path, monkeypatch, method, compiled, expected):
     asked, front = [], import_module("shoal.masking.mask")
     monkeypatch.setattr(front, "start_template", lambda *_: nullcontext())  # there is none for a table in memory
-    monkeypatch.setattr(caching, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(kernel_cache, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(front, "working_aside", lambda find: asked.append(find) or nullcontext())
     (tmp_path / "a folder that numba makes").mkdir()
@@ -602,19 +602,19 @@ def test_a_file_that_is_not_parquet(tmp_path):
 
 
 def test_memory_at_hand_is_that_of_the_container(tmp_path, monkeypatch):
-    from shoal.core import memory
+    from shoal.core import memory_limits
 
-    free = memory.available_memory()
-    monkeypatch.setattr(memory, "CONTROL_GROUPS", tmp_path)
+    free = memory_limits.available_memory()
+    monkeypatch.setattr(memory_limits, "CONTROL_GROUPS", tmp_path)
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("1000\n")
-    assert memory.available_memory() > 0.5 * free
+    assert memory_limits.available_memory() > 0.5 * free
     (tmp_path / "memory.max").write_text("5000000\n")
-    assert memory.available_memory() == 4_999_000
+    assert memory_limits.available_memory() == 4_999_000
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("3000000\n")
     (tmp_path / "memory" / "memory.usage_in_bytes").write_text("4000000\n")
-    assert memory.available_memory() == 0
+    assert memory_limits.available_memory() == 0
 
 
 def test_long_records_anywhere_in_a_file_are_counted_with(tmp_path):

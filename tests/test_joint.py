@@ -21,7 +21,7 @@ from shoal.privacy.dependence_tree import choose_tree, score_pairs
 from shoal.privacy.gaussian import noisy_counts
 from shoal.privacy.marginals import count, count_pairs, measure, sensitivity
 from shoal.privacy.nested_counts import depth_of, fit_nested, nearest, nest
-from shoal.privacy.selection import noisy_largest
+from shoal.privacy.noisy_maximum import noisy_largest
 from shoal.privacy.synthesis import bins_of_numbers, merge_bins, share, synthesise
 from shoal.privacy.tree_model import tree_model, with_sums
 
@@ -110,7 +110,7 @@ def test_opendp_grants_what_is_spent(monkeypatch):
 
     gaussian_budget = gaussian.within_budget
     monkeypatch.setattr(gaussian, "within_budget", watched)
-    monkeypatch.setattr("shoal.privacy.selection.within_budget", watched)
+    monkeypatch.setattr("shoal.privacy.noisy_maximum.within_budget", watched)
     noisy_counts(np.zeros(4, dtype=np.int64), sensitivity(3, 2), 0.0123)
     noisy_largest(np.array([1, 2, 3]), 4, 0.0456)
     for asked, mapped in spent:

@@ -13,12 +13,14 @@ import pytest
 from conftest import ROOT
 from numba import config
 
-from shoal.core import caching, compiling
-from shoal.core.compiling import kernel
+from shoal.core import compiler, kernel_cache
+from shoal.core.compiler import kernel
 
 IN_CHECKOUT = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="not run from a checkout")
-SOURCES = caching.sources(caching.PACKAGE)
-ALL = {path.relative_to(caching.PACKAGE).as_posix(): path.read_bytes() for path in caching.PACKAGE.rglob("*.py")}
+SOURCES = kernel_cache.sources(kernel_cache.PACKAGE)
+ALL = {
+    path.relative_to(kernel_cache.PACKAGE).as_posix(): path.read_bytes() for path in kernel_cache.PACKAGE.rglob("*.py")
+}
 USE_A_KERNEL = (
     "import numpy as np; from shoal.core.measures import squared_errors; squared_errors(np.eye(2), np.eye(2))"
 )
@@ -35,7 +37,7 @@ def run(code, package, **environment):
 @pytest.fixture
 def package(tmp_path):
     """Return a copy of the package, without anything compiled."""
-    return shutil.copytree(caching.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
+    return shutil.copytree(kernel_cache.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def build_wheel(folder, changes=()):
@@ -81,38 +83,38 @@ def test_kernels_are_taken_from_the_cache(package):
     count = "; from shoal.core.measures import add_squared_errors as used; print(*used.stats.cache_hits.values())"
     assert run(USE_A_KERNEL + count, package) == ""
     assert run(USE_A_KERNEL + count, package) == "1"
-    assert [path.name for path in (package / "__pycache__").glob("kernels-*")] == [caching.name_folder(package)]
+    assert [path.name for path in (package / "__pycache__").glob("kernels-*")] == [kernel_cache.name_folder(package)]
     assert all(path.is_relative_to(package / "__pycache__") for path in package.rglob("*.nb[ic]"))
 
 
 def test_the_folder_is_named_after_every_source_and_library(package, monkeypatch):
-    names = {caching.name_folder(package)}
+    names = {kernel_cache.name_folder(package)}
     for name in SOURCES:
         path = package / name
         content = path.read_bytes()
         path.write_bytes(content + b"#")
-        names.add(caching.name_folder(package))
+        names.add(kernel_cache.name_folder(package))
         path.write_bytes(content)
     assert len(names) == 1 + len(SOURCES)
-    assert caching.name_folder(package) in names
-    for library in (caching.numba, caching.llvmlite, caching.np):
+    assert kernel_cache.name_folder(package) in names
+    for library in (kernel_cache.numba, kernel_cache.llvmlite, kernel_cache.np):
         with monkeypatch.context() as patch:
             patch.setattr(library, "__version__", "0.0")
-            names.add(caching.name_folder(package))
+            names.add(kernel_cache.name_folder(package))
     assert len(names) == 1 + len(SOURCES) + 3
 
 
 def test_files_without_kernels_leave_the_folder_alone(package):
-    name = caching.name_folder(package)
+    name = kernel_cache.name_folder(package)
     (package / "cli" / "demo.py").write_text("")
     (package / "cli" / ".#demo.py").symlink_to("nowhere")
-    assert caching.name_folder(package) == name
+    assert kernel_cache.name_folder(package) == name
 
 
 def test_without_sources_there_is_no_folder(tmp_path, monkeypatch):
-    assert caching.name_folder(tmp_path) is None
-    monkeypatch.setattr(caching, "PACKAGE", tmp_path)
-    assert caching.cache_folder.__wrapped__() is None
+    assert kernel_cache.name_folder(tmp_path) is None
+    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path)
+    assert kernel_cache.cache_folder.__wrapped__() is None
 
 
 class TestPlaces:
@@ -123,7 +125,7 @@ class TestPlaces:
         run(USE_A_KERNEL, package, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="not/absolute")
         run(USE_A_KERNEL, package, XDG_CACHE_HOME=str(tmp_path / "caches"))
         for place in ("home/.cache", "caches"):
-            assert list((tmp_path / place).glob(f"shoal-*/{caching.name_folder(package)}/*/*.nbc"))
+            assert list((tmp_path / place).glob(f"shoal-*/{kernel_cache.name_folder(package)}/*/*.nbc"))
 
     def test_nothing_can_be_written_to(self, package):
         (package / "__pycache__").touch()
@@ -132,7 +134,7 @@ class TestPlaces:
 
     def test_the_user_names_a_place(self, package, tmp_path):
         run(USE_A_KERNEL, package, NUMBA_CACHE_DIR=str(tmp_path / "mine"))
-        assert list((tmp_path / "mine").glob(f"shoal-*/{caching.name_folder(package)}/*/*.nbc"))
+        assert list((tmp_path / "mine").glob(f"shoal-*/{kernel_cache.name_folder(package)}/*/*.nbc"))
         assert not list(package.rglob("*.nb[ic]"))
 
     @pytest.mark.skipif(not hasattr(numba.config, "CACHE_LOCATOR_CLASSES"), reason="an older numba")
@@ -150,7 +152,7 @@ def test_folders_of_other_sources_are_removed_once_quiet(tmp_path):
         os.utime(folder, (0, 0))
     for folder in (old, environment):
         os.utime(folder / "algorithms", (0, 0))
-    new = caching.make_folder(tmp_path, "kernels-a-3")
+    new = kernel_cache.make_folder(tmp_path, "kernels-a-3")
     assert set(tmp_path.iterdir()) == {busy, environment, new}
 
 
@@ -186,9 +188,9 @@ def test_a_numba_without_the_private_option(monkeypatch):
     def refuse(flags, options):
         raise KeyError(*options)
 
-    assert compiling._uncounted.__wrapped__() == {"_nrt": False}
+    assert compiler._uncounted.__wrapped__() == {"_nrt": False}
     monkeypatch.setattr(cpu_target.options, "parse_as_flags", refuse)
-    assert compiling._uncounted.__wrapped__() == {}
+    assert compiler._uncounted.__wrapped__() == {}
 
 
 def test_kernels_of_others_multiply_matrices_although_ours_leave_scipy_out(package):
@@ -217,9 +219,9 @@ def test_only_the_decorator_compiles(name):
     if list(decorated(tree)):
         assert name in SOURCES
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numba") and "compiling" not in name:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numba") and "compiler" not in name:
             assert not {alias.name for alias in node.names} - {"types", "install_recorder", "install_timer"}
-        if isinstance(node, ast.Import) and "caching" not in name and "compiling" not in name:
+        if isinstance(node, ast.Import) and "kernel_cache" not in name and "compiler" not in name:
             assert not any(alias.name.startswith("numba") for alias in node.names)
 
 

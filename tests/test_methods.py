@@ -425,7 +425,7 @@ def test_a_function_in_other_processes(own_module, tmp_path, monkeypatch):
         with pytest.raises(InputError, match=re.escape(words)):
             masked(method, **more)
     # A module that is here only: as any function of a script where cloudpickle is not installed.
-    monkeypatch.setattr("shoal.algorithms.own._pickler", lambda: pickle)
+    monkeypatch.setattr("shoal.algorithms.user_function._pickler", lambda: pickle)
     own_module.another.__module__ = "not_there"
     monkeypatch.setitem(sys.modules, "not_there", own_module)
     with pytest.raises(InputError, match=r"'not_there.another' cannot be called in another process: No module named"):

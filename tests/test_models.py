@@ -20,20 +20,20 @@ from shoal.algorithms.method import EFFORTS
 from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.random import seeded
 from shoal.assessment.disclosure import attribute
-from shoal.core import caching
-from shoal.core.compiling import kernel
+from shoal.core import kernel_cache
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, fresh_state
-from shoal.models import keeping
-from shoal.models.annealing import anneal_with_rules
+from shoal.models import rule_enforcement
 from shoal.models.closeness_first import closeness_first
+from shoal.models.constrained_annealing import anneal_with_rules
 from shoal.models.k_first import k_first
-from shoal.models.keeping import Search, keep_rules, rehearse_rules, repair
-from shoal.models.model import Confidential
+from shoal.models.model import ConfidentialColumn
+from shoal.models.model_registry import broken, changed, group_shortfall, make_rules, reached_by
 from shoal.models.promises.closeness import Closeness, least_size, with_masses
 from shoal.models.promises.diversity import Diversity
-from shoal.models.registry import broken, changed, group_shortfall, make_rules, reached_by
+from shoal.models.rule_enforcement import Search, keep_rules, rehearse_rules, repair
 
 MODELS = [
     Diversity(2), Diversity(3), Diversity(2, "entropy"), Diversity(2.5, "entropy"), Diversity(2, "recursive", 2.0),
@@ -43,7 +43,7 @@ MODELS = [
 
 def column(values, ordered=True):
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return Confidential(codes.astype(np.int64), counts, ordered)
+    return ConfidentialColumn(codes.astype(np.int64), counts, ordered)
 
 
 def reached(values, groups, model, ordered=True):
@@ -196,14 +196,14 @@ import numpy as np
 from shoal.algorithms.optimize.random import seeded
 from shoal.core.progress import fresh_state
 from shoal.masking.request import MaskRequest
-from shoal.models.annealing import anneal_with_rules
-from shoal.models.model import Confidential
-from shoal.models.registry import broken, changed, group_shortfall, make_rules, reached_by
+from shoal.models.constrained_annealing import anneal_with_rules
+from shoal.models.model import ConfidentialColumn
+from shoal.models.model_registry import broken, changed, group_shortfall, make_rules, reached_by
 
 request = MaskRequest(k=3, columns=["x"], confidential="s", diversity="share:0.5")
 rng = np.random.default_rng(0)
 Z, values = rng.normal(size=(24, 2)), np.arange(24) // 12
-rules = make_rules([Confidential(values, np.bincount(values), False)], request.models(), 24)
+rules = make_rules([ConfidentialColumn(values, np.bincount(values), False)], request.models(), 24)
 start = np.arange(24) // 6
 assert reached_by(rules, 0, np.array([0] * 8 + [1] * 16))[1].tolist() == [1.0, 0.75]
 near = np.argsort(np.square(Z[:, None] - Z).sum(axis=2), axis=1)[:, 1:6]
@@ -219,7 +219,7 @@ def test_a_new_model_is_one_file(tmp_path):
     if not (ROOT / "CONTRIBUTING.md").exists():
         pytest.skip("not run from a checkout")
     example = (ROOT / "CONTRIBUTING.md").read_text().partition("## A new model")[2].partition("```python\n")[2]
-    package = shutil.copytree(caching.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
+    package = shutil.copytree(kernel_cache.PACKAGE, tmp_path / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
     (package / "models" / "promises" / "share.py").write_text(example.partition("```")[0])
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", A_NEW_MODEL],
@@ -330,7 +330,7 @@ def test_effort_decides_how_many_steps_are_taken(monkeypatch):
         taken.append(steps)
         return anneal_with_rules(Z, k, labels, near, rules, min(steps, 100), *others)
 
-    monkeypatch.setattr(keeping, "anneal_with_rules", counted)
+    monkeypatch.setattr(rule_enforcement, "anneal_with_rules", counted)
     table = pl.DataFrame({"x": np.arange(60.0), "y": np.arange(60.0) ** 2, "s": np.arange(60) // 6})
     for effort in ("fast", None, "best"):
         shoal.mask(table, 3, columns=["x", "y"], confidential="s", diversity=2, effort=effort)
@@ -351,7 +351,7 @@ def test_search_takes_models_into_its_own_search(monkeypatch):
         taken.append(steps)
         return anneal_with_rules(Z, k, labels, near, rules, min(steps, 20_000), *others)
 
-    monkeypatch.setattr(keeping, "anneal_with_rules", counted)
+    monkeypatch.setattr(rule_enforcement, "anneal_with_rules", counted)
     monkeypatch.setattr("shoal.algorithms.optimize.search.search", lambda *_, **__: pytest.fail("searched without"))
     table = pl.DataFrame({"x": np.arange(60.0), "y": np.arange(60.0) ** 2, "s": np.arange(60) // 6})
     asked = {"columns": ["x", "y"], "confidential": "s", "diversity": 2}
@@ -398,8 +398,8 @@ def test_a_large_table_is_searched_from_a_path():
 
 
 def test_a_large_table_that_keeps_the_rules_only_as_one_group_stays_one(monkeypatch):
-    monkeypatch.setattr(keeping, "SMALL", 10)
-    monkeypatch.setattr(keeping, "LITTLE", inf)  # the merged groups are where the search starts
+    monkeypatch.setattr(rule_enforcement, "SMALL", 10)
+    monkeypatch.setattr(rule_enforcement, "LITTLE", inf)  # the merged groups are where the search starts
     Z, values = random_table(60, 3, 0)
     values[:2] = 7, 8
     rules = make_rules([column(values)], [(0, Closeness(0.0))], 60)
@@ -416,11 +416,11 @@ def test_a_search_that_is_stopped_ends_after_its_short_runs_and_keeps_the_rules(
         state[STOP] = 1
         return found
 
-    monkeypatch.setattr(keeping, "anneal_with_rules", stopped)
+    monkeypatch.setattr(rule_enforcement, "anneal_with_rules", stopped)
     Z, values = random_table(200, 5, 1)
     rules = make_rules([column(values)], [(0, Closeness(0.1))], 200)
     labels = keep_rules(Z, shoal.partition(Z, 3), whole(Z), 3, rules, Search(0, 1.0, fresh_state()))
-    assert set(taken) == {int(keeping.SHORT * 400_000)}
+    assert set(taken) == {int(rule_enforcement.SHORT * 400_000)}
     assert not broken(rules, np.arange(200), labels).any()
 
 
@@ -428,7 +428,7 @@ def test_a_rehearsal_goes_all_the_way_to_the_search(monkeypatch):
     """Or a kernel is compiled in the middle of a run whose time is measured."""
     searched = []
     monkeypatch.setattr(
-        keeping, "anneal_with_rules", lambda *given: (searched.append(given[5]), anneal_with_rules(*given))[1]
+        rule_enforcement, "anneal_with_rules", lambda *given: (searched.append(given[5]), anneal_with_rules(*given))[1]
     )
     rehearse_rules()
     assert searched

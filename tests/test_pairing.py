@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.assessment.pairing import are_joined, match_patterns
+from shoal.assessment.record_pairs import are_joined, match_patterns
 from shoal.core.errors import InputError
 from shoal.demo import firms
 

@@ -13,7 +13,7 @@ from shoal.core.measures import canonical_labels, standardise
 from shoal.core.progress import fresh_state
 from shoal.kernels import prediction
 from shoal.kernels.pool import BUILT, HALVINGS, LEAF, LEVELS, pool_centroid
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest, pool_farthest_from_centroid, pool_nearest
 from shoal.kernels.pool_removal import pool_refresh, pool_remove
 from shoal.kernels.scan import CHUNK, scan_farthest, scan_nearest, scan_new, scan_remove, scan_score
@@ -54,7 +54,7 @@ def test_queries_while_records_leave(kind):
         assert pool_farthest_from_centroid(pool) == slow.farthest(X, left, centre)
         pool_remove(pool, record)
         left.remove(record)
-        assert pool.left[0] == len(left)
+        assert pool.remaining[0] == len(left)
 
 
 @pytest.mark.parametrize("kind", TABLES)

@@ -25,7 +25,7 @@ from shoal.core.errors import (
 from shoal.core.measures import sse
 from shoal.privacy.budgets import split_budget
 from shoal.privacy.domains import Bounds
-from shoal.privacy.exploring import explore
+from shoal.privacy.exploration import explore
 from shoal.privacy.groups import group_columns
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
 

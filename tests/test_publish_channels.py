@@ -13,7 +13,7 @@ from test_publish_cli import invoke
 
 import shoal
 from shoal.core.errors import FileError, InputError, PrivateExplorationWarning, VerificationError
-from shoal.privacy.exploring import explore
+from shoal.privacy.exploration import explore
 from shoal.privacy.laplace import noisy_means
 from shoal.privacy.publication import PRIVATE
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
@@ -132,7 +132,7 @@ def test_nan_on_the_way_stops_the_release(monkeypatch, tmp_path):
         noisy_means(values, np.arange(2), np.ones(2), lower=0, upper=9, epsilon=1.0)
     with np.errstate(divide="ignore"), pytest.raises(VerificationError, match="no finite number"):
         noisy_means(values[:1], np.zeros(1, dtype=int), np.zeros(1), lower=0, upper=9, epsilon=1.0)
-    monkeypatch.setattr("shoal.privacy.releasing.noisy_means", lambda *_, **__: np.full(60, math.nan))
+    monkeypatch.setattr("shoal.privacy.noisy_release.noisy_means", lambda *_, **__: np.full(60, math.nan))
     with pytest.raises(VerificationError, match="Nothing was released"):
         shoal.publish(column(), 1.0, bounds=BOUNDS, method="none", output=tmp_path / "o.csv")
     assert not list(tmp_path.iterdir())

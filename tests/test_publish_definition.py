@@ -22,10 +22,10 @@ import shoal
 from shoal.core.errors import GroupsAsGivenWarning, InputError, LargeBudgetWarning, PrivacyWarning
 from shoal.privacy.domains import Bounds
 from shoal.privacy.groups import group_columns, in_order
-from shoal.privacy.planning import make_plan
+from shoal.privacy.noisy_release import draw_noise
 from shoal.privacy.preparing import prepare
 from shoal.privacy.publication_methods import PUBLICATION_METHODS, find_publication_method
-from shoal.privacy.releasing import draw_noise
+from shoal.privacy.publication_plan import make_plan
 from shoal.privacy.worst_case import helpful_k, proposition_8, worst_case_k, worst_case_sse
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,7 +15,7 @@ from shoal.cli import app
 from shoal.core.errors import InputError, PrivacyWarning
 from shoal.privacy import gaussian
 from shoal.privacy.accounting import delta_of, rho_of
-from shoal.privacy.exploring import explore
+from shoal.privacy.exploration import explore
 from shoal.privacy.ledger import BudgetExceededError, spend
 from shoal.privacy.publication_manifest import write_private_manifest, write_publication_manifest
 

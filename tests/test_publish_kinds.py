@@ -19,9 +19,9 @@ from test_publish_cli import invoke
 import shoal
 from shoal.core.errors import InputError, SeededNoiseWarning
 from shoal.privacy.laplace import noisy_means
+from shoal.privacy.noisy_release import in_ascending_order
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
 from shoal.privacy.randomised_response import WORDS, _truth_words, estimate_shares, randomise
-from shoal.privacy.releasing import in_ascending_order
 
 PEOPLE = pl.DataFrame(
     {
@@ -65,7 +65,7 @@ def test_the_noise_of_integers_is_discrete_laplace():
     # Groups of one record with a domain of width 4 at ε = 2: noise is a whole number with scale 2.
     n = 20_000
     means = noisy_means(
-        np.full(n, 2.0), np.arange(n), np.ones(n), lower=0, upper=4, epsilon=2.0, whole=True, truncate=False
+        np.full(n, 2.0), np.arange(n), np.ones(n), lower=0, upper=4, epsilon=2.0, integer=True, truncate=False
     )
     noise = means - 2.0
     assert (noise == np.rint(noise)).all()

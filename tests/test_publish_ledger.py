@@ -42,12 +42,12 @@ def test_an_entry_says_what_was_released_and_no_value(tmp_path):
 
 
 def test_the_budget_is_recorded_before_the_noise_is_drawn(tmp_path, monkeypatch):
-    from shoal.privacy import releasing
+    from shoal.privacy import noisy_release
 
     def fail(*_, **__):
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr(releasing, "noisy_means", fail)
+    monkeypatch.setattr(noisy_release, "noisy_means", fail)
     with pytest.raises(RuntimeError, match="power cut"):
         shoal.publish(TABLE, 1.0, bounds=BOUNDS, ledger=tmp_path / "L.json", total_budget=3, **FIRST)
     assert spent(tmp_path / "L.json") == 1.0
@@ -256,12 +256,12 @@ def test_a_writer_that_fails_spends_nothing(tmp_path, monkeypatch):
 
 
 def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
-    from shoal.privacy import releasing
+    from shoal.privacy import noisy_release
 
     written = []
-    write = releasing.write_table
+    write = noisy_release.write_table
     monkeypatch.setattr(
-        releasing, "write_table", lambda table, path: (written.append(table.native), write(table, path))
+        noisy_release, "write_table", lambda table, path: (written.append(table.native), write(table, path))
     )
     files = {"ledger": tmp_path / "L.json", "output": tmp_path / "o.csv"}
     shoal.publish(TABLE, 1.0, bounds=BOUNDS, total_budget=3, **files, **FIRST)

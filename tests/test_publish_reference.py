@@ -9,7 +9,7 @@ import shoal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import DataBoundsWarning, PrivateExplorationWarning, SeededNoiseWarning
 from shoal.core.measures import sse, standardise
-from shoal.privacy.exploring import explore
+from shoal.privacy.exploration import explore
 
 COLUMNS = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
 

@@ -20,11 +20,11 @@ from test_publish_cli import run
 
 import shoal
 from shoal.core.errors import DataBoundsWarning, InputError, PrivateExplorationWarning, SeededNoiseWarning
-from shoal.privacy.exploring import explore
+from shoal.privacy.exploration import explore
 from shoal.privacy.laplace import noisy_means
 from shoal.privacy.ledger import spent
+from shoal.privacy.privacy_unit import Unit, budgets_of_records
 from shoal.privacy.publication_methods import PUBLICATION_METHODS
-from shoal.privacy.units import Unit, budgets_of_records
 
 BOUNDS = {"sales": (0.0, 100.0), "wages": (0.0, 300.0)}
 SIZES = {"mdav-ir": 4, "mdav": 4, "insensitive": 4}  # k, for the methods that need one

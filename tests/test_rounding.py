@@ -5,11 +5,11 @@ import pytest
 from test_bounds import all_groups
 from test_search import best_partition
 
-from shoal.algorithms.optimize import proof, rounding
+from shoal.algorithms.optimize import proof, relaxation_rounding
 from shoal.algorithms.optimize import search as search_module
-from shoal.algorithms.optimize.columns import Columns, groups_in
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.near_relaxation import improve_near
-from shoal.algorithms.optimize.rounding import KEPT, round_groups, round_relaxation
+from shoal.algorithms.optimize.relaxation_rounding import KEPT, round_groups, round_relaxation
 from shoal.algorithms.partition import find_groups
 from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import STOP, fresh_state
@@ -23,7 +23,7 @@ def plainly_kept(groups, x):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_groups_near_one_are_kept_and_the_rest_is_grouped(monkeypatch, seed):
-    monkeypatch.setattr(rounding, "ENOUGH", 0.0)
+    monkeypatch.setattr(relaxation_rounding, "ENOUGH", 0.0)
     random = np.random.default_rng(seed)
     n, k = int(random.integers(8, 40)), int(random.integers(2, 4))
     X = random.normal(size=(n, 2))
@@ -32,7 +32,7 @@ def test_groups_near_one_are_kept_and_the_rest_is_grouped(monkeypatch, seed):
     apart = [np.sort(order[i : i + k]) for i in range(0, n - k + 1, k)]
     groups = apart + [np.sort(random.choice(n, k, replace=False)) for _ in range(int(random.integers(0, 4)))]
     x = np.where(random.uniform(size=len(groups)) < 0.8, 1.0, random.uniform(size=len(groups)))
-    labels = round_groups(X, k, Columns.of(X, groups), x, state=fresh_state(), threads=1)
+    labels = round_groups(X, k, GroupColumns.of(X, groups), x, state=fresh_state(), threads=1)
     found = [set(group.tolist()) for group in groups_in(labels)]
     expected = plainly_kept(groups, x)
     gone = [group for group in expected if group not in found]
@@ -44,7 +44,7 @@ def test_groups_near_one_are_kept_and_the_rest_is_grouped(monkeypatch, seed):
 
 def test_a_solution_that_is_nowhere_near_one_says_too_little():
     X = np.arange(12.0)[:, None]
-    halves = Columns.of_rows(X, np.arange(12).reshape(4, 3))
+    halves = GroupColumns.of_rows(X, np.arange(12).reshape(4, 3))
     assert round_groups(X, 3, halves, np.full(4, 0.5), state=fresh_state(), threads=1) is None
     assert round_groups(X, 3, halves, np.array([0.9, 0.5, 0.5, 0.5]), state=fresh_state(), threads=1) is not None
 
@@ -110,11 +110,11 @@ def test_what_partition_and_relaxation_differ_in_is_solved_anew(seed):
         every = every.join(all_groups(X, size))
     x = np.array([float(np.array_equal(group, far)) for group in map(every.__getitem__, range(len(every)))])
     limits = {"nodes": 1000, "time_limit": None, "state": fresh_state()}
-    found = improve_near(X, rest, every, x, most=n, **limits)
+    found = improve_near(X, rest, every, x, largest=n, **limits)
     # The group that both have is kept, and the records of all others are grouped as well as can be.
     labels = rest if found is None else found
     assert (np.diff(labels[far]) == 0).all()
     assert not np.isin(labels[:n], labels[far]).any()
     assert sse(X[:n], canonical_labels(labels[:n])) == pytest.approx(best_partition(X[:n], k))
-    assert improve_near(X, rest, every, x, most=n - 1, **limits) is None
-    assert improve_near(X, labels, every, x, most=n, **limits) is None
+    assert improve_near(X, rest, every, x, largest=n - 1, **limits) is None
+    assert improve_near(X, labels, every, x, largest=n, **limits) is None

@@ -12,12 +12,12 @@ import pytest
 import slow
 
 from shoal.core.errors import InputError
-from shoal.models.model import Confidential, Model, is_number
+from shoal.models.distinct_units import COUNTERS, count_units, least_units, record_counters, units_in_cells
+from shoal.models.model import ConfidentialColumn, Model, is_number
+from shoal.models.model_registry import broken, changed, group_shortfall, make_rules, reached_by, read_model, size_for
 from shoal.models.promises.closeness import TABLED, Closeness, least_size, with_masses
 from shoal.models.promises.diversity import ROOM, Diversity
-from shoal.models.registry import broken, changed, group_shortfall, make_rules, reached_by, read_model, size_for
 from shoal.models.rules import ROUNDING, run_end
-from shoal.models.units import COUNTERS, count_units, least_units, record_counters, units_in_cells
 
 MODELS = [
     Diversity(2), Diversity(3), Diversity(4), Diversity(2, "entropy"), Diversity(2.5, "entropy"),
@@ -28,7 +28,7 @@ MODELS = [
 
 def column(values, ordered=True):
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return Confidential(codes.astype(np.int64), counts, ordered)
+    return ConfidentialColumn(codes.astype(np.int64), counts, ordered)
 
 
 def rules_of(values, model, ordered=True):
@@ -199,7 +199,7 @@ def test_runs_end_where_the_code_does():
 )  # fmt: skip
 def test_models_in_words(model, text, says, measured, told, number):
     assert (model.text, model.says, model.measured) == (text, says, measured)
-    assert (model.told(told[0]), model.number(told[0])) == (told[1], number)
+    assert (model.reached_text(told[0]), model.number(told[0])) == (told[1], number)
     assert read_model(model.parameter, text) == model
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.algorithms.optimize import initial_partition
 from shoal.algorithms.optimize import search as search_module
-from shoal.algorithms.optimize import starting
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.column_pool import add_column, columns_in, new_column_pool
 from shoal.algorithms.optimize.neighbours import nearest
@@ -28,7 +28,7 @@ from shoal.algorithms.optimize.patch import (
     patch_shake,
     patch_swap,
 )
-from shoal.algorithms.optimize.proof import Proven
+from shoal.algorithms.optimize.proof import ProofResult
 from shoal.algorithms.optimize.random import below, seeded, uniform
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.partition import find_groups
@@ -202,7 +202,7 @@ def test_tiny_tables_reach_the_optimum(n, k, seed):
 
 @pytest.mark.parametrize("bound", [False, True])
 def test_no_step_is_taken_beyond_those_given_whatever_time_is_left(monkeypatch, bound):
-    monkeypatch.setattr(search_module, "prove", lambda start, *_: Proven(start.labels, 0.0, "bounded", None))
+    monkeypatch.setattr(search_module, "prove", lambda start, *_: ProofResult(start.labels, 0.0, "bounded", None))
     X = np.random.default_rng(3).normal(size=(60, 2))
     outcome = find_groups(X, 3, "search", steps=500, time_limit=1.0, seed=0, bound=bound)
     assert outcome.facts["steps"] <= 500
@@ -245,7 +245,7 @@ def test_threads_do_not_matter(monkeypatch):
 
 
 def test_a_large_table_starts_from_blocks(monkeypatch):
-    monkeypatch.setattr(starting, "START_REGION", 100)
+    monkeypatch.setattr(initial_partition, "START_REGION", 100)
     X = np.random.default_rng(0).normal(size=(350, 2))
     labels = shoal.partition(X, 4, "search", steps=0, seed=0)
     assert group_sizes(labels).min() >= 4

@@ -22,7 +22,7 @@ import pytest
 
 import shoal
 from shoal.core.errors import InputError, VerificationError
-from shoal.core.memory import peak_bytes
+from shoal.core.memory_limits import peak_bytes
 from shoal.engines import spark_tasks
 from shoal.engines.packing import key_of, pack, rows_of, unpack
 

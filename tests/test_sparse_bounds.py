@@ -9,13 +9,13 @@ import pytest
 from test_search import best_partition
 
 import shoal
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.pricing import distances
+from shoal.algorithms.optimize.sparse.near_table import make_table
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.optimize.sparse.repair import Effort, list_groups, prove_by, repair
-from shoal.algorithms.optimize.sparse.table import make_table
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes, sse, sst, standardise
@@ -50,7 +50,7 @@ def some_cuts(random, n, size):
 def every_group(X, k, cuts):
     sizes = range(k, min(2 * k - 1, len(X)) + 1) if len(cuts) else [k]
     groups = [np.array(group) for size in sizes for group in combinations(range(len(X)), size)]
-    return Columns.of(X, groups)
+    return GroupColumns.of(X, groups)
 
 
 @pytest.mark.parametrize("case", range(0, 300, 50))
@@ -59,7 +59,7 @@ def test_no_group_is_missed_and_none_is_listed_twice(case):
         random = np.random.default_rng(number)
         X, k = awkward(random, number)
         table = make_table(X, k, 2 * k - 1, fresh_state())
-        size = np.median(table.least) + 1e-9
+        size = np.median(table.floor) + 1e-9
         duals = size * random.uniform(-0.5, 6.0, len(table)) * np.exp(random.normal(size=len(table)) * (number % 2))
         duals[table.fixed] = 0.0
         cuts = some_cuts(random, len(table), size) if number % 2 and not table.fixed.any() else no_cuts()
@@ -91,7 +91,7 @@ def test_any_multipliers_are_repaired_to_feasible_ones(way):
         random = np.random.default_rng(2000 + number)
         X, k = awkward(random, number)
         table = make_table(X, k, 2 * k - 1, fresh_state())
-        size = np.median(table.least) + 1e-9
+        size = np.median(table.floor) + 1e-9
         duals = np.where(table.fixed, 0.0, size * random.uniform(-0.5, 4.0, len(table)))
         cuts = some_cuts(random, len(table), size) if number % 2 and not table.fixed.any() else no_cuts()
         over = () if way is prove_by else (np.where(table.fixed, 0.0, 0.2 * size),)
@@ -126,7 +126,7 @@ def test_a_record_far_away_makes_no_other_list_longer():
     _, few = list_groups(
         make_table(X, 3, 5, fresh_state()), 3, near.certificate.duals, no_cuts(), Effort(fresh_state())
     )
-    found, visited = list_groups(table, 3, duals, no_cuts(), Effort(fresh_state(), room=10**6, most=10**6))
+    found, visited = list_groups(table, 3, duals, no_cuts(), Effort(fresh_state(), room=10**6, max_visits=10**6))
     assert len(found) <= 400 * 399 / 2 + few  # those with the record far away, and as many as before without it
     assert visited < 400 * 400
 
@@ -137,7 +137,7 @@ def test_the_bound_agrees_with_the_dense_one(n, k, d):
     labels = find_groups(X, k, "mdav").labels
     sparse = bound_from(X, k, labels, state=fresh_state(), rounds=Rounds(cuts=0, turns=0))
     duals = sparse.certificate.duals
-    dense = lower_bound(X, distances(X), k, duals, no_cuts(), room=10**6, most=10**8, state=fresh_state())
+    dense = lower_bound(X, distances(X), k, duals, no_cuts(), room=10**6, max_visits=10**8, state=fresh_state())
     assert dense.value == pytest.approx(sparse.bound, rel=1e-9)
     # The linear relaxation by the simplex method over all pairs of records, without cuts.
     relaxed = _relaxation(X, k, labels)
@@ -146,11 +146,11 @@ def test_the_bound_agrees_with_the_dense_one(n, k, d):
 
 
 def _relaxation(X, k, labels):
-    from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-    from shoal.algorithms.optimize.columns import groups_in
+    from shoal.algorithms.optimize.column_generation import ColumnGeneration, GenerationLimits
+    from shoal.algorithms.optimize.group_columns import groups_in
 
-    columns = Columns.of(X, groups_in(labels))
-    run = ColumnGeneration(X, k, sse(X, labels), columns, len(columns), fresh_state(), Limits(rounds=0))
+    columns = GroupColumns.of(X, groups_in(labels))
+    run = ColumnGeneration(X, k, sse(X, labels), columns, len(columns), fresh_state(), GenerationLimits(rounds=0))
     run.run()
     return run.best.value
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from shoal.core.display import aligned, html_table
 from shoal.core.errors import InputError
-from shoal.core.wording import count, count_holders, visible
+from shoal.core.messages import count, count_holders, visible
 from shoal.masking.coding import MOST_VALUES
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.request import MaskRequest

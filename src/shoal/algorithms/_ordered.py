@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from shoal.algorithms.univariate import labels_of_path
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import sse
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -47,7 +47,7 @@ def _path(X: Floats, k: int, state: State) -> Ints:
     for j in range(k, n + 1):
         # Deviations from the last record of the group: an offset of all records costs no digits.
         total[:] = 0.0
-        squares, best, chosen = 0.0, np.inf, 0
+        squares, best, predecessor = 0.0, np.inf, 0
         for m in range(2, min(2 * k - 1, j) + 1):
             spread = 0.0
             for t in range(d):
@@ -58,9 +58,9 @@ def _path(X: Floats, k: int, state: State) -> Ints:
             if m >= k:
                 candidate = length[j - m] + (squares - spread / m)
                 if candidate < best:
-                    best, chosen = candidate, j - m
+                    best, predecessor = candidate, j - m
         length[j] = best
-        previous[j] = chosen
+        previous[j] = predecessor
         if j % REBASE == 0:
             if state[STOP]:
                 break

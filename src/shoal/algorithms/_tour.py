@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.algorithms.mst import preorder
 from shoal.algorithms.spanning_tree import distinct, find_tree
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
@@ -31,8 +31,8 @@ MOVES = 1000
 
 def tour(X: Floats, state: State) -> Ints:
     """Return the records in the order of a short path; equal records follow each other."""
-    kept, first = distinct(X)
-    order = kept[_short_path(X[kept], state)] if len(kept) > 3 else kept
+    unique, first = distinct(X)
+    order = unique[_short_path(X[unique], state)] if len(unique) > 3 else unique
     rank = np.empty(len(X), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return np.argsort(rank[first], kind="stable")
@@ -118,8 +118,8 @@ def _reverse_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: in
             if new >= old:
                 break
             d = at[(step[c] + direction) % n]
-            other = _distance(tree, c, d)
-            if old + other - new - _distance(tree, b, d) > GAIN * (old + other):
+            second = _distance(tree, c, d)
+            if old + second - new - _distance(tree, b, d) > GAIN * (old + second):
                 if direction == 1:
                     _reverse(at, step, step[b], step[c])
                 else:
@@ -155,8 +155,8 @@ def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, 
             # The segment runs from a on to e; p and q are left behind.
             e = at[(step[a] + direction * (size - 1)) % n]
             q = at[(step[a] + direction * size) % n]
-            taken = before + _distance(tree, e, q)
-            saved = taken - _distance(tree, p, q)
+            removed = before + _distance(tree, e, q)
+            saved = removed - _distance(tree, p, q)
             for c in near_places[a]:
                 new = _distance(tree, a, c)
                 if new >= saved:
@@ -168,7 +168,7 @@ def _move_better(tree: KdTree, near_places: Ints, at: Ints, step: Ints, a: int, 
                     if ((step[f] - step[a]) * direction) % n < size:
                         continue
                     opened = _distance(tree, c, f)
-                    if saved + opened - new - _distance(tree, e, f) > GAIN * (taken + opened):
+                    if saved + opened - new - _distance(tree, e, f) > GAIN * (removed + opened):
                         start = step[a] if direction == 1 else step[e]
                         _move(at, step, start, size, c if side == 1 else f, direction != side)
                         ends[0], ends[1], ends[2], ends[3], ends[4], ends[5] = a, e, p, q, c, f

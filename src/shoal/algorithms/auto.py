@@ -20,10 +20,10 @@ import numpy as np
 
 from shoal.algorithms.method import EFFORTS, Outcome
 from shoal.algorithms.optimize.exchange import exchange, new_partition
+from shoal.algorithms.optimize.initial_partition import mdav_start, split_large
 from shoal.algorithms.optimize.neighbours import list_size
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.optimize.starting import mdav_start, split_large
 from shoal.core.measures import canonical_labels, centroids, group_sizes, number_through, sse
 from shoal.core.progress import DONE, STOP, fresh_state, watched, within
 from shoal.core.threads import spread
@@ -83,10 +83,10 @@ def auto(
         from shoal.algorithms.optimize.search import search
 
         steps = EFFORTS[effort] * n
-        found = search(
+        outcome = search(
             X, k, state=state, seed=seed, time_limit=None, steps=steps, bound=False, threads=threads, start=labels
         )
-        labels = found.labels
+        labels = outcome.labels
     if bound:
         return _with_bound(X, k, labels, effort, state, threads)
     return Outcome(labels, facts=facts_of(effort))
@@ -127,14 +127,14 @@ def exchanged(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: S
     if not sse(X, canonical_labels(labels)):  # nothing to gain
         state[DONE] += counted
         return labels
-    order, given = leaves_of(X)[0], labels
+    order, start = leaves_of(X)[0], labels
     X, labels = X[order], labels[order]
     count, step = list_size(n, k)
     near, squares = nearby(X, count, state=state, step=step, threads=threads)
     # A record that joins its neighbours costs about half their squared distance.
     scale = np.ascontiguousarray(squares[:, : (k - 1) // step].mean(axis=1) / 2)
-    found = canonical_labels(labels)
-    again = AGAIN if _costliest(X, found)[1] >= UNEVEN else 0
+    annealed = canonical_labels(labels)
+    again = AGAIN if _costliest(X, annealed)[1] >= UNEVEN else 0
     rounds = 1 if n <= REGION else ROUNDS
     moves = MOVES * k * min(1.0, (WIDE / k) ** 2) * steps * n
     annealing = _Annealing(X, k, near, scale, seed, state, threads)
@@ -143,20 +143,20 @@ def exchanged(X: Floats, k: int, labels: Ints, steps: float, seed: int, state: S
             break
         share = (1.0 - (AGAIN_SHARE if again else 0.0)) / rounds
         cooling = turn / rounds, (turn + 1) / rounds
-        found = annealing.run(found, np.arange(n), share * moves, cooling, turn)
+        annealed = annealing.run(annealed, np.arange(n), share * moves, cooling, turn)
         state[DONE] += counted // rounds
     for turn in range(again):
         if state[STOP]:
             break
-        found = split_large(X, found, k)
-        rows = _costliest(X, found)[0]
-        tried = annealing.run(found, rows, AGAIN_SHARE / again * moves, (WARM, 1.0), rounds + turn)
-        found = tried if sse(X, tried) < sse(X, found) else found
-    found = split_large(X, found, k)
-    if sse(X, found) >= sse(X, labels):
-        return given
+        annealed = split_large(X, annealed, k)
+        rows = _costliest(X, annealed)[0]
+        tried = annealing.run(annealed, rows, AGAIN_SHARE / again * moves, (WARM, 1.0), rounds + turn)
+        annealed = tried if sse(X, tried) < sse(X, annealed) else annealed
+    annealed = split_large(X, annealed, k)
+    if sse(X, annealed) >= sse(X, labels):
+        return start
     back = np.empty(n, dtype=np.int64)
-    back[order] = found
+    back[order] = annealed
     return canonical_labels(back)
 
 
@@ -165,10 +165,10 @@ def _costliest(X: Floats, labels: Ints) -> tuple[Ints, float]:
     errors = np.square(X - centroids(X, labels)[labels]).sum(axis=1)
     sizes = group_sizes(labels)
     order = np.argsort(-np.bincount(labels, errors) / sizes, kind="stable")
-    chosen = np.zeros(len(sizes), dtype=np.bool_)
+    costly = np.zeros(len(sizes), dtype=np.bool_)
     # Two at least: a group alone has nothing to exchange.
-    chosen[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), COSTLY * len(X))))]] = True
-    rows = np.flatnonzero(chosen[labels])
+    costly[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), COSTLY * len(X))))]] = True
+    rows = np.flatnonzero(costly[labels])
     return rows, float(errors[rows].sum() / max(errors.sum(), np.finfo(float).tiny))
 
 
@@ -186,8 +186,10 @@ class _Annealing(NamedTuple):
     def run(self, labels: Ints, rows: Ints, moves: float, cooling: tuple[float, float], turn: int) -> Ints:
         """Return the groups 0, 1, … after so many moves of some records, all those of some groups, in regions."""
         X, k, n = self.X, self.k, len(self.X)
-        own = canonical_labels(labels[rows])
-        regions = [rows[part] for part in split_groups(X[rows], own, REGION, np.random.default_rng((self.seed, turn)))]
+        numbered = canonical_labels(labels[rows])
+        regions = [
+            rows[part] for part in split_groups(X[rows], numbered, REGION, np.random.default_rng((self.seed, turn)))
+        ]
 
         def anneal(number: int) -> Ints:
             part = regions[number]
@@ -202,6 +204,6 @@ class _Annealing(NamedTuple):
             return canonical_labels(partition.label)
 
         changed = number_through(n, regions, list(spread(anneal, range(len(regions)), self.threads)))
-        found = labels.copy()
-        found[rows] = changed[rows] + n
-        return canonical_labels(found)
+        result = labels.copy()
+        result[rows] = changed[rows] + n
+        return canonical_labels(result)

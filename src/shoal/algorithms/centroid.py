@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers, place_leftovers
 from shoal.kernels.pool import Pool
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest_from_centroid
 from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh
 
@@ -29,7 +29,7 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
     pool = pool_new(X)
     labels = np.zeros(len(X), dtype=np.int64)
     group, buffers = 0, new_group_buffers(X.shape[1], k)
-    while pool.left[0] >= k and not state[STOP]:
+    while pool.remaining[0] >= k and not state[STOP]:
         group = _centroid(X, pool, buffers, group, labels, state)
         pool_refresh(pool)
     if not state[STOP]:  # there may be no group yet to place them in
@@ -41,7 +41,7 @@ def centroid(X: Floats, k: int, *, state: State) -> Ints:
 def _centroid(X: Floats, pool: Pool, buffers: GroupBuffers, group: int, labels: Ints, state: State) -> int:
     """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
     k = len(buffers.members)
-    while pool.left[0] >= k and not state[STOP]:
+    while pool.remaining[0] >= k and not state[STOP]:
         farthest = pool_farthest_from_centroid(pool)
         gather(X, pool, buffers, farthest, group, labels)
         group += 1

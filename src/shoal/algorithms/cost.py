@@ -1,4 +1,4 @@
-"""How long a method would take: two short runs say how fast it is here and how its time grows with n.
+"""The expected run time of a method: two short runs show its speed on this machine and its growth with n.
 
 The growth is taken to lie between linear and what the registry entry states, which is the worst case.
 """

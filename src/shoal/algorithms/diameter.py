@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
 from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers, place_leftovers
 from shoal.kernels.pool import Pool, pool_centroid
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest
 from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh
 
@@ -37,10 +37,10 @@ def diameter(X: Floats, k: int, *, state: State) -> Ints:
     labels = np.zeros(len(X), dtype=np.int64)
     diameters = diameters_new(X, pool)
     group, buffers = 0, new_group_buffers(X.shape[1], k)
-    while pool.left[0] >= 2 * k and not state[STOP]:
+    while pool.remaining[0] >= 2 * k and not state[STOP]:
         group = _diameter(X, pool, diameters, buffers, group, labels, state)
         pool_refresh(pool)
-    if pool.left[0] >= k:
+    if pool.remaining[0] >= k:
         labels[pool.place >= 0] = group
     else:
         place_leftovers(X, pool.place, group, labels)
@@ -62,7 +62,7 @@ def _diameter(
 ) -> int:
     """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
     k = len(buffers.members)
-    while pool.left[0] >= 2 * k and not state[STOP]:
+    while pool.remaining[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
         for i in range(2):
             gather(X, pool, buffers, b if i else a, group, labels)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import insert_nearest, squared_distance
@@ -43,11 +43,11 @@ def k_ward(X: Floats, k: int, *, state: State) -> Ints:
     return labels
 
 
-class _Groups(NamedTuple):
+class _WardGroups(NamedTuple):
     """The groups so far, each known by its first record."""
 
     first: Ints  # of each record: the first record of its group
-    listed: Ints  # the groups, ascending
+    active: Ints  # the groups, ascending
     total: Floats  # (n, d): the sum of each group's records
     centre: Floats
     size: Ints
@@ -59,7 +59,7 @@ class _Groups(NamedTuple):
 def _divide(X: Floats, k: int, state: State) -> Ints:
     """Return Steps 1 and 2: the first record of the group of each record; one group if asked to stop."""
     n = len(X)
-    groups = _Groups(
+    groups = _WardGroups(
         np.arange(n),
         np.empty(n, dtype=np.int64),
         np.zeros(X.shape),
@@ -77,9 +77,9 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
     while small > 0 and not state[STOP]:
         best = 0
         for at in range(1, count):
-            if groups.increase[groups.listed[at]] < groups.increase[groups.listed[best]]:
+            if groups.increase[groups.active[at]] < groups.increase[groups.active[best]]:
                 best = at
-        a = groups.listed[best]
+        a = groups.active[best]
         b = groups.partner[a]
         size = groups.size
         small -= int(size[a] < k) + int(size[b] < k) - int(size[a] + size[b] < k)
@@ -121,7 +121,7 @@ def _form(X: Floats, k: int, end: int, first: Ints) -> None:
 
 
 @kernel
-def _list(X: Floats, groups: _Groups) -> int:
+def _list(X: Floats, groups: _WardGroups) -> int:
     """List the groups with their sums and centroids; return how many there are."""
     n, d = X.shape
     count = 0
@@ -131,17 +131,17 @@ def _list(X: Floats, groups: _Groups) -> int:
         for j in range(d):
             groups.total[g, j] += X[i, j]
         if g == i:
-            groups.listed[count] = i
+            groups.active[count] = i
             count += 1
     for at in range(count):
-        g = groups.listed[at]
+        g = groups.active[at]
         for j in range(d):
             groups.centre[g, j] = groups.total[g, j] / groups.size[g]
     return count
 
 
 @kernel
-def _join(groups: _Groups, count: int, a: int, b: int) -> int:
+def _join(groups: _WardGroups, count: int, a: int, b: int) -> int:
     """Join group b with group a, which comes before it; return how many groups there are now."""
     groups.size[a] += groups.size[b]
     for j in range(groups.total.shape[1]):
@@ -152,42 +152,42 @@ def _join(groups: _Groups, count: int, a: int, b: int) -> int:
             groups.first[i] = a
     place = 0
     for t in range(count):
-        if groups.listed[t] != b:
-            groups.listed[place] = groups.listed[t]
+        if groups.active[t] != b:
+            groups.active[place] = groups.active[t]
             place += 1
     return place
 
 
 @kernel
-def _increase(groups: _Groups, a: int, b: int) -> float:
+def _increase(groups: _WardGroups, a: int, b: int) -> float:
     """Return what joining two groups adds to the SSE."""
     size = groups.size
-    more: float = size[a] * size[b] / (size[a] + size[b]) * squared_distance(groups.centre[a], groups.centre[b])
-    return more
+    added: float = size[a] * size[b] / (size[a] + size[b]) * squared_distance(groups.centre[a], groups.centre[b])
+    return added
 
 
 @kernel
-def _find_partner(groups: _Groups, count: int, at: int, k: int) -> None:
+def _find_partner(groups: _WardGroups, count: int, at: int, k: int) -> None:
     """Find the group after this one that is joined with it at the least increase; infinite if none may be."""
-    a = groups.listed[at]
+    a = groups.active[at]
     groups.increase[a], groups.partner[a] = np.inf, -1
     for t in range(at + 1, count):
-        b = groups.listed[t]
+        b = groups.active[t]
         if groups.size[a] < k or groups.size[b] < k:
-            more = _increase(groups, a, b)
-            if more < groups.increase[a]:
-                groups.increase[a], groups.partner[a] = more, b
+            added = _increase(groups, a, b)
+            if added < groups.increase[a]:
+                groups.increase[a], groups.partner[a] = added, b
 
 
 @kernel
-def _update_partners(groups: _Groups, count: int, at: int, gone: int, k: int) -> None:
+def _update_partners(groups: _WardGroups, count: int, at: int, gone: int, k: int) -> None:
     """Update the best partners after the group at `at` has taken in another."""
-    joined, increase, partner = groups.listed[at], groups.increase, groups.partner
+    joined, increase, partner = groups.active[at], groups.increase, groups.partner
     for t in range(count):
-        x = groups.listed[t]
+        x = groups.active[t]
         if t == at or partner[x] == joined or partner[x] == gone:
             _find_partner(groups, count, t, k)
         elif t < at and (groups.size[x] < k or groups.size[joined] < k):
-            more = _increase(groups, x, joined)
-            if more < increase[x] or (more == increase[x] and joined < partner[x]):
-                increase[x], partner[x] = more, joined
+            added = _increase(groups, x, joined)
+            if added < increase[x] or (added == increase[x] and joined < partner[x]):
+                increase[x], partner[x] = added, joined

@@ -15,12 +15,12 @@ import os
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.float32 import FLOAT32_LARGEST
 from shoal.kernels.pool import LAST_SCANNED, SCANNED, Pool, pool_mean
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest, pool_nearest
 from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh, pool_remove
 from shoal.kernels.prediction import ROWS, TURNS, USED, Predictions, Predictor, take_remaining
@@ -39,22 +39,22 @@ def mdav(X: Floats, k: int, *, state: State, threads: int | None = None) -> Ints
     near, near_ids = np.empty(k), np.empty(k, dtype=np.int64)
     # Squares of larger numbers overflow float32, and so may squares of their distances to a centroid that is rounded.
     few = FEW * (1 + d) if max(X.max(), -X.min()) < FLOAT32_LARGEST / (2 * d) else 2 * k
-    total, left, group = None, np.arange(n), 0
+    total, rest, group = None, np.arange(n), 0
     if n >= few:
         pool = pool_new(X)
         with Predictor(X, pool, k, threads or os.cpu_count() or 1 if n >= MANY and d >= WIDE else 1) as predictor:
-            while pool.left[0] >= max(few, 2 * k) and not state[STOP]:
+            while pool.remaining[0] >= max(few, 2 * k) and not state[STOP]:
                 predictor.predict()
                 group = _by_tree(X, pool, predictor.predictions, few, near, near_ids, group, labels, state)
                 pool_refresh(pool)
-        total, left = pool.total, np.flatnonzero(pool.place >= 0)
-    found = np.zeros(len(left), dtype=np.int64)
-    if len(left) >= 2 * k and not state[STOP]:
-        scan = scan_new(X if len(left) == n else X[left], k, total)
-        last = _by_scan(scan, np.empty(d), near, near_ids, found, state)
-        found[scan.place >= 0] = last
-    labels[left] = group + found
-    state[DONE] += np.count_nonzero(found == found.max())
+        total, rest = pool.total, np.flatnonzero(pool.place >= 0)
+    rest_labels = np.zeros(len(rest), dtype=np.int64)
+    if len(rest) >= 2 * k and not state[STOP]:
+        scan = scan_new(X if len(rest) == n else X[rest], k, total)
+        last = _by_scan(scan, np.empty(d), near, near_ids, rest_labels, state)
+        rest_labels[scan.place >= 0] = last
+    labels[rest] = group + rest_labels
+    state[DONE] += np.count_nonzero(rest_labels == rest_labels.max())
     return labels
 
 
@@ -72,26 +72,26 @@ def _by_tree(
 ) -> int:
     """Form groups until few records are left or the pool or the predictions need a refresh; return the next group."""
     k = len(near)
-    while pool.left[0] >= max(few, 2 * k) and predictions.counts[TURNS] and not state[STOP]:
-        left, row, known = pool.left[0], -1, False
+    while pool.remaining[0] >= max(few, 2 * k) and predictions.counts[TURNS] and not state[STOP]:
+        before, row, predicted = pool.remaining[0], -1, False
         # r is the farthest from the centroid, s the farthest from r while r's group is still there.
         r, s, point = 0, 0, pool_mean(pool)
         for i in range(2):
             if i == 1:
                 row = predictions.row[s]
-                known = row >= 0 and pool.place[predictions.farthest[row]] >= 0
-            r, s = s, predictions.farthest[row] if known else pool_farthest(pool, point)
+                predicted = row >= 0 and pool.place[predictions.farthest[row]] >= 0
+            r, s = s, predictions.farthest[row] if predicted else pool_farthest(pool, point)
             point = X[s]
             pool.counts[SCANNED] += pool.counts[LAST_SCANNED] * (1 - i)
-        for i in range(2 if left >= 3 * k else 1):
-            listed = known if i else row >= 0
-            if not listed or not take_remaining(predictions.near[row, i], pool.place, near_ids):
+        for i in range(2 if before >= 3 * k else 1):
+            available = predicted if i else row >= 0
+            if not available or not take_remaining(predictions.near[row, i], pool.place, near_ids):
                 pool_nearest(pool, X[s if i else r], near, near_ids)
             for j in range(k):
                 labels[near_ids[j]] = group
                 pool_remove(pool, near_ids[j])
             group += 1
-        state[DONE] += left - pool.left[0]
+        state[DONE] += before - pool.remaining[0]
         # Predictions are used up once an extreme is not among them.
         predictions.counts[USED] += row >= 0
         predictions.counts[TURNS] -= predictions.counts[TURNS] if predictions.counts[ROWS] and row < 0 else 1
@@ -104,10 +104,10 @@ def _by_tree(
 def _by_scan(scan: Scan, point: Floats, near: Floats, near_ids: Ints, labels: Ints, state: State) -> int:
     """Form groups until fewer than 2k records are left; return the number of the last group."""
     k, group, turn, extreme = len(near), 0, 0, 0
-    while scan.left[0] >= 2 * k and not state[STOP]:
+    while scan.remaining[0] >= 2 * k and not state[STOP]:
         # Records are scored from the centroid, from r and from s by turns; from s only if three groups were left.
         for j in range(len(point)):
-            point[j] = scan.total[j] / scan.left[0] if turn == 0 else scan.X[extreme, j]
+            point[j] = scan.total[j] / scan.remaining[0] if turn == 0 else scan.X[extreme, j]
         scan_score(scan, point)
         if turn < 2:
             extreme = scan_farthest(scan, point)

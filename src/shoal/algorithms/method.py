@@ -1,4 +1,4 @@
-"""What a method is: its entry in the registry, its options and what it returns.
+"""Methods: an entry of the registry, its options and its outcome.
 
 A method is a function ``f(X, k, *, state, **options)`` in a file of its own: records in, labels out. It gets a
 C-contiguous float64 array ``(n, d)`` with ``n >= k``, trusts it, counts finished records in ``state`` and
@@ -52,7 +52,7 @@ class Option:
 
     @property
     def scalar(self) -> bool:
-        """Whether a value can be typed on the command line."""
+        """Return whether a value can be typed on the command line."""
         return self.type in (int, float, bool, str)
 
     def read(self, value: object, method: str) -> Any:
@@ -95,7 +95,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found.
+    """The outcome of a method.
 
     Parameters
     ----------
@@ -194,13 +194,13 @@ class Method:
     confidential: bool = False
 
     @property
-    def own(self) -> bool:
-        """Whether it is a user's function."""
+    def by_user(self) -> bool:
+        """Return whether the method is a user's function."""
         return callable(self.function)
 
     def takes(self, option: str) -> bool:
-        """Whether it has an option of that name."""
-        return any(own.name == option for own in self.options)
+        """Return whether the method has an option of that name."""
+        return any(candidate.name == option for candidate in self.options)
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
@@ -210,10 +210,10 @@ class Method:
         """Return the seconds that a run may take, or None if they are not limited or not this method's to keep."""
         if self.time_option is None:
             return None
-        given: float | None = options.get(self.time_option)
-        if given is None and self.anytime and self.steps(options) is None:
+        limit: float | None = options.get(self.time_option)
+        if limit is None and self.anytime and self.steps(options) is None:
             return SEARCH_SECONDS
-        return given
+        return limit
 
     def steps(self, options: Mapping[str, Any]) -> int | None:
         """Return the steps that a run may take, or None if they are not limited."""
@@ -229,16 +229,16 @@ class Method:
         >>> search.repeatable({"time_limit": 60.0, "steps": None}), search.repeatable({"steps": 1000})
         (False, True)
         """
-        return not self.own and (self.time_option is None or self.steps(options) is not None)
+        return not self.by_user and (self.time_option is None or self.steps(options) is not None)
 
     def read_options(self, options: Mapping[str, object]) -> dict[str, Any]:
         """Check the given options and add the defaults of the others."""
-        known = {option.name: option for option in self.options}
+        available = {option.name: option for option in self.options}
         for name in options:
-            if name not in known:
-                has = f"its options are {', '.join(known)}" if known else "it has none"
-                raise InputError(f"Method {self.name!r} has no option {name!r}; {has}.{closest(name, known)}")
-        return {name: option.read(options.get(name, option.default), self.name) for name, option in known.items()}
+            if name not in available:
+                has = f"its options are {', '.join(available)}" if available else "it has none"
+                raise InputError(f"Method {self.name!r} has no option {name!r}; {has}.{closest(name, available)}")
+        return {name: option.read(options.get(name, option.default), self.name) for name, option in available.items()}
 
     def run(
         self,

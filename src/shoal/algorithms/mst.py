@@ -20,7 +20,7 @@ from shoal.algorithms.centroid import centroid
 from shoal.algorithms.diameter import diameter
 from shoal.algorithms.spanning_tree import METRICS, Algorithm, Metric, SpanningTree, check_tree, find_tree
 from shoal.core.checks import check_choice
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes
 from shoal.core.progress import DONE, STOP
@@ -88,8 +88,8 @@ def _cut(ends: Ints, k: int) -> Ints:
     for i in range(n):
         spot[record[i]] = i
     # For each node whose parent edge was cut: the size of its tree.
-    whole = np.zeros(n, dtype=np.int64)
-    whole[0] = n
+    tree_size = np.zeros(n, dtype=np.int64)
+    tree_size[0] = n
     change = np.zeros(n + 1, dtype=np.int64)
     roots = np.zeros(2 * n, dtype=np.int64)
     for edge in range(n - 1):
@@ -97,22 +97,22 @@ def _cut(ends: Ints, k: int) -> Ints:
         node = max(spot[ends[edge, 0]], spot[ends[edge, 1]])
         if below[node] < k:
             continue
-        left = below[node] + _sum(change, node + below[node]) - _sum(change, node)
-        if left < k:
+        size = below[node] + _sum(change, node + below[node]) - _sum(change, node)
+        if size < k:
             continue
         root = _deepest(roots, node)
-        if whole[root] - left < k:
+        if tree_size[root] - size < k:
             continue
-        whole[node] = left
-        whole[root] -= left
+        tree_size[node] = size
+        tree_size[root] -= size
         # The nodes between lose these records; those above the root lost them when the root was cut off.
-        _add(change, node, -left)
-        _add(change, root, left)
+        _add(change, node, -size)
+        _add(change, root, size)
         _mark(roots, node, node + below[node])
     labels = np.empty(n, dtype=np.int64)
     group = 0
     for i in range(n):
-        if whole[i] > 0:
+        if tree_size[i] > 0:
             labels[record[i]] = group
             group += 1
         else:
@@ -140,10 +140,10 @@ def preorder(ends: Ints) -> tuple[Ints, Ints, Ints]:
     waiting, origin = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     top, count = 0, 0
     while top >= 0:
-        here, above = waiting[top], origin[top]
+        current, above = waiting[top], origin[top]
         top -= 1
-        record[count], parent[count] = here, above
-        for t in range(start[here], start[here + 1]):
+        record[count], parent[count] = current, above
+        for t in range(start[current], start[current + 1]):
             if count == 0 or linked[t] != record[above]:
                 top += 1
                 waiting[top], origin[top] = linked[t], count

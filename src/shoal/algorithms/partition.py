@@ -78,7 +78,7 @@ def find_groups(
     """Do what `partition` does, and return the whole `Outcome`: labels, bound, status, facts."""
     array = as_records(X)
     entry = choose(method, array.shape[1])
-    chosen = entry.read_options(options_for(entry, method, options))
+    settings = entry.read_options(options_for(entry, method, options))
     k = check_k(k, len(array))
     if entry.univariate and array.shape[1] != 1:
         raise InputError(
@@ -91,7 +91,7 @@ def find_groups(
     if scaled:
         array = np.ldexp(array, -exponent)
     outcome = watch(
-        lambda state: entry.run(array, k, chosen, seed=seed, state=state),
+        lambda state: entry.run(array, k, settings, seed=seed, state=state),
         len(array),
         title=entry.name,
         show=progress,

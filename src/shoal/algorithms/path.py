@@ -16,13 +16,13 @@ from shoal.algorithms._ordered import best_of_orders
 from shoal.algorithms._tour import tour
 from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
 from shoal.algorithms.registry import Outcome
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
 from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers
 from shoal.kernels.pool import Pool
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest_from_centroid, pool_nearest
 from shoal.kernels.pool_removal import pool_remove
 
@@ -52,9 +52,9 @@ def _orders(X: Floats, k: int, order: str, state: State) -> Iterator[tuple[str, 
 def _nearest_point_next(X: Floats, state: State) -> Ints:
     """Start at the record farthest from the centroid and go on to the nearest one left."""
     pool, order = pool_new(X), np.arange(len(X))
-    found = _follow(X, pool, np.empty(1), np.empty(1, dtype=np.int64), order, state)
+    count = _follow(X, pool, np.empty(1), np.empty(1, dtype=np.int64), order, state)
     # The records left follow in any order: the caller is about to give up.
-    order[found:] = np.flatnonzero(pool.place >= 0)
+    order[count:] = np.flatnonzero(pool.place >= 0)
     return order
 
 
@@ -62,13 +62,13 @@ def _nearest_point_next(X: Floats, state: State) -> Ints:
 def _follow(X: Floats, pool: Pool, near: Floats, near_ids: Ints, order: Ints, state: State) -> int:
     """Write the order; return how many records it holds."""
     n = len(X)
-    here = pool_farthest_from_centroid(pool)
+    current = pool_farthest_from_centroid(pool)
     for i in range(n):
-        order[i] = here
-        pool_remove(pool, here)
+        order[i] = current
+        pool_remove(pool, current)
         if i < n - 1:
-            pool_nearest(pool, X[here], near, near_ids)
-            here = near_ids[0]
+            pool_nearest(pool, X[current], near, near_ids)
+            current = near_ids[0]
         state[DONE] += 1
         if state[STOP]:
             return i + 1
@@ -102,7 +102,7 @@ def _both_ends(
     """Write the groups of k into the order; return how many records lie at each end."""
     k = len(buffers.members)
     head, last = 0, len(X) - 1
-    while pool.left[0] >= 2 * k and not state[STOP]:
+    while pool.remaining[0] >= 2 * k and not state[STOP]:
         a, b = most_distant(X, pool, diameters)
         for end in range(2):
             seed = b if end else a

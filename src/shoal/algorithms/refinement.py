@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.random import Word, below, seeded, uniform
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels, group_sizes
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -31,7 +31,7 @@ COLD = 0.95  # the share of the steps after which no change for the worse is kep
 
 
 class Variables(NamedTuple):
-    """What stands for a group in each column, and how far values lie from it."""
+    """The released value of a group in each column, and the distances of values from it."""
 
     release: Ints  # MEAN, MEDIAN, MODE or ANCESTOR
     values: Floats  # (n, d): coordinates of numbers and ranks, codes of other categories
@@ -69,9 +69,9 @@ def refine(
     near = nearest(X, count, step=step, slack=0.0 if n <= 5000 else 1.0)
     rng = seeded(int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed)
     members = np.zeros((len(sizes), max(2 * k - 1, int(sizes.max()))), dtype=np.int64)
-    found = labels.copy()
-    gain = _anneal(variables, k, near, members, found, steps * n, state, rng)
-    return canonical_labels(found) if gain < 0 else labels
+    refined = labels.copy()
+    gain = _anneal(variables, k, near, members, refined, steps * n, state, rng)
+    return canonical_labels(refined) if gain < 0 else labels
 
 
 @kernel
@@ -138,7 +138,7 @@ def _anneal(
     variables: Variables, k: int, near: Ints, members: Ints, label: Ints, steps: int, state: State, rng: Word
 ) -> float:
     """Take the steps, unless asked to stop; change the labels and return the change of the cost."""
-    n, most = len(label), 2 * k - 1
+    n, largest = len(label), 2 * k - 1
     rows, room = members.shape
     size, place, cost = np.zeros(rows, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(rows)
     ordered, count = np.empty(room), np.zeros(variables.squares.shape[1] + 1, dtype=np.int64)
@@ -159,29 +159,29 @@ def _anneal(
         g, h = label[i], label[near[i, below(rng, near.shape[1])]]
         if g == h:
             continue
-        moves = size[g] > k and size[h] < most and uniform(rng) < 0.5
-        other = members[h, below(rng, size[h])]
+        moves = size[g] > k and size[h] < largest and uniform(rng) < 0.5
+        partner = members[h, below(rng, size[h])]
         # Make the change, and undo it if it is not kept.
         if moves:
             _take(members, size, place, g, i)
             _put(members, size, place, h, i)
         else:
-            _exchange(members, place, g, h, i, other)
-        left = group_cost(variables, members[g], size[g], ordered, count)
-        right = group_cost(variables, members[h], size[h], ordered, count)
-        delta = left + right - cost[g] - cost[h]
+            _exchange(members, place, g, h, i, partner)
+        cost_g = group_cost(variables, members[g], size[g], ordered, count)
+        cost_h = group_cost(variables, members[h], size[h], ordered, count)
+        delta = cost_g + cost_h - cost[g] - cost[h]
         temperature = hot * max(0.0, 1.0 - step / (COLD * steps)) ** 2
         if delta < 0 or (temperature > 0 and uniform(rng) < np.exp(-delta / temperature)):
-            cost[g], cost[h] = left, right
+            cost[g], cost[h] = cost_g, cost_h
             change += delta
             label[i] = h
             if not moves:
-                label[other] = g
+                label[partner] = g
         elif moves:
             _take(members, size, place, h, i)
             _put(members, size, place, g, i)
         else:
-            _exchange(members, place, g, h, other, i)
+            _exchange(members, place, g, h, partner, i)
     return change
 
 
@@ -203,8 +203,8 @@ def _put(members: Ints, size: Ints, place: Ints, g: int, i: int) -> None:
 
 
 @kernel
-def _exchange(members: Ints, place: Ints, g: int, h: int, i: int, other: int) -> None:
+def _exchange(members: Ints, place: Ints, g: int, h: int, i: int, partner: int) -> None:
     """Let record i of group g and another of group h change their places."""
-    at, there = place[i], place[other]
-    members[g, at], members[h, there] = other, i
-    place[i], place[other] = there, at
+    at, there = place[i], place[partner]
+    members[g, at], members[h, there] = partner, i
+    place[i], place[partner] = there, at

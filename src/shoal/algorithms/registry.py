@@ -1,7 +1,7 @@
 """The registry of methods: the one list that the library, the command line, the docs and the tests read.
 
 Modules are imported on first use, so that looking at the list costs nothing. A user's own function is a method too,
-though it is on no list: `find` makes an entry of it (`shoal.algorithms.own`).
+though it is on no list: `find` makes an entry of it (`shoal.algorithms.user_function`).
 """
 
 from __future__ import annotations
@@ -296,9 +296,9 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
     if isinstance(method, Method):
         return method
     if callable(method):
-        from shoal.algorithms.own import own_method
+        from shoal.algorithms.user_function import user_method
 
-        return own_method(method)
+        return user_method(method)
     if not isinstance(method, str) or method not in ALL_METHODS:
         raise InputError(
             f"Parameter 'method' must be a function or one of {', '.join(ALL_METHODS)}, got {method!r}."

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.core.types import Floats, Ints, State
@@ -31,7 +31,7 @@ __all__ = ["METRICS", "Metric", "SpanningTree", "check_tree", "distinct", "find_
 Algorithm = Literal["auto", "boruvka", "prim"]
 Metric = Literal["euclidean", "manhattan"] | Callable[[Floats, Floats], float]
 METRICS = ("euclidean", "manhattan")
-OWN_LARGEST = 5000  # records that a user's function may be called for: 12 million calls
+METRIC_LARGEST = 5000  # records that a user's function may be called for: 12 million calls
 # Up to SMALL · GROWTH^d records comparing all pairs beats the search (measured: n ≈ 1,200 for d = 2, 12,000 for 10).
 SMALL, GROWTH = 700, 1.33
 
@@ -56,7 +56,7 @@ class SpanningTree:
 
     @property
     def records(self) -> int:
-        """How many records the tree spans."""
+        """The number of records that the tree spans."""
         return len(self.lengths) + 1
 
     @property
@@ -122,8 +122,8 @@ def find_tree(
         raise InputError("Borůvka's rounds search by Euclidean distances. Take 'prim' or 'auto' for another metric.")
     if not callable(metric):
         X, exponent = _in_range(X)
-    kept, first = distinct(X)
-    D = X if len(kept) == n else X[kept]
+    unique, first = distinct(X)
+    D = X if len(unique) == n else X[unique]
     if algorithm == "auto":
         few = np.log(len(D) / SMALL) <= D.shape[1] * np.log(GROWTH)
         algorithm = "prim" if few or metric != "euclidean" else "boruvka"
@@ -140,10 +140,10 @@ def find_tree(
         a, b, lengths = np.arange(len(D) - 1), np.arange(1, len(D)), _chain_lengths(D, metric)
     elif metric == "euclidean":
         lengths = np.sqrt(lengths)
-    alike = np.argsort(first, kind="stable") if len(kept) < n else kept
+    alike = np.argsort(first, kind="stable") if len(unique) < n else unique
     linked = first[alike[1:]] == first[alike[:-1]]
     copies = alike[1:][linked]
-    a, b = np.r_[kept[a], alike[:-1][linked]], np.r_[kept[b], copies]
+    a, b = np.r_[unique[a], alike[:-1][linked]], np.r_[unique[b], copies]
     low, high = np.minimum(a, b), np.maximum(a, b)
     lengths = np.r_[lengths, np.zeros(len(copies))]
     order = sort_values(-lengths)[1]
@@ -164,16 +164,16 @@ def _chain_lengths(D: Floats, metric: Metric) -> Floats:
 def _prim_by_function(X: Floats, metric: Callable[[Floats, Floats], float], state: State) -> tuple[Ints, Ints, Floats]:
     """Do what `prim` does, by a user's function; edges are compared in the same way."""
     n = len(X)
-    if n > OWN_LARGEST:
+    if n > METRIC_LARGEST:
         raise InputError(
-            f"Option 'metric' may be a function for up to {OWN_LARGEST} different records, got {n}: it is called for "
-            "every pair. Take 'euclidean' or 'manhattan', or mask the table in blocks."
+            f"Option 'metric' may be a function for up to {METRIC_LARGEST} different records, got {n}: it is called "
+            "for every pair. Take 'euclidean' or 'manhattan', or mask the table in blocks."
         )
     best = {i: (np.inf, 0, i) for i in range(1, n)}  # of each record outside: the length and the ends of its edge
     newest, edges = 0, []
     while best and not state[STOP]:
-        for i, known in best.items():
-            best[i] = min(known, (_measure(metric, X[newest], X[i]), min(newest, i), max(newest, i)))
+        for i, edge in best.items():
+            best[i] = min(edge, (_measure(metric, X[newest], X[i]), min(newest, i), max(newest, i)))
         newest = min(best, key=best.__getitem__)
         edges.append(best.pop(newest))
         state[DONE] += 1
@@ -194,25 +194,25 @@ def _measure(metric: Callable[[Floats, Floats], float], a: Floats, b: Floats) ->
 def check_tree(tree: Any, X: Floats) -> None:
     """Refuse what is no spanning tree of the records: its ends, its lengths, their order. Not whether it is minimal."""
     n = len(X)
-    what = f"Option 'tree' must be the shoal.spanning_tree of these {n} records"
-    way = "Leave it out to have it built."
+    requirement = f"Option 'tree' must be the shoal.spanning_tree of these {n} records"
+    remedy = "Leave it out to have it built."
     if not isinstance(tree, SpanningTree) or tree.records != n or tree.ends.shape != (n - 1, 2):
-        raise InputError(f"{what}, got {tree!r}. {way}")
+        raise InputError(f"{requirement}, got {tree!r}. {remedy}")
     low, high = tree.ends.T
     if n > 1 and (low.min() < 0 or high.max() >= n or not (low < high).all() or not _connected(tree.ends)):
-        raise InputError(f"{what}, got edges that do not connect them. {way}")
+        raise InputError(f"{requirement}, got edges that do not connect them. {remedy}")
     longer = tree.lengths[:-1] > tree.lengths[1:]
     in_turn = (low[:-1] < low[1:]) | ((low[:-1] == low[1:]) & (high[:-1] < high[1:]))
     if not (longer | ((tree.lengths[:-1] == tree.lengths[1:]) & in_turn)).all():
-        raise InputError(f"{what}, its edges from the longest to the shortest, got them out of order. {way}")
+        raise InputError(f"{requirement}, its edges from the longest to the shortest, got them out of order. {remedy}")
     lengths = _lengths(X, tree)
     # Records may have been scaled since, which changes no group.
     if n > 1 and not np.allclose(_relative(lengths), _relative(tree.lengths), rtol=1e-6, atol=1e-12):
         edge = int(np.argmax(np.abs(_relative(lengths) - _relative(tree.lengths))))
         a, b = tree.ends[edge]
         raise InputError(
-            f"{what}, got one in which records {a} and {b} are {tree.lengths[edge]:.6g} apart; they are "
-            f"{lengths[edge]:.6g}. shoal.mask standardises records first. {way}"
+            f"{requirement}, got one in which records {a} and {b} are {tree.lengths[edge]:.6g} apart; they are "
+            f"{lengths[edge]:.6g}. shoal.mask standardises records first. {remedy}"
         )
 
 
@@ -221,8 +221,8 @@ def _lengths(X: Floats, tree: SpanningTree) -> Floats:
     if callable(tree.metric):
         return np.array([_measure(tree.metric, X[a], X[b]) for a, b in tree.ends], dtype=np.float64)
     scaled, exponent = _in_range(X)
-    apart = scaled[tree.ends[:, 0]] - scaled[tree.ends[:, 1]]
-    lengths = np.abs(apart).sum(axis=1) if tree.metric == "manhattan" else np.sqrt(np.square(apart).sum(axis=1))
+    offsets = scaled[tree.ends[:, 0]] - scaled[tree.ends[:, 1]]
+    lengths = np.abs(offsets).sum(axis=1) if tree.metric == "manhattan" else np.sqrt(np.square(offsets).sum(axis=1))
     measured: Floats = np.ldexp(lengths, exponent)
     return measured
 
@@ -233,7 +233,7 @@ def _relative(lengths: Floats) -> Floats:
 
 @kernel
 def _connected(ends: Ints) -> bool:
-    """Whether n−1 edges connect n records."""
+    """Return whether n−1 edges connect n records."""
     parent = np.arange(len(ends) + 1)
     for edge in range(len(ends)):
         a, b = find_root(parent, ends[edge, 0]), find_root(parent, ends[edge, 1])
@@ -261,7 +261,7 @@ def distinct(X: Floats) -> tuple[Ints, Ints]:
     while size < 2 * n:
         size *= 2
     table = np.full(size, -1)
-    first, kept = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    first, unique = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     count = 0
     bits = X.view(np.uint64)
     for i in range(n):
@@ -276,10 +276,10 @@ def distinct(X: Floats) -> tuple[Ints, Ints]:
             slot = (slot + 1) % size
         if table[slot] < 0:
             table[slot] = i
-            kept[count] = i
+            unique[count] = i
             count += 1
         first[i] = table[slot]
-    return kept[:count], first
+    return unique[:count], first
 
 
 @kernel

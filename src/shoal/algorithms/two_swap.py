@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.algorithms.initial_labels import initial_labels
 from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.registry import Outcome, find
-from shoal.algorithms.starting import given_labels
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels, centroids, group_sizes, sse
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Bools, Floats, Ints, State
@@ -43,7 +43,7 @@ def two_swap(X: Floats, k: int, *, state: State, start: Any, variant: str) -> Ou
     if isinstance(start, str):
         labels, name = start_labels(X, k, start, state)
     else:
-        labels, name = given_labels(start, len(X), k, "two-swap"), "labels given"
+        labels, name = initial_labels(start, len(X), k, "two-swap"), "labels given"
     state[DONE] = 0
     return Outcome(improve(X, labels, variant=variant, state=state), facts={"start": name})
 
@@ -51,13 +51,13 @@ def two_swap(X: Floats, k: int, *, state: State, start: Any, variant: str) -> Ou
 def start_labels(X: Floats, k: int, start: str, state: State) -> tuple[Ints, str]:
     """Return the partition to start from and its method; ``"best"`` is the better of MDAV and V-MDAV (Step 2)."""
     names = ("mdav", "v-mdav") if start == "best" else (start,)
-    found = []
+    candidates = []
     for name in names:
         method = find(name)
         labels = method.run(X, k, method.read_options({}), state=state).labels
         # Groups stay in the order in which they were made: the decomposition divides them by it.
-        found.append((sse(X, canonical_labels(labels)), name, labels))
-    _, name, labels = min(found, key=lambda candidate: candidate[0])
+        candidates.append((sse(X, canonical_labels(labels)), name, labels))
+    _, name, labels = min(candidates, key=lambda candidate: candidate[0])
     return labels, name
 
 
@@ -100,14 +100,14 @@ class _Swaps(NamedTuple):
     size: Ints
 
 
-class _Lists(NamedTuple):
+class _MemberLists(NamedTuple):
     reach: Floats  # (groups, d): the largest absolute value in each group
     first: Ints  # the members of group g are member[first[g]:first[g + 1]]
     member: Ints
     place: Ints  # where each record is among the members
 
 
-def lists_of(X: Floats, labels: Ints) -> _Lists:
+def lists_of(X: Floats, labels: Ints) -> _MemberLists:
     """Return the members of each group and how large their values are; most evaluations of a swap need neither."""
     size = group_sizes(labels)
     reach = np.zeros((len(size), X.shape[1]))
@@ -116,7 +116,7 @@ def lists_of(X: Floats, labels: Ints) -> _Lists:
     member = np.argsort(labels, kind="stable")
     place = np.empty(len(X), dtype=np.int64)
     place[member] = np.arange(len(X))
-    return _Lists(reach, first, member, place)
+    return _MemberLists(reach, first, member, place)
 
 
 @kernel
@@ -127,18 +127,18 @@ def _change(swaps: _Swaps, i: int, j: int) -> float:
         return 0.0
     x, y = swaps.X[i], swaps.X[j]
     p, q = swaps.centre[a], swaps.centre[b]
-    total, apart = 0.0, 0.0
+    total, distance = 0.0, 0.0
     for t in range(len(x)):
         # (y−p)² − (x−p)² + (x−q)² − (y−q)² = 2 (x−y)(p−q), without the cancellation.
         delta = x[t] - y[t]
         total += delta * (p[t] - q[t])
-        apart += delta * delta
-    change: float = 2.0 * total - apart * (1.0 / swaps.size[a] + 1.0 / swaps.size[b])
+        distance += delta * delta
+    change: float = 2.0 * total - distance * (1.0 / swaps.size[a] + 1.0 / swaps.size[b])
     return change
 
 
 @kernel
-def _rounding(swaps: _Swaps, lists: _Lists, i: int, j: int) -> float:
+def _rounding(swaps: _Swaps, lists: _MemberLists, i: int, j: int) -> float:
     """Return how far off the change of a swap may be: a centroid is as exact as the values of its group are great."""
     a, b = swaps.label[i], swaps.label[j]
     total = 0.0
@@ -148,18 +148,18 @@ def _rounding(swaps: _Swaps, lists: _Lists, i: int, j: int) -> float:
 
 
 @kernel
-def _apply(swaps: _Swaps, lists: _Lists, i: int, j: int) -> None:
+def _apply(swaps: _Swaps, lists: _MemberLists, i: int, j: int) -> None:
     a, b = swaps.label[i], swaps.label[j]
     swaps.label[i], swaps.label[j] = b, a
-    at, other = lists.place[i], lists.place[j]
-    lists.member[at], lists.member[other] = j, i
-    lists.place[i], lists.place[j] = other, at
+    at, there = lists.place[i], lists.place[j]
+    lists.member[at], lists.member[there] = j, i
+    lists.place[i], lists.place[j] = there, at
     _recentre(swaps, lists, a)
     _recentre(swaps, lists, b)
 
 
 @kernel
-def _recentre(swaps: _Swaps, lists: _Lists, g: int) -> None:
+def _recentre(swaps: _Swaps, lists: _MemberLists, g: int) -> None:
     """Recompute a centroid: one that is only updated keeps the rounding errors of values that have left."""
     begin, end = lists.first[g], lists.first[g + 1]
     for t in range(swaps.X.shape[1]):
@@ -174,7 +174,7 @@ def _recentre(swaps: _Swaps, lists: _Lists, g: int) -> None:
 
 
 @kernel
-def _partner(swaps: _Swaps, lists: _Lists, i: int, gain: Floats, partner: Ints) -> None:
+def _partner(swaps: _Swaps, lists: _MemberLists, i: int, gain: Floats, partner: Ints) -> None:
     """Find the best j > i for i."""
     gain[i], partner[i] = 0.0, -1
     for j in range(i + 1, len(swaps.label)):
@@ -184,7 +184,7 @@ def _partner(swaps: _Swaps, lists: _Lists, i: int, gain: Floats, partner: Ints) 
 
 
 @kernel
-def _steepest(swaps: _Swaps, lists: _Lists, state: State) -> None:
+def _steepest(swaps: _Swaps, lists: _MemberLists, state: State) -> None:
     n = len(swaps.label)
     gain, partner = np.zeros(n), np.full(n, -1)
     touched = np.zeros(n, dtype=np.bool_)
@@ -205,7 +205,9 @@ def _steepest(swaps: _Swaps, lists: _Lists, state: State) -> None:
 
 
 @kernel
-def _update_partners(swaps: _Swaps, lists: _Lists, touched: Bools, gain: Floats, partner: Ints, state: State) -> None:
+def _update_partners(
+    swaps: _Swaps, lists: _MemberLists, touched: Bools, gain: Floats, partner: Ints, state: State
+) -> None:
     """Find the best partners again after a swap touched some records, the members of two groups."""
     for x in range(len(touched)):
         if state[STOP]:  # with large groups this takes seconds
@@ -221,9 +223,9 @@ def _update_partners(swaps: _Swaps, lists: _Lists, touched: Bools, gain: Floats,
 
 
 @kernel
-def _sweep(swaps: _Swaps, lists: _Lists, near: Ints, state: State) -> None:
+def _sweep(swaps: _Swaps, lists: _MemberLists, near: Ints, state: State) -> None:
     n = len(swaps.label)
-    seen = np.full(len(swaps.size), -1)
+    visited = np.full(len(swaps.size), -1)
     unchanged, i = 0, 0
     for _ in range(_MOST * n):
         if unchanged == n or state[STOP]:
@@ -231,16 +233,16 @@ def _sweep(swaps: _Swaps, lists: _Lists, near: Ints, state: State) -> None:
         best, j = 0.0, -1
         for t in range(near.shape[1]):
             g = swaps.label[near[i, t]]
-            if g == swaps.label[i] or seen[g] == i:
+            if g == swaps.label[i] or visited[g] == i:
                 continue
-            seen[g] = i
+            visited[g] = i
             for at in range(lists.first[g], lists.first[g + 1]):
-                other = lists.member[at]
-                change = _change(swaps, i, other)
-                if change < best and change < -_rounding(swaps, lists, i, other):
-                    best, j = change, other
+                candidate = lists.member[at]
+                change = _change(swaps, i, candidate)
+                if change < best and change < -_rounding(swaps, lists, i, candidate):
+                    best, j = change, candidate
         for t in range(near.shape[1]):
-            seen[swaps.label[near[i, t]]] = -1
+            visited[swaps.label[near[i, t]]] = -1
         if j >= 0:
             _apply(swaps, lists, i, j)
             unchanged = 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.sort import sort_values
 
@@ -82,25 +82,25 @@ def _halving_path(x: Floats, k: int, previous: Ints) -> None:
         stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = first, last, origin, last - k
         top = 0
         while top >= 0:
-            low, high, left, right = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
+            low, high, floor, ceiling = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
             top -= 1
             j = (low + high) // 2
             end = total[j - origin]
-            best, chosen = np.inf, j - k
-            for i in range(max(left, j - 2 * k + 1), min(right, j - k) + 1):
+            best, predecessor = np.inf, j - k
+            for i in range(max(floor, j - 2 * k + 1), min(ceiling, j - k) + 1):
                 sums = end - total[i - origin]
                 candidate = reduced[i - origin] - sums * sums * inverse[j - i - 1]
                 better = candidate < best
                 best = candidate if better else best
-                chosen = i if better else chosen
+                predecessor = i if better else predecessor
             reduced[j - origin] = best
-            previous[j] = chosen
+            previous[j] = predecessor
             if low < j:
                 top += 1
-                stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = low, j - 1, left, chosen
+                stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = low, j - 1, floor, predecessor
             if j < high:
                 top += 1
-                stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = j + 1, high, chosen, right
+                stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = j + 1, high, predecessor, ceiling
         _close_window(k, first, last, origin, length, squares, reduced)
 
 

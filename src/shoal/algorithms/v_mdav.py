@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.registry import Outcome
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import sse
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.gather import place_leftovers
 from shoal.kernels.pool import Pool, pool_centroid
-from shoal.kernels.pool_building import pool_new
+from shoal.kernels.pool_construction import pool_new
 from shoal.kernels.pool_queries import pool_farthest, pool_nearest
 from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh, pool_remove
 
@@ -33,13 +33,13 @@ GAMMAS = (0.0, 0.16, 0.32, 0.48, 0.64, 0.8, 0.96, 1.12)
 def v_mdav(X: Floats, k: int, *, state: State, gamma: float | None) -> Outcome:
     """Group the records by V-MDAV with the γ given, else with the one of `GAMMAS` that loses least."""
     grid = GAMMAS if gamma is None else (gamma,)
-    found: list[tuple[float, float, Ints]] = []
+    results: list[tuple[float, float, Ints]] = []
     before = state[DONE]
     for i, value in enumerate(grid):
         labels = _v_mdav(X, k, value, state)
         state[DONE] = before + len(X) * (i + 1) // len(grid)
-        found.append((sse(X, labels), value, labels))
-    _, best, labels = min(found, key=lambda candidate: candidate[:2])
+        results.append((sse(X, labels), value, labels))
+    _, best, labels = min(results, key=lambda candidate: candidate[:2])
     return Outcome(labels, facts={"gamma": best})
 
 
@@ -65,7 +65,7 @@ def _v_mdav(X: Floats, k: int, gamma: float, state: State) -> Ints:
     )
     centre = pool_centroid(pool)
     group = 0
-    while pool.left[0] >= k and not state[STOP]:
+    while pool.remaining[0] >= k and not state[STOP]:
         group = _groups(X, pool, centre, gamma, buffers, group, labels, state)
         pool_refresh(pool)
     if not state[STOP]:  # there may be no group yet to place them in
@@ -87,7 +87,7 @@ def _groups(
     """Form groups until all are formed or the pool needs a refresh; return the number of the next group."""
     near, near_ids = buffers.near, buffers.near_ids
     k = len(near)
-    while pool.left[0] >= k and not state[STOP]:
+    while pool.remaining[0] >= k and not state[STOP]:
         farthest = pool_farthest(pool, centre)
         pool_nearest(pool, X[farthest], near, near_ids)
         for i in range(k):
@@ -109,15 +109,15 @@ def _extend(X: Floats, pool: Pool, buffers: _Buffers, gamma: float, group: int, 
     for m in range(2 * k - 1):
         neighbour[m], members[m] = -1, near_ids[m] if m < k else -1
     for size in range(k, 2 * k - 1):
-        if pool.left[0] < 2:
+        if pool.remaining[0] < 2:
             return
         best = 0
         # The candidate is asked after the members: it is itself the nearest, at distance 0, so the second counts.
         for m in range(size + 1):
             asks = members[m] if m < size else neighbour[best]
             if m == size or neighbour[m] < 0 or pool.place[neighbour[m]] < 0:
-                wanted = 1 if m < size else 2
-                pool_nearest(pool, X[asks], near[:wanted], near_ids[:wanted])
+                count = 1 if m < size else 2
+                pool_nearest(pool, X[asks], near[:count], near_ids[:count])
             elif m < size:
                 near_ids[0], near[0] = neighbour[m], distance[m]
             if m < size:

@@ -1,1 +1,1 @@
-"""How useful and how safe a release is: one file a question, one entrance (`shoal.assess`)."""
+"""Measures of the utility and the risk of a release: one file per measure, one entrance (`shoal.assess`)."""

@@ -14,12 +14,12 @@ from shoal.assessment.disclosure import attribute
 from shoal.assessment.frequencies import table_change
 from shoal.assessment.intervals import intervals
 from shoal.assessment.linkage import cells_of, linkage
-from shoal.assessment.measures import ALL, MEASURES, choose_measures
+from shoal.assessment.measure_registry import ALL, MEASURES, choose_measures
+from shoal.assessment.optional_measures import TablePair, take_measures
 from shoal.assessment.ordered import order_columns
-from shoal.assessment.pairing import check_cells, check_nearness, check_order, match_patterns
+from shoal.assessment.record_pairs import check_cells, check_nearness, check_order, match_patterns
 from shoal.assessment.regressions import fit_model
 from shoal.assessment.risk import Risk, anonymity, uniqueness
-from shoal.assessment.taking import Beside, take_measures
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
@@ -172,7 +172,7 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     if chosen:
         known = [*names, *strata_names] if keys is None else as_names(keys)
         people = _people(before, weights, household)
-        both = Beside(numbers, Y, strata, groups, tuple(known), _keys(known, before, coded), *people, seed)
+        both = TablePair(numbers, Y, strata, groups, tuple(known), _keys(known, before, coded), *people, seed)
         risk, eigenvalues = take_measures(chosen, both)
         more |= eigenvalues
     return replace(

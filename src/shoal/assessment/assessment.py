@@ -1,4 +1,4 @@
-"""What assessing returns: how useful and how safe a release is, in figures and in words."""
+"""Assessment: the utility and the risk of a release, in figures and in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.assessment.regressions import Coefficient
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import LEVELS, Utility
 from shoal.core.display import aligned, for_people, html_table, write_report
-from shoal.core.wording import count, visible
+from shoal.core.messages import count, visible
 from shoal.tables.columns import Name
 
 __all__ = ["FREQUENCIES", "Assessment", "frequency_rows", "percent", "plain"]
@@ -24,7 +24,7 @@ FREQUENCIES = ["table", "cells", "emptied", "total variation %", "Hellinger"]
 
 @dataclass(frozen=True)
 class Assessment:
-    """How useful and how safe a release is.
+    """The utility and the risk of a release.
 
     Parameters
     ----------
@@ -52,21 +52,21 @@ class Assessment:
 
     @property
     def verified(self) -> str:
-        """What was counted in the masked table, in words: it holds for the columns that are named."""
+        """The count of the masked table in words; it holds for the named columns."""
         names = [str(column.name) for column in self.utility.columns]
         within = f" within {', '.join(map(str, self.by))}" if self.by else ""
-        what = "value" if len(names) == 1 else "combination"
+        noun = "value" if len(names) == 1 else "combination"
         alike = self.risk.anonymity.k
-        return f"every {what} of {', '.join(names)}{within} is shared by at least {count(alike, 'record')}"
+        return f"every {noun} of {', '.join(names)}{within} is shared by at least {count(alike, 'record')}"
 
     @property
     def paired(self) -> bool:
-        """Whether every masked record was measured beside its original."""
+        """Return whether every masked record was measured next to its original."""
         return self.risk.linkage is not None
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """Return what is printed: tables of text, each a title, a head and rows."""
-        found = self.utility
+        utility = self.utility
         head = ["column", "loss %", "mean", "change", "sd", "change", "Wasserstein", "KS", "rank corr."]
         columns = [
             [
@@ -80,24 +80,24 @@ class Assessment:
                 f"{c.kolmogorov_smirnov:.4f}",
                 plain(c.rank_correlation, 4),
             ]
-            for c in found.numbers
+            for c in utility.numbers
         ]
         changed = [
             [str(c.name), c.kind, plain(c.loss, 3), plain(100 * c.changed, 2), f"{100 * c.variation:.2f}"]
-            for c in found.categories
+            for c in utility.categories
         ]
         levels = [f"{100 * level:g} %" for level in LEVELS]
-        quantiles = [[str(c.name), *(percent(pair.change) for pair in c.quantiles)] for c in found.numbers]
+        quantiles = [[str(c.name), *(percent(pair.change) for pair in c.quantiles)] for c in utility.numbers]
         tables = [
-            ("Utility", ["measure", "result"], _overall(found)),
+            ("Utility", ["measure", "result"], _overall(utility)),
             ("Columns (mean and sd before, and their relative change)", head, columns),
             ("Relative change of quantiles", ["column", *levels], quantiles),
             ("Columns of categories", ["column", "kind", "loss %", "cells changed %", "total variation %"], changed),
         ]
         tables = [table for table in tables if table[2]]
-        tables += [_regression(model, found.model) for model in dict.fromkeys(c.model for c in found.model)]
-        if found.tables:
-            tables.append(("Frequency tables", FREQUENCIES, frequency_rows(found.tables)))
+        tables += [_regression(model, utility.model) for model in dict.fromkeys(c.model for c in utility.model)]
+        if utility.tables:
+            tables.append(("Frequency tables", FREQUENCIES, frequency_rows(utility.tables)))
         tables.append(("Risk", ["measure", "result"], [[finding.name, finding.figure] for finding in self.risk]))
         return tables
 
@@ -132,24 +132,26 @@ class Assessment:
         return "".join(parts) + f"<ul>{meanings}</ul>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
 
 
-def _overall(found: Utility) -> list[list[str]]:
+def _overall(utility: Utility) -> list[list[str]]:
     """Return the measures that are about all columns together."""
-    rows = [["information loss", f"{found.loss:.4f} %"]] if found.paired else []
-    if found.numbers and found.paired:
-        rows.append(["IL1s", f"{found.il1s:.4f} %"])
-    for what, changes in (
-        ("a correlation", found.correlation_changes()),
-        ("an association", found.association_changes()),
+    rows = [["information loss", f"{utility.loss:.4f} %"]] if utility.paired else []
+    if utility.numbers and utility.paired:
+        rows.append(["IL1s", f"{utility.il1s:.4f} %"])
+    for measure, changes in (
+        ("a correlation", utility.correlation_changes()),
+        ("an association", utility.association_changes()),
     ):
-        for left, right, pair in changes[:1]:
-            rows.append([f"largest change of {what}", f"{left} and {right}: {pair.before:.3f} to {pair.after:.3f}"])
-    if found.numbers:
-        rows.append(["mean change of a covariance", f"{found.covariance_change:.4f} of the product of the two sd"])
-    if found.eigenvalues is not None:
-        rows += found.eigenvalues.rows()
-    if found.propensity is not None:
-        right = f"{100 * found.propensity.auc:.0f} of 100 pairs (50 by chance)"
-        figure = f"pMSE {found.propensity.pmse:.4f} of at most 0.25; a classifier is right in {right}"
+        for first, second, pair in changes[:1]:
+            rows.append(
+                [f"largest change of {measure}", f"{first} and {second}: {pair.before:.3f} to {pair.after:.3f}"]
+            )
+    if utility.numbers:
+        rows.append(["mean change of a covariance", f"{utility.covariance_change:.4f} of the product of the two sd"])
+    if utility.eigenvalues is not None:
+        rows += utility.eigenvalues.rows()
+    if utility.propensity is not None:
+        hits = f"{100 * utility.propensity.auc:.0f} of 100 pairs (50 by chance)"
+        figure = f"pMSE {utility.propensity.pmse:.4f} of at most 0.25; a classifier is right in {hits}"
         rows.append(["propensity score", figure])
     return rows
 

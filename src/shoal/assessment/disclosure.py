@@ -55,7 +55,7 @@ class Attribute:
 
     @property
     def name(self) -> str:
-        """What was measured."""
+        """The name of the measure."""
         return f"attribute disclosure of {self.column}"
 
     @property
@@ -117,8 +117,8 @@ def _recursive(group: Ints, counts: Ints, sizes: Ints, c: float) -> Ints:
     before = np.cumsum(counts) - counts
     rest = sizes[group] - (before - before[first][group])
     # What is left shrinks with l, so those that hold come first.
-    found: Ints = np.maximum(1, np.bincount(group, counts[first][group] < c * rest)).astype(np.int64)
-    return found
+    largest: Ints = np.maximum(1, np.bincount(group, counts[first][group] < c * rest)).astype(np.int64)
+    return largest
 
 
 def _equal_distance(group: Ints, code: Ints, shares: Floats, overall: Floats) -> Floats:

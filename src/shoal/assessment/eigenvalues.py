@@ -1,4 +1,4 @@
-"""How far the eigenvalues of a table moved: whether its principal directions carry as much as before.
+"""The change of a table's eigenvalues: whether its principal directions carry as much variance as before.
 
 ``dUtility`` of sdcMicro, methods "eigen" and "robeigen" (Templ and Meindl 2008). O(n d² + d³).
 """
@@ -50,8 +50,8 @@ class Eigenvalues:
         """Return what is printed."""
         sample = f" (sample of {ROBUST_RECORDS:,} records)" if self.sampled else ""
         robust = "cannot be estimated" if self.robust is None else f"{self.robust_change:.4f}{sample}"
-        what = "summed relative change of"
-        return [[f"{what} eigenvalues", f"{self.change:.4f}"], [f"{what} robust eigenvalues", robust]]
+        label = "summed relative change of"
+        return [[f"{label} eigenvalues", f"{self.change:.4f}"], [f"{label} robust eigenvalues", robust]]
 
 
 def eigenvalues(X: Floats, Y: Floats, *, seed: int = 0) -> Eigenvalues:
@@ -66,8 +66,8 @@ def eigenvalues(X: Floats, Y: Floats, *, seed: int = 0) -> Eigenvalues:
     P, Q = complete_pairs(X, Y)
     matrices = correlation(P), correlation(Q)
     robust = robust_covariance(P, seed=seed), robust_covariance(Q, seed=seed)
-    known = None if robust[0] is None or robust[1] is None else (_values(robust[0]), _values(robust[1]))
-    return Eigenvalues((_values(matrices[0]), _values(matrices[1])), known, len(P) > ROBUST_RECORDS)
+    robust_values = None if robust[0] is None or robust[1] is None else (_values(robust[0]), _values(robust[1]))
+    return Eigenvalues((_values(matrices[0]), _values(matrices[1])), robust_values, len(P) > ROBUST_RECORDS)
 
 
 def _values(matrix: Floats) -> Floats:
@@ -76,5 +76,5 @@ def _values(matrix: Floats) -> Floats:
 
 def _change(before: Floats, after: Floats) -> float:
     """Return Σ |before − after| / before over directions that had variance."""
-    told = before > VANISHING * before.max(initial=0.0)
-    return float((np.abs(before - after)[told] / before[told]).sum())
+    varying = before > VANISHING * before.max(initial=0.0)
+    return float((np.abs(before - after)[varying] / before[varying]).sum())

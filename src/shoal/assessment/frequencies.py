@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from shoal.assessment.pairing import as_text
+from shoal.assessment.record_pairs import as_text
 from shoal.core.types import Ints
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
@@ -22,7 +22,7 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class TableChange:
-    """What became of a frequency table.
+    """The change of a frequency table.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def _codes(before: pl.Series, after: pl.Series) -> tuple[Ints, bool]:
         after = after.cast(before.dtype)  # the same unit of time
     if all(cells.dtype.is_numeric() or cells.dtype.is_temporal() for cells in (before, after)):
         x, y = (cells.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy() for cells in (before, after))
-        both, seen = np.concatenate([x, y]), x[~np.isnan(x)]
-        cut = len(np.unique(seen)) > FEW_VALUES
+        values, present = np.concatenate([x, y]), x[~np.isnan(x)]
+        cut = len(np.unique(present)) > FEW_VALUES
         if cut:
-            edges = np.unique(np.quantile(seen, np.arange(1, CLASSES) / CLASSES))
-            both = np.where(np.isnan(both), -1, np.searchsorted(edges, both, side="right"))
-        return identical_records([both]), cut
+            edges = np.unique(np.quantile(present, np.arange(1, CLASSES) / CLASSES))
+            values = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
+        return identical_records([values]), cut
     ranks = pl.concat([as_text(before), as_text(after)]).rank("dense").fill_null(0)
     return ranks.to_numpy().astype(np.int64), False

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shoal.assessment.ordered import Ordered
+from shoal.assessment.ordered import RankedColumn
 from shoal.assessment.statistics import spread
 from shoal.core.types import Bools
 
@@ -94,13 +94,13 @@ class RecordIntervals:
         )
 
 
-def intervals(columns: Sequence[Ordered]) -> Intervals:
+def intervals(columns: Sequence[RankedColumn]) -> Intervals:
     """Count the originals that lie close around their released value, by standard deviation and by rank.
 
     Examples
     --------
     >>> x = np.array([0.0, 2.0])
-    >>> intervals([Ordered(x, x)]).sd
+    >>> intervals([RankedColumn(x, x)]).sd
     (1.0, 1.0, 1.0)
     """
     sd, rank = np.zeros(len(WIDTHS)), np.zeros(len(WIDTHS))
@@ -112,7 +112,7 @@ def intervals(columns: Sequence[Ordered]) -> Intervals:
     return Intervals(WIDTHS, tuple((sd / cells).tolist()), tuple((rank / cells).tolist()))
 
 
-def record_intervals(columns: Sequence[Ordered], records: int) -> RecordIntervals:
+def record_intervals(columns: Sequence[RankedColumn], records: int) -> RecordIntervals:
     """Count the records whose originals all lie close around their released values; missing cells do not count.
 
     An original x lies within the interval of its released value y if |x − y| ≤ w·S, S the standard deviation (n − 1)
@@ -122,7 +122,7 @@ def record_intervals(columns: Sequence[Ordered], records: int) -> RecordInterval
     Examples
     --------
     >>> x = np.array([0.0, 2.0])
-    >>> record_intervals([Ordered(x, x), Ordered(x, x[::-1])], 2).nearly
+    >>> record_intervals([RankedColumn(x, x), RankedColumn(x, x[::-1])], 2).nearly
     (1.0, 1.0, 1.0)
     """
     outside, beyond = (np.zeros((len(WIDTHS), records), dtype=np.int64) for _ in range(2))
@@ -140,14 +140,14 @@ def record_intervals(columns: Sequence[Ordered], records: int) -> RecordInterval
     )
 
 
-def _near(column: Ordered, unit: float) -> Iterator[Bools]:
+def _near(column: RankedColumn, unit: float) -> Iterator[Bools]:
     """Say for each width which originals are within so many percent of the unit."""
-    apart = np.abs(column.x - column.y)
+    distance = np.abs(column.x - column.y)
     for width in WIDTHS:
-        yield apart <= width / 100 * unit
+        yield distance <= width / 100 * unit
 
 
-def _near_in_rank(column: Ordered) -> Iterator[Bools]:
+def _near_in_rank(column: RankedColumn) -> Iterator[Bools]:
     """Say for each width which originals are within so many percent of the records in rank, in order of release."""
     after, n = column.after, len(column.y)
     before = column.x[after.records]
@@ -156,8 +156,8 @@ def _near_in_rank(column: Ordered) -> Iterator[Bools]:
         low = np.maximum(np.ceil(after.middles - reach), 0).astype(np.int64)
         high = np.minimum(np.floor(after.middles + reach), n - 1).astype(np.int64)
         # A reach below one rank leaves the released value alone.
-        least, most = after.values[np.minimum(low, high)], after.values[np.maximum(low, high)]
-        yield (before >= np.repeat(least, after.counts)) & (before <= np.repeat(most, after.counts))
+        lowest, highest = after.values[np.minimum(low, high)], after.values[np.maximum(low, high)]
+        yield (before >= np.repeat(lowest, after.counts)) & (before <= np.repeat(highest, after.counts))
 
 
 def _listed(widths: Sequence[int], shares: Sequence[float]) -> str:

@@ -117,33 +117,33 @@ def linkage(
     n = len(X)
     if sample is None:
         sample = n if n <= LINKED_RECORDS else LINKED_SAMPLE
-    chosen = np.ones(n, dtype=np.bool_)
+    sampled = np.ones(n, dtype=np.bool_)
     if sample < n:
-        chosen[:] = False
-        chosen[np.random.default_rng(seed).choice(n, sample, replace=False)] = True
+        sampled[:] = False
+        sampled[np.random.default_rng(seed).choice(n, sample, replace=False)] = True
     Z, W = placed or place(X, Y, embedding)
     right = 0.0
     for rows, _ in cells:
-        asked = rows[chosen[rows]]
-        if not len(asked):
+        linked = rows[sampled[rows]]
+        if not len(linked):
             continue
         present = np.flatnonzero(~np.isnan(Z[rows[0]]))
         if not len(present):
-            right += len(asked) / len(rows)
+            right += len(linked) / len(rows)
             continue
         originals = np.ascontiguousarray(Z[np.ix_(rows, present)])
         tree = cKDTree(originals)
         # Records of a group ask the same question: it is asked once.
-        _, first, question = np.unique(groups[asked], return_index=True, return_inverse=True)
-        points = W[np.ix_(asked[first], present)]
+        _, first, question = np.unique(groups[linked], return_index=True, return_inverse=True)
+        points = W[np.ix_(linked[first], present)]
         workers = -1 if len(points) > WORTH_THREADS else 1
         distance, _ = tree.query(points, workers=workers)
         nearest = tree.query_ball_point(points, distance * (1 + 1e-9) + 1e-12, return_length=True, workers=workers)
-        own = np.sqrt(np.square(Z[np.ix_(asked, present)] - W[np.ix_(asked, present)]).sum(axis=1))
-        hit = own <= distance[question] * (1 + 1e-9) + 1e-12
+        own_distance = np.sqrt(np.square(Z[np.ix_(linked, present)] - W[np.ix_(linked, present)]).sum(axis=1))
+        hit = own_distance <= distance[question] * (1 + 1e-9) + 1e-12
         right += float((hit / nearest[question]).sum())
     share = right / sample
-    chance = float((1 / group_sizes(groups)[groups[chosen]]).mean())
+    chance = float((1 / group_sizes(groups)[groups[sampled]]).mean())
     return Linkage(share, chance, sample, wilson(share, sample) if sample < n else None)
 
 

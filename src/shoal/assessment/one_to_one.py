@@ -116,10 +116,10 @@ def _assign(Z: Floats, W: Floats, groups: Ints, rows: Ints) -> Floats:
     present = np.flatnonzero(~np.isnan(Z[rows[0]]))
     where = np.ix_(rows, present)
     originals, released = linear_sum_assignment(cdist(Z[where], W[where], "sqeuclidean"))
-    own = groups[rows]
-    sizes = np.unique(own, return_inverse=True, return_counts=True)
-    found: Floats = (own[originals] == own[released]) / sizes[2][sizes[1]]
-    return found
+    row_groups = groups[rows]
+    sizes = np.unique(row_groups, return_inverse=True, return_counts=True)
+    probability: Floats = (row_groups[originals] == row_groups[released]) / sizes[2][sizes[1]]
+    return probability
 
 
 def _neighbourhood(W: Floats, groups: Ints, rows: Ints, centre: int) -> tuple[Ints, int]:

@@ -9,10 +9,10 @@ import numpy as np
 from shoal.core.types import Floats, Ints
 from shoal.kernels.sort import sort_values
 
-__all__ = ["Ordered", "Sorted", "order_columns"]
+__all__ = ["RankedColumn", "SortedCells", "order_columns"]
 
 
-class Sorted:
+class SortedCells:
     """The cells of a column in ascending order.
 
     Parameters
@@ -22,7 +22,7 @@ class Sorted:
 
     Examples
     --------
-    >>> found = Sorted(np.array([5.0, 2.0, 5.0]))
+    >>> found = SortedCells(np.array([5.0, 2.0, 5.0]))
     >>> found.values.tolist(), found.records.tolist(), found.ranks.tolist()
     ([2.0, 5.0, 5.0], [1, 0, 2], [1.5, 0.0, 1.5])
     """
@@ -41,12 +41,12 @@ class Sorted:
     @cached_property
     def ranks(self) -> Floats:
         """The rank of each cell, from 0 on; equal ones share the middle."""
-        found = np.empty(len(self.values))
-        found[self.records] = np.repeat(self.middles, self.counts)
-        return found
+        ranks = np.empty(len(self.values))
+        ranks[self.records] = np.repeat(self.middles, self.counts)
+        return ranks
 
 
-class Ordered:
+class RankedColumn:
     """The cells of a column that are not missing, before and after masking.
 
     Parameters
@@ -56,21 +56,21 @@ class Ordered:
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
-        seen = ~np.isnan(x)
-        self.x, self.y = (x, y) if seen.all() else (x[seen], y[seen])
-        self.records = np.flatnonzero(seen)  # that have a value
+        present = ~np.isnan(x)
+        self.x, self.y = (x, y) if present.all() else (x[present], y[present])
+        self.records = np.flatnonzero(present)  # that have a value
 
     @cached_property
-    def before(self) -> Sorted:
+    def before(self) -> SortedCells:
         """The cells before masking in ascending order."""
-        return Sorted(self.x)
+        return SortedCells(self.x)
 
     @cached_property
-    def after(self) -> Sorted:
+    def after(self) -> SortedCells:
         """The cells after masking in ascending order."""
-        return Sorted(self.y)
+        return SortedCells(self.y)
 
 
-def order_columns(X: Floats, Y: Floats) -> list[Ordered]:
+def order_columns(X: Floats, Y: Floats) -> list[RankedColumn]:
     """Return the columns of two tables of the same records, each to be sorted when it is asked for."""
-    return [Ordered(x, y) for x, y in zip(X.T, Y.T, strict=True)]
+    return [RankedColumn(x, y) for x, y in zip(X.T, Y.T, strict=True)]

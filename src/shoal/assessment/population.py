@@ -63,15 +63,15 @@ class PopulationRisk:
     def figure(self) -> str:
         """The result in words."""
 
-        def told(pair: Pair) -> str:
+        def text_of(pair: Pair) -> str:
             return f"{100 * pair.before:.2f} % before, {100 * pair.after:.2f} % after"
 
         text = (
             f"{self.expected.before:,.1f} records expected to be found before, {self.expected.after:,.1f} after "
-            f"(on average {told(self.share)}; highest {told(self.highest)})"
+            f"(on average {text_of(self.share)}; highest {text_of(self.highest)})"
         )
         if self.household is not None:
-            text += f"; households {told(self.household)}"
+            text += f"; households {text_of(self.household)}"
         return text if self.weighted else f"{text}; no weights: the table is the population"
 
 

@@ -19,7 +19,7 @@ PROPENSITY_PRODUCTS = 20
 
 @dataclass(frozen=True)
 class Propensity:
-    """Whether a classifier can tell released records from original ones.
+    """The success of a classifier that distinguishes released records from original ones.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def propensity(Z: Floats, W: Floats, *, seed: int = 0) -> Propensity | None:
 def _features(Z: Floats) -> Floats:
     """Return the columns, their squares and, unless there are very many, their products."""
     d = Z.shape[1]
-    left, right = np.triu_indices(d) if d <= PROPENSITY_PRODUCTS else (np.arange(d), np.arange(d))
-    return np.column_stack([Z, Z[:, left] * Z[:, right]])
+    first, second = np.triu_indices(d) if d <= PROPENSITY_PRODUCTS else (np.arange(d), np.arange(d))
+    return np.column_stack([Z, Z[:, first] * Z[:, second]])
 
 
 def _auc(score: Floats) -> float:

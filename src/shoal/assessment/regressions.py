@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from shoal.assessment.pairing import as_text
+from shoal.assessment.record_pairs import as_text
 from shoal.assessment.statistics import Pair
 from shoal.core.errors import InputError
+from shoal.core.messages import count
 from shoal.core.types import Floats
-from shoal.core.wording import count
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
 
@@ -48,12 +48,12 @@ class Coefficient:
 
     @property
     def inside(self) -> bool:
-        """Whether the estimate after lies in the 95 % interval of the estimate before."""
+        """Return whether the estimate after lies in the 95 % interval of the estimate before."""
         return bool(abs(self.value.after - self.value.before) <= Z95 * self.error)
 
     @property
     def overlap(self) -> float:
-        """How much the two 95 % intervals share, the mean of its parts of both: 1 if they are equal, 0 if apart.
+        """The overlap of the two 95 % intervals, the mean of its shares of both: 1 if equal, 0 if disjoint.
 
         A. F. Karr, C. N. Kohnen, A. Oganian, J. P. Reiter and A. P. Sanil (2006).
 
@@ -96,7 +96,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
             f"Parameter 'model' has {len(names) + 1} coefficients, but only {count(int(complete.sum()), 'record')} "
             "without missing values in its columns. Name fewer columns."
         )
-    return tuple(replace(found, model=model) for found in regression(pairs[0], pairs[1], names))
+    return tuple(replace(coefficient, model=model) for coefficient in regression(pairs[0], pairs[1], names))
 
 
 def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats, Floats]:

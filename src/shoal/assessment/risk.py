@@ -1,4 +1,4 @@
-"""How safe a release is: what an intruder with the original values, or with the released file alone, could find out.
+"""The risk of a release: attacks by an intruder with the original values, or with the released file alone.
 
 Arrays in, small results out; nothing here validates. Every result says in a sentence what it means and in another
 what it does not mean, because a figure of risk is easily taken for a promise.
@@ -18,8 +18,8 @@ from shoal.assessment.population import PopulationRisk
 from shoal.assessment.robust import RobustIntervals
 from shoal.assessment.special_uniques import SpecialUniques
 from shoal.core.measures import group_sizes
+from shoal.core.messages import count
 from shoal.core.types import Ints
-from shoal.core.wording import count
 
 __all__ = [
     "Anonymity",
@@ -115,7 +115,7 @@ class Risk:
     linkage: Linkage | None  # None where records are not beside their originals
     intervals: Intervals | None  # so too, and of numbers only
     attributes: tuple[Attribute, ...] = ()
-    # What is measured only if it is asked for (`shoal.assessment.measures`).
+    # What is measured only if it is asked for (`shoal.assessment.measure_registry`).
     one_to_one: OneToOne | None = None
     record_intervals: RecordIntervals | None = None
     robust_intervals: RobustIntervals | None = None
@@ -130,18 +130,18 @@ class Risk:
         return (finding for finding in findings if finding is not None)
 
 
-def anonymity(groups: Ints, asked: int | None = None) -> Anonymity:
+def anonymity(groups: Ints, promised: int | None = None) -> Anonymity:
     """Describe the groups of identical released records.
 
     Examples
     --------
     >>> import numpy as np
-    >>> anonymity(np.array([0, 0, 0, 1, 1]), asked=3).figure
+    >>> anonymity(np.array([0, 0, 0, 1, 1]), promised=3).figure
     'smallest group 2; 2 groups of 2.5 records on average; 2 records in groups below k = 3'
     """
     sizes = group_sizes(groups)
-    below = int(sizes[sizes < asked].sum()) if asked is not None else 0
-    return Anonymity(int(sizes.min()), len(sizes), float(sizes.mean()), asked, below)
+    below = int(sizes[sizes < promised].sum()) if promised is not None else 0
+    return Anonymity(int(sizes.min()), len(sizes), float(sizes.mean()), promised, below)
 
 
 def uniqueness(before: Ints, after: Ints) -> Uniqueness:

@@ -101,21 +101,21 @@ def _nearest(Q: Floats) -> Floats:
 
     alike = identical_records(Q)
     first = np.unique(alike, return_index=True)[1]
-    apart: Floats = cKDTree(Q[first]).query(Q[first], k=2)[0][:, 1]
-    return np.where(group_sizes(alike) > 1, 0.0, apart)[alike]
+    distance: Floats = cKDTree(Q[first]).query(Q[first], k=2)[0][:, 1]
+    return np.where(group_sizes(alike) > 1, 0.0, distance)[alike]
 
 
 def complete_pairs(X: Floats, Y: Floats) -> tuple[Floats, Floats]:
     """Return the records that miss nothing, each table standardised (n − 1) by itself, without constant columns."""
-    some = ~np.isnan(X).all(axis=0)
-    complete = ~np.isnan(X[:, some]).any(axis=1)
+    present = ~np.isnan(X).all(axis=0)
+    complete = ~np.isnan(X[:, present]).any(axis=1)
     if complete.sum() < 2:
         return np.empty((0, 0)), np.empty((0, 0))
-    both = [table[complete][:, some] for table in (X, Y)]
-    both = [table - table.mean(axis=0) for table in both]
-    spreads = [table.std(axis=0, ddof=1) for table in both]
-    varied = (np.ptp(both[0], axis=0) > 0) & (np.ptp(both[1], axis=0) > 0)
-    P, Q = (table[:, varied] / sd[varied] for table, sd in zip(both, spreads, strict=True))
+    tables = [table[complete][:, present] for table in (X, Y)]
+    tables = [table - table.mean(axis=0) for table in tables]
+    spreads = [table.std(axis=0, ddof=1) for table in tables]
+    varied = (np.ptp(tables[0], axis=0) > 0) & (np.ptp(tables[1], axis=0) > 0)
+    P, Q = (table[:, varied] / sd[varied] for table, sd in zip(tables, spreads, strict=True))
     return P, Q
 
 
@@ -139,8 +139,8 @@ def robust_covariance(Z: Floats, *, seed: int = 0) -> Floats | None:
         # What it warns of, a singular matrix, is looked for below.
         warnings.simplefilter("ignore")
         try:
-            found: Floats = MinCovDet(random_state=seed).fit(Z).covariance_
+            covariance: Floats = MinCovDet(random_state=seed).fit(Z).covariance_
         except ValueError:  # more than half of the records are equal
             return None
-    values = np.linalg.eigvalsh(found) if np.isfinite(found).all() else np.zeros(1)
-    return found if values[0] > 1e-10 * max(1.0, values[-1]) else None
+    values = np.linalg.eigvalsh(covariance) if np.isfinite(covariance).all() else np.zeros(1)
+    return covariance if values[0] > 1e-10 * max(1.0, values[-1]) else None

@@ -93,19 +93,19 @@ class SpecialUniques:
     def figure(self) -> str:
         """The result in words."""
 
-        def told(pair: Pair) -> str:
+        def text_of(pair: Pair) -> str:
             return f"{100 * pair.before:.1f} % before, {100 * pair.after:.1f} % after"
 
-        parts = [f"unique by {self._keys}: {told(self.unique)}"]
+        parts = [f"unique by {self._keys}: {text_of(self.unique)}"]
         if len(self.columns) > 2:
-            parts.append(f"by one or two of them: {told(self.few)}")
+            parts.append(f"by one or two of them: {text_of(self.few)}")
         parts.append(f"highest score {self.highest.before:,.0f} before, {self.highest.after:,.0f} after")
         leading = max(range(len(self.columns)), key=lambda j: self.contributions[j])
         if self.contributions[leading].before > 0:
             share = 100 * self.contributions[leading].before
             parts.append(f"{self.columns[leading]} has a part in {share:.0f} % of the scores before")
         if self.disclosure is not None:
-            parts.append(f"highest probability of a right match (DIS-SUDA): {told(self.disclosure)}")
+            parts.append(f"highest probability of a right match (DIS-SUDA): {text_of(self.disclosure)}")
         return "; ".join(parts)
 
     @property
@@ -127,20 +127,20 @@ def special_uniques(
     weights
         How many people each record stands for; the sampling fraction is the number of records by their sum.
     """
-    found = [minimal_uniques(codes) for codes in (before, after)]
+    uniques = [minimal_uniques(codes) for codes in (before, after)]
     right = None
     if weights is not None:
         fraction = min(1.0, len(before) / float(weights.sum()))
         right = Pair(
-            *(float(_disclosure(f, codes, fraction).max()) for f, codes in zip(found, (before, after), strict=True))
+            *(float(_disclosure(f, codes, fraction).max()) for f, codes in zip(uniques, (before, after), strict=True))
         )
     return SpecialUniques(
         columns,
-        unique=Pair(*(float((f.scores > 0).mean()) for f in found)),
-        few=Pair(*(float((f.counts[:, :2] > 0).any(axis=1).mean()) for f in found)),
-        mean=Pair(*(float(f.scores.mean()) for f in found)),
-        highest=Pair(*(float(f.scores.max()) for f in found)),
-        contributions=tuple(Pair(*map(float, pair)) for pair in zip(*(f.contributions for f in found), strict=True)),
+        unique=Pair(*(float((f.scores > 0).mean()) for f in uniques)),
+        few=Pair(*(float((f.counts[:, :2] > 0).any(axis=1).mean()) for f in uniques)),
+        mean=Pair(*(float(f.scores.mean()) for f in uniques)),
+        highest=Pair(*(float(f.scores.max()) for f in uniques)),
+        contributions=tuple(Pair(*map(float, pair)) for pair in zip(*(f.contributions for f in uniques), strict=True)),
         disclosure=right,
     )
 
@@ -156,15 +156,15 @@ def minimal_uniques(codes: Ints) -> MinimalUniques:
     """
     n, d = codes.shape
     counts, contributions = np.zeros((n, d), dtype=np.int64), np.zeros(d)
-    single, told = _unique_sets(codes)
-    for chosen, unique in told.items():
-        size = len(chosen)
+    single, sets = _unique_sets(codes)
+    for columns, unique in sets.items():
+        size = len(columns)
         minimal = unique.copy()
-        for fewer in combinations(chosen, size - 1) if size > 1 else ():
-            minimal &= ~told[fewer]
-        own = np.unpackbits(minimal, count=len(single)).astype(np.bool_)
-        counts[single[own], size - 1] += 1
-        contributions[list(chosen)] += factorial(d - size) * int(own.sum())
+        for fewer in combinations(columns, size - 1) if size > 1 else ():
+            minimal &= ~sets[fewer]
+        rows = np.unpackbits(minimal, count=len(single)).astype(np.bool_)
+        counts[single[rows], size - 1] += 1
+        contributions[list(columns)] += factorial(d - size) * int(rows.sum())
     scores: Floats = counts @ np.array([float(factorial(d - size)) for size in range(1, d + 1)])
     return MinimalUniques(counts, scores, contributions / (scores.sum() or 1.0))
 
@@ -173,26 +173,26 @@ def _unique_sets(codes: Ints) -> tuple[Ints, dict[tuple[int, ...], Bits]]:
     """Return the records that some set of columns tells from all others, and for each set a bit: whether it does."""
     rows = identical_records(list(codes.T))
     single = np.flatnonzero(group_sizes(rows)[rows] == 1)
-    told: dict[tuple[int, ...], Bits] = {}
+    sets: dict[tuple[int, ...], Bits] = {}
     if not len(single):
-        return single, told
+        return single, sets
     first = np.unique(rows, return_index=True)[1]
-    others = np.setdiff1d(np.arange(len(rows)), first)
-    second = others[np.unique(rows[others], return_index=True)[1]]
-    kept = np.union1d(first, second)
-    position = np.searchsorted(kept, single)
-    columns = [np.unique(column, return_inverse=True)[1] for column in codes[kept].T]
+    repeats = np.setdiff1d(np.arange(len(rows)), first)
+    second = repeats[np.unique(rows[repeats], return_index=True)[1]]
+    sample = np.union1d(first, second)
+    position = np.searchsorted(sample, single)
+    columns = [np.unique(column, return_inverse=True)[1] for column in codes[sample].T]
 
-    def search(chosen: tuple[int, ...], records: Ints, groups: Ints) -> None:
-        for c in range(chosen[-1] + 1 if chosen else 0, len(columns)):
+    def search(subset: tuple[int, ...], records: Ints, groups: Ints) -> None:
+        for c in range(subset[-1] + 1 if subset else 0, len(columns)):
             alike, finer = _refine(records, groups, columns[c])
-            apart = np.ones(len(kept), dtype=np.bool_)
-            apart[alike] = False
-            told[*chosen, c] = np.packbits(apart[position])
-            search((*chosen, c), alike, finer)
+            unique = np.ones(len(sample), dtype=np.bool_)
+            unique[alike] = False
+            sets[*subset, c] = np.packbits(unique[position])
+            search((*subset, c), alike, finer)
 
-    search((), np.arange(len(kept)), np.zeros(len(kept), dtype=np.int64))
-    return single, told
+    search((), np.arange(len(sample)), np.zeros(len(sample), dtype=np.int64))
+    return single, sets
 
 
 def _refine(records: Ints, groups: Ints, column: Ints) -> tuple[Ints, Ints]:
@@ -206,21 +206,21 @@ def _refine(records: Ints, groups: Ints, column: Ints) -> tuple[Ints, Ints]:
     return records[stay], (np.cumsum(counts > 1) - 1)[keys[stay]]
 
 
-def _disclosure(found: MinimalUniques, codes: Ints, fraction: float) -> Floats:
+def _disclosure(uniques: MinimalUniques, codes: Ints, fraction: float) -> Floats:
     """Return the probability that a match is right, of each record (DIS-SUDA as in ``suda2`` of sdcMicro).
 
     C. J. Skinner and M. J. Elliot (2002): of u unique records and p in pairs, a match in the whole table is right with
     probability D = uφ / (uφ + p(1 − φ)), φ the sampling fraction. It is shared out by the scores s as
     1 / (1 + u(1/D − 1) / (s^q Σ s^−q)), q = 1 + (8 − d)/20.
     """
-    scores, told = found.scores, found.scores > 0
+    scores, unique = uniques.scores, uniques.scores > 0
     sizes = group_sizes(identical_records(list(codes.T)))
     u, pairs = int((sizes == 1).sum()), 2 * int((sizes == 2).sum())
     result = np.zeros(len(scores))
     if not u:
         return result
-    whole = u * fraction / (u * fraction + pairs * (1 - fraction))
+    overall = u * fraction / (u * fraction + pairs * (1 - fraction))
     q = 1 + (8 - codes.shape[1]) / 20
-    powers = scores[told] ** q
-    result[told] = 1 / (1 + u * (1 / whole - 1) / (powers * (1 / powers).sum()))
+    powers = scores[unique] ** q
+    result[unique] = 1 / (1 + u * (1 / overall - 1) / (powers * (1 / powers).sum()))
     return result

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.assessment.ordered import Ordered
+from shoal.assessment.ordered import RankedColumn
 from shoal.core.measures import scaling, standardise
 from shoal.core.types import Floats
 
@@ -56,8 +56,8 @@ def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> fl
     >>> round(association(sex, job, x_nominal=True, y_nominal=True), 6)
     1.0
     """
-    seen = ~np.isnan(x) & ~np.isnan(y)
-    x, y = x[seen], y[seen]
+    present = ~np.isnan(x) & ~np.isnan(y)
+    x, y = x[present], y[present]
     if len(x) < 2 or (x == x[0]).all() or (y == y[0]).all():
         return float("nan")
     if not x_nominal and not y_nominal:
@@ -65,16 +65,16 @@ def association(x: Floats, y: Floats, *, x_nominal: bool, y_nominal: bool) -> fl
     if x_nominal and y_nominal:
         rows, columns = int(x.max()) + 1, int(y.max()) + 1
         counts = np.bincount((x * columns + y).astype(np.int64), minlength=rows * columns).reshape(rows, columns)
-        left, right = counts.sum(axis=1), counts.sum(axis=0)
-        share = (np.square(counts) / np.maximum(np.outer(left, right), 1)).sum() - 1
-        return float(np.sqrt(max(0.0, share) / (min((left > 0).sum(), (right > 0).sum()) - 1)))
+        row_sums, column_sums = counts.sum(axis=1), counts.sum(axis=0)
+        share = (np.square(counts) / np.maximum(np.outer(row_sums, column_sums), 1)).sum() - 1
+        return float(np.sqrt(max(0.0, share) / (min((row_sums > 0).sum(), (column_sums > 0).sum()) - 1)))
     codes, values = (x, y) if x_nominal else (y, x)
     group, z = codes.astype(np.int64), standardise(values[:, None])[:, 0]
     between = np.square(np.bincount(group, z)) / np.maximum(np.bincount(group), 1)
     return float(np.sqrt(min(1.0, between.sum() / np.square(z).sum())))
 
 
-def il1s(columns: Sequence[Ordered]) -> float:
+def il1s(columns: Sequence[RankedColumn]) -> float:
     """Return 100 times the mean of |x − y| / (√2 S), S the standard deviation (n − 1) of the column before.
 
     J. M. Mateo-Sanz, F. Sebé and J. Domingo-Ferrer (2004) scale so that the figure does not depend on a column's
@@ -82,7 +82,7 @@ def il1s(columns: Sequence[Ordered]) -> float:
 
     Examples
     --------
-    >>> round(il1s([Ordered(np.array([0.0, 2.0]), np.array([1.0, 1.0]))]), 6)
+    >>> round(il1s([RankedColumn(np.array([0.0, 2.0]), np.array([1.0, 1.0]))]), 6)
     50.0
     """
     total, cells = 0.0, 0
@@ -94,25 +94,25 @@ def il1s(columns: Sequence[Ordered]) -> float:
     return 100 * total / cells if cells else 0.0
 
 
-def wasserstein(column: Ordered) -> float:
+def wasserstein(column: RankedColumn) -> float:
     """Return the mean distance between the sorted values: the first Wasserstein distance of two equal counts.
 
     Examples
     --------
-    >>> wasserstein(Ordered(np.array([1.0, 5.0]), np.array([4.0, 1.0])))
+    >>> wasserstein(RankedColumn(np.array([1.0, 5.0]), np.array([4.0, 1.0])))
     0.5
     """
     return float(np.abs(column.before.values - column.after.values).mean())
 
 
-def kolmogorov_smirnov(column: Ordered) -> float:
+def kolmogorov_smirnov(column: RankedColumn) -> float:
     """Return the largest difference of the two cumulative distributions.
 
     Between two released values that of the released does not change: the difference is largest at one of them.
 
     Examples
     --------
-    >>> kolmogorov_smirnov(Ordered(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 1.5, 3.5, 3.5])))
+    >>> kolmogorov_smirnov(RankedColumn(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 1.5, 3.5, 3.5])))
     0.25
     """
     x, after = column.before.values, column.after
@@ -122,15 +122,15 @@ def kolmogorov_smirnov(column: Ordered) -> float:
     return float(np.abs([below, up_to]).max() / len(x))
 
 
-def rank_correlation(column: Ordered) -> float:
+def rank_correlation(column: RankedColumn) -> float:
     """Return Spearman's rank correlation; NaN where a column is constant.
 
     Examples
     --------
-    >>> rank_correlation(Ordered(np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0])))
+    >>> rank_correlation(RankedColumn(np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0])))
     1.0
     """
-    a, b = (found.ranks - (len(found.ranks) - 1) / 2 for found in (column.before, column.after))
+    a, b = (order.ranks - (len(order.ranks) - 1) / 2 for order in (column.before, column.after))
     length = np.sqrt((a @ a) * (b @ b))
     return min(1.0, float(a @ b / length)) if length > 0 else float("nan")
 
@@ -160,12 +160,12 @@ def correlation(X: Floats) -> Floats:
 def relations(X: Floats) -> tuple[Floats, Floats]:
     """Return covariances and correlations from one pass over the records."""
     scale = scaling(X)
-    n, products, own = _together(scale.apply(X))
+    n, products, squares = _together(scale.apply(X))
     unit = 2 * scale.reach * scale.spread
     with np.errstate(invalid="ignore", divide="ignore"):
         together: Floats = products / (n - 1) * np.outer(unit, unit)
         # Rounding leaves about 1e-16 n of a column that is constant where the other is seen.
-        length = np.sqrt(np.where(own > 1e-12 * n, own * own.T, np.nan))
+        length = np.sqrt(np.where(squares > 1e-12 * n, squares * squares.T, np.nan))
         return np.where(n > 1, together, np.nan), np.clip(products / length, -1.0, 1.0)
 
 
@@ -202,7 +202,7 @@ def spread(x: Floats, weights: Floats | None = None) -> float:
 
 def _together(Z: Floats) -> tuple[Floats, Floats, Floats]:
     """Return for columns i and j, over the records that have both: their number, Σ dᵢdⱼ and Σ dᵢ² of the deviations."""
-    seen, cells = (~np.isnan(Z)).astype(np.float64), np.nan_to_num(Z)
-    n, sums = seen.T @ seen, cells.T @ seen
+    present, cells = (~np.isnan(Z)).astype(np.float64), np.nan_to_num(Z)
+    n, sums = present.T @ present, cells.T @ present
     with np.errstate(invalid="ignore", divide="ignore"):
-        return n, cells.T @ cells - sums * sums.T / n, np.square(cells).T @ seen - np.square(sums) / n
+        return n, cells.T @ cells - sums * sums.T / n, np.square(cells).T @ present - np.square(sums) / n

@@ -1,4 +1,4 @@
-"""How much a release lost: the same statistics before and after, column by column and between columns.
+"""The utility of a release: the same statistics before and after, column by column and between columns.
 
 Arrays in, small results out: X holds the records as they were, Y the same records as released, NaN where a cell is
 missing (in both). Nothing here validates.
@@ -14,7 +14,7 @@ import numpy as np
 from shoal.assessment.eigenvalues import Eigenvalues
 from shoal.assessment.frequencies import TableChange
 from shoal.assessment.linkage import place
-from shoal.assessment.ordered import Ordered, order_columns
+from shoal.assessment.ordered import RankedColumn, order_columns
 from shoal.assessment.propensity import Propensity, propensity
 from shoal.assessment.regressions import Coefficient
 from shoal.assessment.statistics import (
@@ -40,7 +40,7 @@ LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """What became of one column.
+    """The change of one column.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class CategoryChange:
-    """What became of one column of categories.
+    """The change of one column of categories.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class CategoryChange:
 
 @dataclass(frozen=True)
 class Utility:
-    """What is left of the statistics.
+    """The statistics before and after masking.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class Utility:
 
     @property
     def paired(self) -> bool:
-        """Whether every record was measured beside its original."""
+        """Return whether every record was measured next to its original."""
         return not np.isnan(self.loss)
 
     def with_losses(self, loss: float, losses: Sequence[float] | Floats) -> Utility:
@@ -195,11 +195,11 @@ class Utility:
 
 
 def _changes(names: list[Name], before: Floats, after: Floats) -> list[tuple[Name, Name, Pair]]:
-    left, right = np.nonzero(np.triu(np.isfinite(after - before), 1))
-    found = [
-        (names[i], names[j], Pair(float(before[i, j]), float(after[i, j]))) for i, j in zip(left, right, strict=True)
+    first, second = np.nonzero(np.triu(np.isfinite(after - before), 1))
+    changes = [
+        (names[i], names[j], Pair(float(before[i, j]), float(after[i, j]))) for i, j in zip(first, second, strict=True)
     ]
-    return sorted(found, key=lambda entry: -abs(entry[2].after - entry[2].before))
+    return sorted(changes, key=lambda entry: -abs(entry[2].after - entry[2].before))
 
 
 def utility(
@@ -209,7 +209,7 @@ def utility(
     embedding: Embedding | None = None,
     *,
     placed: tuple[Floats, Floats] | None = None,
-    ordered: Sequence[Ordered] | None = None,
+    ordered: Sequence[RankedColumn] | None = None,
     weights: Floats | None = None,
     seed: int = 0,
 ) -> Utility:
@@ -262,7 +262,7 @@ def utility(
     )
 
 
-def column_change(name: Name, column: Ordered, loss: float, weights: Floats | None = None) -> ColumnChange:
+def column_change(name: Name, column: RankedColumn, loss: float, weights: Floats | None = None) -> ColumnChange:
     """Compare one column with itself; missing cells do not count. Means and standard deviations may be weighted."""
     x, y = column.x, column.y
     if not len(x):
@@ -292,8 +292,8 @@ def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) ->
     >>> found.changed, round(found.variation, 6)
     (0.4, 0.4)
     """
-    seen = ~np.isnan(x)
-    before, after = x[seen].astype(np.int64), y[seen].astype(np.int64)
+    present = ~np.isnan(x)
+    before, after = x[present].astype(np.int64), y[present].astype(np.int64)
     n, values = max(1, len(before)), int(max(before.max(initial=0), after.max(initial=0))) + 1
     moved = np.abs(np.bincount(before, minlength=values) - np.bincount(after, minlength=values)).sum() / 2
     return CategoryChange(name, kind, loss, float((before != after).sum() / n), float(moved / n), len(before))
@@ -302,14 +302,14 @@ def category_change(name: Name, kind: str, x: Floats, y: Floats, loss: float) ->
 def _associations(X: Floats, embedding: Embedding) -> Floats:
     """Return the association of every two columns of which one holds categories; NaN for the others."""
     d = X.shape[1]
-    found = np.full((d, d), np.nan)
+    associations = np.full((d, d), np.nan)
     nominal = embedding.without_order
     columns = [_ranks(X[:, j], coding) for j, coding in enumerate(embedding.codings)]
     for i in range(d):
         for j in range(i + 1, d):
             if embedding.codings[i] is not None or embedding.codings[j] is not None:
-                found[i, j] = association(columns[i], columns[j], x_nominal=nominal[i], y_nominal=nominal[j])
-    return found
+                associations[i, j] = association(columns[i], columns[j], x_nominal=nominal[i], y_nominal=nominal[j])
+    return associations
 
 
 def _ranks(x: Floats, coding: Coding | None) -> Floats:

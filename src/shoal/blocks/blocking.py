@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from shoal.blocks.fusing import fuse, leaf_sums
-from shoal.blocks.quantising import Frame, bounds, frame_of, moments, scaling_of
+from shoal.blocks.fusion import fuse, leaf_sums
+from shoal.blocks.quantisation import Frame, bounds, frame_of, moments, scaling_of
 from shoal.blocks.rule import Blocking, Extent, Split
 from shoal.blocks.runs import beginning_of_runs, runs_of
 from shoal.blocks.tree import (
@@ -31,14 +31,14 @@ from shoal.blocks.tree import (
     locate,
     new_tree,
 )
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints
 
 __all__ = [
+    "BlockRecords",
     "Blocks",
     "InMemory",
-    "Records",
     "assign",
     "extent_of",
     "find_blocks",
@@ -48,7 +48,7 @@ SAMPLE = 100_000  # records of the sample that tells how many levels a round cou
 PIECE = 256  # records of a piece of a leaf of equal records, where any grouping is as good as any other
 
 
-class Records(Protocol):
+class BlockRecords(Protocol):
     """A holder of records in parts."""
 
     def reduce(self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any) -> Any:
@@ -94,7 +94,7 @@ class Stage(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What a leaf is cut into: records of a leaf of several pieces are dealt out in the order of the input."""
+    """The pieces of leaves: the records of a leaf with several pieces are dealt out in the order of the input."""
 
     first: Ints  # (leaves,): the block of the leaf, or of its first piece
     many: Ints  # (leaves,): the number of its pieces
@@ -114,7 +114,7 @@ class Blocks(NamedTuple):
     facts: Mapping[str, object]
 
 
-def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
+def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks:
     """Divide the records of every root into blocks of at least k records.
 
     A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records: equal records come in pieces of almost
@@ -166,7 +166,7 @@ def find_blocks(records: Records, extent: Extent, rule: Blocking) -> Blocks:
 
 
 def _find_leaves(
-    records: Records, extent: Extent, rule: Blocking, frame: Frame
+    records: BlockRecords, extent: Extent, rule: Blocking, frame: Frame
 ) -> tuple[Scaling, tuple[Stage, ...], Ints, int]:
     """Grow the trees of all stages; return also the scaling, the root of each leaf and the rounds that it took."""
     stages: tuple[Stage, ...] = ()
@@ -175,11 +175,11 @@ def _find_leaves(
     for columns in rule.turns(len(frame.low)):
         if stages and not (roots > rule.L).any():
             break
-        own = frame if columns is None else Frame(frame.low[columns], frame.reach[columns])
-        d, split = len(own.low), rule.split
+        stage_frame = frame if columns is None else Frame(frame.low[columns], frame.reach[columns])
+        d, split = len(stage_frame.low), rule.split
         if split == "all" and d > CODE_BITS:
             split = "one"  # columns that were not chosen may be too many to be split at once
-        stage = Stage(columns, own, new_tree(roots, d, rule.L, split))
+        stage = Stage(columns, stage_frame, new_tree(roots, d, rule.L, split))
         if scale is None:
             sums, counts = records.reduce(_survey, _combine_surveys, frame, stage)
             scale = scaling_of(sums, frame)
@@ -249,26 +249,26 @@ def _block_sizes(pieces: Pieces, leaves: Ints) -> Ints:
 def assign(first: int, X: Floats, roots: Ints, blocks: Blocks) -> Ints:
     """Return the block of each record of a part; `first` is the number of its first record."""
     leaves, before = _leaves(X, roots, blocks.stages), blocks.before.get(first)
-    seen = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
-    return _assign(leaves, *blocks.pieces, seen)
+    counts = np.zeros(len(blocks.pieces.first), dtype=np.int64) if before is None else before.copy()
+    return _assign(leaves, *blocks.pieces, counts)
 
 
 @kernel
-def _assign(leaves: Ints, first: Ints, many: Ints, place: Ints, starts: Ints, seen: Ints) -> Ints:
-    found = np.empty(len(leaves), dtype=np.int64)
+def _assign(leaves: Ints, first: Ints, many: Ints, place: Ints, starts: Ints, counts: Ints) -> Ints:
+    blocks = np.empty(len(leaves), dtype=np.int64)
     for i in range(len(leaves)):
         leaf = leaves[i]
         low, high = 0, many[leaf] - 1
         if high:
             while low < high:
                 middle = (low + high + 1) // 2
-                if starts[place[leaf] + middle] <= seen[leaf]:
+                if starts[place[leaf] + middle] <= counts[leaf]:
                     low = middle
                 else:
                     high = middle - 1
-            seen[leaf] += 1
-        found[i] = first[leaf] + low
-    return found
+            counts[leaf] += 1
+        blocks[i] = first[leaf] + low
+    return blocks
 
 
 def _columns(X: Floats, stage: Stage) -> Floats:
@@ -315,16 +315,16 @@ def _survey(first: int, X: Floats, roots: Ints, frame: Frame, stage: Stage) -> t
     return moments(X, frame), _count(first, X, roots, (), stage)
 
 
-def _combine_surveys(one: tuple[Ints, Counts], other: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
-    return one[0] + other[0], combine_counts(one[1], other[1])
+def _combine_surveys(first: tuple[Ints, Counts], second: tuple[Ints, Counts]) -> tuple[Ints, Counts]:
+    return first[0] + second[0], combine_counts(first[1], second[1])
 
 
 def _sample(first: int, X: Floats, roots: Ints, stride: int) -> tuple[Floats, Ints]:
     return X[::stride].copy(), roots[::stride].copy()
 
 
-def _combine_samples(one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
-    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+def _combine_samples(first: tuple[Floats, Ints], second: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
+    return np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
 
 
 def _count(first: int, X: Floats, roots: Ints, stages: Sequence[Stage], stage: Stage) -> Counts:

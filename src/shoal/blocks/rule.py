@@ -1,4 +1,4 @@
-"""Whether a table is divided into blocks, and how. The kernels of blocks are loaded once there are any."""
+"""The rule that divides a table into blocks. The kernels of blocks are loaded once there are any."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_SPLIT_TOGETHER = 5  # with more columns, 2^d children are too small: one co
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a table is divided: into blocks of k to about L records, splitting all columns at once or one at a time."""
+    """The division of a table into blocks of k to about L records, splitting all columns at once or one at a time."""
 
     L: int
     k: int
@@ -101,18 +101,18 @@ def choose_blocking(
     if not able:
         raise InputError(f"Parameter 'block' does not go with method {method!r}: it needs whole columns. Leave it out.")
     along = len(by) or d
-    chosen: Split = split or ("all" if along <= MOST_SPLIT_TOGETHER else "one")
+    resolved_split: Split = split or ("all" if along <= MOST_SPLIT_TOGETHER else "one")
     from shoal.blocks.tree import CODE_BITS
 
-    if chosen == "all" and along > CODE_BITS:
+    if resolved_split == "all" and along > CODE_BITS:
         raise InputError(
             f"Parameter 'split' may be 'all' for up to {CODE_BITS} columns, got {along}. Take split='one'."
         )
-    return Blocking(L, k, chosen, tuple(by), measured=split is None)
+    return Blocking(L, k, resolved_split, tuple(by), measured=split is None)
 
 
 class Extent(NamedTuple):
-    """What is known about the records before they are counted."""
+    """The extent of the records before they are counted."""
 
     limits: Floats  # (2, d): the least and the greatest value of each column
     sizes: Ints  # the number of records of each root, a set of records that blocks must not cross; at least k

@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.blocks.quantising import BITS, Bins, Frame, quantise, quantise_record
+from shoal.blocks.quantisation import BITS, Bins, Frame, quantise, quantise_record
 from shoal.blocks.rule import Split
 from shoal.blocks.runs import run_of, runs_of
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = [
@@ -107,37 +107,37 @@ def is_open(tree: Tree) -> bool:
 def count_boxes(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Counts:
     """Count the records in each occupied box below the open nodes."""
     widths = tree.width[tree.children == 0]
-    most = sum(-int(w) if w < 0 else 1 << int(w) for w in widths)
-    room = min(len(X), most)
+    capacity = sum(-int(w) if w < 0 else 1 << int(w) for w in widths)
+    room = min(len(X), capacity)
     slots = np.full(1 << max(4, (2 * room).bit_length()), -1, dtype=np.int64)
     d = X.shape[1]
-    found = Counts(
+    table = Counts(
         keys=np.empty(room, dtype=np.uint64),
         counts=np.zeros(room, dtype=np.int64),
         low=np.empty((room, d), dtype=np.uint64),
         high=np.empty((room, d), dtype=np.uint64),
     )
     nodes = _descend(X, roots, frame, tree) if tree.children.any() else roots
-    boxes = _count(X, nodes, frame, tree, slots, found)
-    order = np.argsort(found.keys[:boxes])
-    return Counts(found.keys[order], found.counts[order], found.low[order], found.high[order])
+    boxes = _count(X, nodes, frame, tree, slots, table)
+    order = np.argsort(table.keys[:boxes])
+    return Counts(table.keys[order], table.counts[order], table.low[order], table.high[order])
 
 
-def combine_counts(one: Counts, other: Counts) -> Counts:
+def combine_counts(first: Counts, second: Counts) -> Counts:
     """Add up the counts of two parts of the records."""
-    if np.array_equal(one.keys, other.keys):
+    if np.array_equal(first.keys, second.keys):
         # Parts of a large table tend to occupy the same boxes.
-        low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
-        return Counts(one.keys, one.counts + other.counts, low, high)
-    keys = np.concatenate([one.keys, other.keys])
+        low, high = np.minimum(first.low, second.low), np.maximum(first.high, second.high)
+        return Counts(first.keys, first.counts + second.counts, low, high)
+    keys = np.concatenate([first.keys, second.keys])
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     return Counts(
         keys[starts],
-        np.add.reduceat(np.concatenate([one.counts, other.counts])[order], starts),
-        np.minimum.reduceat(np.concatenate([one.low, other.low])[order], starts),
-        np.maximum.reduceat(np.concatenate([one.high, other.high])[order], starts),
+        np.add.reduceat(np.concatenate([first.counts, second.counts])[order], starts),
+        np.minimum.reduceat(np.concatenate([first.low, second.low])[order], starts),
+        np.maximum.reduceat(np.concatenate([first.high, second.high])[order], starts),
     )
 
 
@@ -166,11 +166,11 @@ def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: in
     starts: Ints = np.searchsorted(nodes[order], np.append(open_nodes, len(tree.bit)))
     width = tree.width.copy()
     for node, a, b in zip(open_nodes.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        most = min(CODE_BITS // step * step, BITS * d - int(tree.bit[node]))
-        if most > width[node] > 0:
-            codes = np.sort(_codes(Q, order[a:b], int(tree.bit[node]), most))
+        widest = min(CODE_BITS // step * step, BITS * d - int(tree.bit[node]))
+        if widest > width[node] > 0:
+            codes = np.sort(_codes(Q, order[a:b], int(tree.bit[node]), widest))
             cap = max(EXTRA_BOXES, 8 * int((b - a) / (share * L)))
-            width[node] = _worthwhile(codes, int(width[node]), most, step, share * L, cap)
+            width[node] = _worthwhile(codes, int(width[node]), widest, step, share * L, cap)
     return tree._replace(width=width)
 
 
@@ -234,11 +234,11 @@ def _widths(sizes: Ints, bit: Ints, d: int, L: int, split: Split) -> Ints:
     if split == "univariate":
         return -np.maximum(1, np.ceil(sizes / L)).astype(np.int64)
     step = d if split == "all" else 1
-    wanted = np.ceil(np.log2(np.maximum(sizes / L, 2.0))).astype(np.int64)
+    target = np.ceil(np.log2(np.maximum(sizes / L, 2.0))).astype(np.int64)
     if split == "sorted":
-        wanted += SORTED_BITS
+        target += SORTED_BITS
     usual = max(step, USUAL_BITS // step * step)
-    widths: Ints = np.minimum(np.minimum(-(-wanted // step) * step, usual), BITS * d - bit)
+    widths: Ints = np.minimum(np.minimum(-(-target // step) * step, usual), BITS * d - bit)
     return widths
 
 
@@ -275,11 +275,11 @@ def _code(q: Bins, bit: int, width: int) -> np.uint64:
 
 
 @kernel
-def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, found: Counts) -> int:
+def _count(X: Floats, nodes: Ints, frame: Frame, tree: Tree, slots: Ints, table: Counts) -> int:
     """Fill the counts with a hash table of open addressing; return how many boxes there are."""
     n, d = X.shape
     bit, width = tree.bit, tree.width
-    keys, counts, lowest, highest = found
+    keys, counts, lowest, highest = table
     last = len(slots) - 1
     q = np.empty(d, dtype=np.uint64)
     boxes = 0
@@ -315,10 +315,10 @@ def _codes(Q: Bins, members: Ints, bit: int, width: int) -> Bins:
 
 
 @kernel
-def _worthwhile(codes: Bins, width: int, most: int, step: int, full: float, cap: int) -> int:
+def _worthwhile(codes: Bins, width: int, widest: int, step: int, full: float, cap: int) -> int:
     """Return how many bits of sorted codes to count: until no box is full, or there are too many boxes."""
-    while width + step <= most:
-        shift = np.uint64(most - width)
+    while width + step <= widest:
+        shift = np.uint64(widest - width)
         boxes, largest, run = 0, 0, 0
         for i in range(len(codes)):
             run = run + 1 if i and codes[i] >> shift == codes[i - 1] >> shift else 1
@@ -338,7 +338,7 @@ def _cuts(nodes: Ints, codes: Bins, before: Ints, tree: Tree, step: int, L: int,
     """
     width, rank, total = tree.width, tree.rank, tree.total
     cuts = np.empty(len(nodes), dtype=np.int64)
-    found = 0
+    count = 0
     ends, used = np.empty(len(nodes) + 1, dtype=np.int64), np.empty(len(nodes) + 1, dtype=np.int64)
     a = 0
     while a < len(nodes):
@@ -354,16 +354,16 @@ def _cuts(nodes: Ints, codes: Bins, before: Ints, tree: Tree, step: int, L: int,
             b, bits = ends[depth], used[depth]
             fits = before[b] - before[a] <= L
             if k:
-                one, other = rank[node] + before[a] - start, rank[node] + before[b] - 1 - start
-                fits = run_of(one, total[node], L, k) == run_of(other, total[node], L, k)
+                first_rank, last_rank = rank[node] + before[a] - start, rank[node] + before[b] - 1 - start
+                fits = run_of(first_rank, total[node], L, k) == run_of(last_rank, total[node], L, k)
             if width[node] >= 0 and (fits or bits >= width[node]):
-                cuts[found] = a
-                found += 1
+                cuts[count] = a
+                count += 1
                 a = b
             elif width[node] < 0:
                 for box in range(a, b):
-                    cuts[found] = box
-                    found += 1
+                    cuts[count] = box
+                    count += 1
                 a = b
             else:
                 shift = np.uint64(width[node] - bits - step)
@@ -371,7 +371,7 @@ def _cuts(nodes: Ints, codes: Bins, before: Ints, tree: Tree, step: int, L: int,
                     if box == b - 1 or codes[box] >> shift != codes[box + 1] >> shift:
                         ends[depth], used[depth] = box + 1, bits + step
                         depth += 1
-    return cuts[:found]
+    return cuts[:count]
 
 
 def locate(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:

@@ -25,7 +25,7 @@ from shoal.cli.printing import forget_warnings, say, say_refusal, say_warning
 from shoal.cli.publish import publish
 from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError, without_passwords
-from shoal.core.memory import lacks_memory
+from shoal.core.memory_limits import lacks_memory
 from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
 from shoal.tables.outputs import noting
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.assessment.measures import ALL, MEASURES
+from shoal.assessment.measure_registry import ALL, MEASURES
 from shoal.cli.options import (
     MISSING_CODE,
     DateOption,
@@ -19,7 +19,7 @@ from shoal.cli.options import (
     read_kinds,
 )
 from shoal.cli.printing import say, say_pair
-from shoal.core.wording import agreeing, count
+from shoal.core.messages import agreeing, count
 
 __all__ = ["assess"]
 

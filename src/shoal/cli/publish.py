@@ -14,7 +14,7 @@ from shoal.core.errors import GroupsAsGivenWarning, InputError
 from shoal.privacy.publication_methods import DEFAULT, PUBLICATION_METHODS, find_publication_method
 
 if TYPE_CHECKING:
-    from shoal.privacy.exploring import Exploration
+    from shoal.privacy.exploration import Exploration
 
 __all__ = ["publish", "read_bounds_options", "read_budget", "read_categories"]
 
@@ -336,8 +336,8 @@ def _explore(
     picture: Path | None,
     common: dict[str, Any],
 ) -> None:
-    from shoal.privacy.exploring import EPSILONS, PICTURES
-    from shoal.privacy.exploring import explore as look
+    from shoal.privacy.exploration import EPSILONS, PICTURES
+    from shoal.privacy.exploration import explore as look
     from shoal.tables.files import check_target
 
     if picture is not None:

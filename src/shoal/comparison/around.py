@@ -18,7 +18,7 @@ from shoal.masking.numbers import read_original
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.masking.verification import identical_records
-from shoal.models.asked import PROMISES
+from shoal.models.column_models import PROMISES
 from shoal.tables.choosing import open_data
 from shoal.tables.frames import open_table
 from shoal.tables.strata import codes_of, strata_of

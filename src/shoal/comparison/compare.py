@@ -17,13 +17,13 @@ from shoal.comparison.subject import Subject
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
+from shoal.core.messages import count, count_holders
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
-from shoal.core.wording import count, count_holders
 from shoal.masking.plan import choose_rule
 from shoal.masking.request import MaskRequest
-from shoal.models.asked import PROMISES, read_asked, tell_asked, write_asked
-from shoal.models.keeping import rehearse_rules
+from shoal.models.column_models import PROMISES, describe_promises, read_promise, write_promise
+from shoal.models.rule_enforcement import rehearse_rules
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 
@@ -159,7 +159,7 @@ def compare(
         "methods": [entry.name for entry in entries],
         **{name: recorded[name] for name in TOLD},
         "confidential": as_names(confidential),
-        **{name: [write_asked(promise[name]) for promise in promises if name in promise] for name in PROMISES},
+        **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in PROMISES},
         "time_limit": time_limit,
     }
     return Comparison(pareto(trials), left_out, records=len(subject.cell), columns=names, parameters=told)
@@ -188,7 +188,7 @@ def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
     promises: list[Promise] = [{}]
     for parameter, models in given.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
-            promise = {parameter: read_asked(parameter, model)}
+            promise = {parameter: read_promise(parameter, model)}
             replace(request, **promise).models()  # refused here, before anything runs
             promises += [] if promise in promises else [promise]
     return promises
@@ -220,7 +220,7 @@ def _try_all(
         if state[STOP]:
             break
         entry, given = request.entry, _shared_work(request, subject, shared)
-        promised = tell_asked(request.diversity, request.closeness)
+        promised = describe_promises(request.diversity, request.closeness)
         keeps = entry.time_option is not None and not promised
         try:
             with within(state, None if keeps else time_limit, len(subject.cell)) as limited:

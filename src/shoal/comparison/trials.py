@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shoal.core.display import aligned, html_table, write_report
-from shoal.core.dominance import is_told, may_be_told, published_loss
-from shoal.core.wording import visible
-from shoal.models.asked import PROMISES, read_asked, tell_asked
+from shoal.core.dominance import is_published, may_be_published, published_loss
+from shoal.core.messages import visible
+from shoal.models.column_models import PROMISES, describe_promises, read_promise
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Trial:
     @property
     def promise(self) -> str:
         """What every group promised of confidential columns, in words; empty for nothing."""
-        return tell_asked(self.diversity, self.closeness)
+        return describe_promises(self.diversity, self.closeness)
 
     @property
     def name(self) -> str:
@@ -148,7 +148,7 @@ class Comparison:
     @property
     def prices(self) -> list[Price]:
         """What promises cost: every method at every k for which a promise was tried in more than one way."""
-        told = [trial for trial in self.trials if is_told(trial.loss)]
+        told = [trial for trial in self.trials if is_published(trial.loss)]
         return [price for parameter in PROMISES for price in _prices(told, parameter)]
 
     @property
@@ -160,7 +160,7 @@ class Comparison:
 
     def published(self) -> Comparison:
         """Return the trials with losses as they may be published beside a masked table."""
-        losses = [published_loss(t.loss, told=may_be_told(t.loss, t.group_loss)) for t in self.trials]
+        losses = [published_loss(t.loss, precise=may_be_published(t.loss, t.group_loss)) for t in self.trials]
         return replace(self, trials=tuple(map(lambda t, loss: replace(t, loss=loss), self.trials, losses)))
 
     def cells(self) -> list[list[str]]:
@@ -243,7 +243,7 @@ def _prices(trials: Sequence[Trial], parameter: str) -> list[Price]:
         if rest.promise == trial.promise:
             without[rest.name, trial.k] = trial.loss
             continue
-        model = read_asked(parameter, getattr(trial, parameter))
+        model = read_promise(parameter, getattr(trial, parameter))
         among = set(model.values()) if isinstance(model, Mapping) else {model}
         # One line for promises that differ in l or t alone.
         if len(among) == 1:

@@ -1,1 +1,1 @@
-"""What everything rests on: errors, types, measures, progress, the compiler of kernels."""
+"""The foundation of all packages: errors, types, measures, progress, the compiler of kernels."""

@@ -1,4 +1,4 @@
-"""How results show themselves: tables of text for terminals and notebooks, and a page."""
+"""The display of results: tables of text for terminals and notebooks, and a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from shoal.core.wording import visible
+from shoal.core.messages import visible
 
 __all__ = ["aligned", "for_people", "html_table", "write_report"]
 
@@ -57,11 +57,11 @@ def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), caption:
     >>> html_table([["records", "9"]])
     "<table><tr><th style='text-align:left'>records</th><td style='text-align:left'>9</td></tr></table>"
     """
-    left = " style='text-align:left'"
+    style = " style='text-align:left'"
 
     def cell(text: str, *, heading: bool) -> str:
         kind = "th" if heading else "td"
-        return f"<{kind}{left}>{escape(text)}</{kind}>"
+        return f"<{kind}{style}>{escape(text)}</{kind}>"
 
     lines = [[cell(text, heading=True) for text in head]] if head else []
     lines += [[cell(text, heading=not head and i == 0) for i, text in enumerate(row)] for row in rows]
@@ -77,6 +77,6 @@ def write_report(page: str, path: str | os.PathLike[str], result: object, **keyw
     """
     module, _, name = page.partition(":")
     pages: Any = import_module("shoal.report.pages")
-    made = getattr(import_module(f"shoal.report.{module}"), name)(result, **keywords)
-    written: Path = pages.write_page(made, path)
-    return written
+    document = getattr(import_module(f"shoal.report.{module}"), name)(result, **keywords)
+    target: Path = pages.write_page(document, path)
+    return target

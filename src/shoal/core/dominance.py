@@ -1,4 +1,4 @@
-"""What may be told of an original beside its masked table: nothing that one small group makes up.
+"""Rules for figures about an original that are published with its masked table: none that one small group makes up.
 
 Whoever has the masked table knows the mean of each group. A loss, a variance or a correlation before masking is then
 an equation for what is unknown, the deviations within groups. If one group makes up most of it, and has so few records
@@ -14,7 +14,16 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-__all__ = ["FEW", "LIMITS", "PERCENT", "Limit", "is_told", "may_be_told", "published_loss", "withheld_columns"]
+__all__ = [
+    "FEW",
+    "LIMITS",
+    "PERCENT",
+    "Limit",
+    "is_published",
+    "may_be_published",
+    "published_loss",
+    "withheld_columns",
+]
 
 DOMINANT = 0.25
 FEW = 5  # records of a group
@@ -26,31 +35,31 @@ class Limit(float):
     """A loss that is not told: it is below this limit, and not below the next lower of `LIMITS`."""
 
 
-def is_told(loss: float) -> bool:
+def is_published(loss: float) -> bool:
     """Say whether a loss as it is published is told."""
     return not isinstance(loss, Limit)
 
 
-def may_be_told(figure: float, largest: float) -> bool:
+def may_be_published(figure: float, largest: float) -> bool:
     """Say whether a figure may be published of which one group of fewer than `FEW` records makes up `largest`.
 
     Examples
     --------
-    >>> may_be_told(13.5, 0.7), may_be_told(1.0, 1.0), may_be_told(0.0, 0.0)
+    >>> may_be_published(13.5, 0.7), may_be_published(1.0, 1.0), may_be_published(0.0, 0.0)
     (True, False, False)
     """
     return figure > 0 and largest <= DOMINANT * figure
 
 
-def published_loss(loss: float, *, told: bool) -> float:
+def published_loss(loss: float, *, precise: bool) -> float:
     """Return a loss in percent as it is published: to three digits, or its limit.
 
     Examples
     --------
-    >>> published_loss(13.4612, told=True), published_loss(13.4612, told=False)
+    >>> published_loss(13.4612, precise=True), published_loss(13.4612, precise=False)
     (13.5, 50.0)
     """
-    return float(f"{loss:.3g}") if told else Limit(next(limit for limit in LIMITS if loss < limit))
+    return float(f"{loss:.3g}") if precise else Limit(next(limit for limit in LIMITS if loss < limit))
 
 
 def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], *, total: bool) -> set[Any]:
@@ -65,10 +74,10 @@ def withheld_columns(losses: Mapping[Any, float], largest: Mapping[Any, float], 
     >>> sorted(withheld_columns(losses, largest, total=True)), withheld_columns(losses, largest, total=False)
     (['a', 'b'], {'a'})
     """
-    withheld = {name for name, loss in losses.items() if not may_be_told(loss, largest[name])}
-    others = sorted(set(losses) - withheld, key=lambda name: largest[name] - DOMINANT * losses[name])
-    while withheld and total and others:
-        if may_be_told(sum(losses[n] for n in withheld), sum(largest[n] for n in withheld)):
+    withheld = {name for name, loss in losses.items() if not may_be_published(loss, largest[name])}
+    candidates = sorted(set(losses) - withheld, key=lambda name: largest[name] - DOMINANT * losses[name])
+    while withheld and total and candidates:
+        if may_be_published(sum(losses[n] for n in withheld), sum(largest[n] for n in withheld)):
             break
-        withheld.add(others.pop(0))
+        withheld.add(candidates.pop(0))
     return withheld

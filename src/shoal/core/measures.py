@@ -1,4 +1,4 @@
-"""What a partition is and how good it is: labels, sizes, centroids, SSE, information loss. Computed here only."""
+"""Measures of a partition: labels, sizes, centroids, SSE, information loss. Computed here only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = [
@@ -87,9 +87,9 @@ def number_through(n: int, members: Iterable[Ints], labels: Iterable[Ints]) -> I
     [0, 2, 1, 2]
     """
     numbered, offset = np.empty(n, dtype=np.int64), 0
-    for rows, own in zip(members, labels, strict=True):
-        numbered[rows] = own + offset
-        offset += int(own.max()) + 1
+    for rows, set_labels in zip(members, labels, strict=True):
+        numbered[rows] = set_labels + offset
+        offset += int(set_labels.max()) + 1
     return numbered
 
 
@@ -170,7 +170,7 @@ def information_loss(X: Floats, labels: Ints) -> float:
 
 
 class Scaling(NamedTuple):
-    """What standardises a table: z = ((x − pivot) / reach − mean) / spread, column by column.
+    """The scaling that standardises a table: z = ((x − pivot) / reach − mean) / spread, column by column.
 
     The pivot is a value of the column, so a constant column becomes exactly 0 and a large offset costs no digits;
     the reach keeps squares finite.
@@ -205,20 +205,20 @@ def scaling(X: Floats) -> Scaling:
     [[3.0, 0.0]]
     """
     d = X.shape[1]
-    found = Scaling(np.zeros(d), np.ones(d), np.zeros(d), np.ones(d))
+    scale = Scaling(np.zeros(d), np.ones(d), np.zeros(d), np.ones(d))
     for j, column in enumerate(X.T):
-        seen = column[~np.isnan(column)]
-        if not len(seen):
+        values = column[~np.isnan(column)]
+        if not len(values):
             continue
-        found.pivot[j] = seen[0]
+        scale.pivot[j] = values[0]
         # Halves, because the difference of two finite numbers need not be finite.
-        deviations = seen / 2 - seen[0] / 2
-        found.reach[j] = np.abs(deviations).max() or 1.0
+        deviations = values / 2 - values[0] / 2
+        scale.reach[j] = np.abs(deviations).max() or 1.0
         with np.errstate(over="ignore"):  # none is above 1, but NumPy 1 also divides the 1 that fills its last register
-            deviations /= found.reach[j]
-        found.mean[j] = deviations.mean()
-        found.spread[j] = np.sqrt(np.square(deviations - found.mean[j]).mean()) or 1.0
-    return found
+            deviations /= scale.reach[j]
+        scale.mean[j] = deviations.mean()
+        scale.spread[j] = np.sqrt(np.square(deviations - scale.mean[j]).mean()) or 1.0
+    return scale
 
 
 def standardise(X: Floats) -> Floats:

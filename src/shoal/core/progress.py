@@ -47,7 +47,7 @@ _caught: list[int] = []  # signals that were raised as interrupts, and may have 
 
 
 class Progress(NamedTuple):
-    """How far long work is.
+    """The progress of long work.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def fresh_state() -> State:
 
 
 class Observation(NamedTuple):
-    """What a search has reached: steps taken, least SSE and proven lower bound on it (None before there is one)."""
+    """The state of a search: its steps, least SSE and proven lower bound (None before there is one)."""
 
     steps: int
     sse: float | None
@@ -297,8 +297,8 @@ def _tell(watcher: Watcher, ended: threading.Event, state: State, total: int | N
     began = time.monotonic()
     while not ended.wait(0.1):
         check_interrupt()
-        told = title if isinstance(title, str) else title(state)
-        if watcher(Progress(told, int(state[DONE]), total, time.monotonic() - began)) is True:
+        text = title if isinstance(title, str) else title(state)
+        if watcher(Progress(text, int(state[DONE]), total, time.monotonic() - began)) is True:
             raise KeyboardInterrupt
 
 
@@ -306,7 +306,7 @@ def _follow(ended: threading.Event, state: State, total: int | None, title: Titl
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from shoal.core.wording import visible
+    from shoal.core.messages import visible
 
     console = Console(stderr=True)
     counted = () if total is None else ("{task.percentage:>3.0f} %", TimeRemainingColumn())

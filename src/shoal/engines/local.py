@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import FileError, InputError
-from shoal.core.memory import available_memory, peak_bytes, read_memory
+from shoal.core.memory_limits import available_memory, peak_bytes, read_memory
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints, State
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.types import Ints
-from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.counting_sort import sort_by_target
 
 __all__ = ["KNOWN", "ROWS", "Rows", "cells_of", "key_of", "pack", "row_of", "rows_of", "unpack"]
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.types import Ints
-from shoal.kernels.dealing import put_rows, sort_by_target
+from shoal.kernels.counting_sort import put_rows, sort_by_target
 
 __all__ = ["Places", "Shuffle", "write_all"]
 

@@ -91,7 +91,7 @@ def _begin() -> None:
     import pyarrow.parquet  # noqa: F401
 
     import shoal.engines.local  # noqa: F401
-    from shoal.blocks.quantising import bounds
+    from shoal.blocks.quantisation import bounds
 
     bounds(np.zeros((1, 1)))
 

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from shoal.core.errors import ShoalError
-from shoal.core.memory import peak_bytes
+from shoal.core.memory_limits import peak_bytes
 from shoal.core.progress import DONE, STOP
 from shoal.engines.worker import fork
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Bools, Floats, Ints, State
 from shoal.kernels.kdtree import (
@@ -40,7 +40,7 @@ __all__ = ["boruvka", "find_root"]
 KEPT = 8
 
 
-class _Lists(NamedTuple):
+class _NearLists(NamedTuple):
     """The nearest neighbours that each record keeps, by places of the tree."""
 
     near: Floats  # (n, KEPT): squared distances, ascending
@@ -61,10 +61,10 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
     """Return the ends (record numbers) and squared lengths of the n−1 edges; no two records may be equal."""
     n = len(X)
     tree = build(X)
-    kept = (n, min(KEPT, n - 1))
+    shape = (n, min(KEPT, n - 1))
     short: np.dtype[np.integer[Any]] = np.dtype(np.int32 if n <= np.iinfo(np.int32).max else np.int64)
     used, fresh = np.zeros(n, dtype=short), np.empty(n, dtype=np.bool_)
-    lists = _Lists(np.empty(kept), np.empty(kept, dtype=short), used, fresh)
+    lists = _NearLists(np.empty(shape), np.empty(shape, dtype=short), used, fresh)
     best = _Edges(np.empty(n), np.empty(n, dtype=short), np.empty(n, dtype=short))
     start, end, square = np.empty(n - 1, dtype=np.int64), np.empty(n - 1, dtype=np.int64), np.empty(n - 1)
     edges = _Edges(square, start, end)
@@ -73,14 +73,14 @@ def boruvka(X: Floats, threads: int, state: State) -> tuple[Ints, Ints, Floats]:
     with ThreadPoolExecutor(threads) as executor:
         on_all_leaves = _on_all_leaves(executor, tree, threads)
         on_all_leaves(neighbours, lists.near, lists.near_places, state)
-        found = 0
-        while found < n - 1 and not state[STOP]:
+        count = 0
+        while count < n - 1 and not state[STOP]:
             best.square[:], fresh[:] = np.inf, True
             _shortest_known(tree, component, lists, best)
             _node_components(tree, component, node_component)
             on_all_leaves(_search, component, node_component, best.square, lists, state)
             _shortest_known(tree, component, lists, best)
-            found = _join(tree, parent, component, best, edges, found)
+            count = _join(tree, parent, component, best, edges, count)
     return start, end, square
 
 
@@ -107,25 +107,25 @@ def _shorter(tree: KdTree, a: int, b: int, c: int, d: int) -> bool:
 
 
 @kernel
-def _shortest_known(tree: KdTree, component: Places, lists: _Lists, best: _Edges) -> None:
+def _shortest_known(tree: KdTree, component: Places, lists: _NearLists, best: _Edges) -> None:
     """Take, for each component, the shortest edge that leaves it to a next neighbour of a fresh record."""
-    n, wanted = lists.near.shape
+    n, length = lists.near.shape
     for place in range(n):
         if not lists.fresh[place]:
             continue
         lists.fresh[place] = False
-        t, own = lists.used[place], component[place]
-        while t < wanted and component[lists.near_places[place, t]] == own:
+        t, home = lists.used[place], component[place]
+        while t < length and component[lists.near_places[place, t]] == home:
             t += 1
         lists.used[place] = t
-        if t == wanted:
+        if t == length:
             continue
-        square, other = lists.near[place, t], lists.near_places[place, t]
-        for part in (own, component[other]):
+        square, neighbour = lists.near[place, t], lists.near_places[place, t]
+        for part in (home, component[neighbour]):
             if square < best.square[part] or (
-                square == best.square[part] and _shorter(tree, place, other, best.start[part], best.end[part])
+                square == best.square[part] and _shorter(tree, place, neighbour, best.start[part], best.end[part])
             ):
-                best.square[part], best.start[part], best.end[part] = square, place, other
+                best.square[part], best.start[part], best.end[part] = square, place, neighbour
 
 
 @kernel
@@ -134,8 +134,8 @@ def _node_components(tree: KdTree, component: Places, node_component: Places) ->
     n, size = len(tree.rows), tree.leaves.shape[2]
     for node in range(len(tree.right) - 1, -1, -1):
         if tree.right[node] > 0:
-            left, right = node_component[node + 1], node_component[tree.right[node]]
-            node_component[node] = left if left == right else -1
+            first, second = node_component[node + 1], node_component[tree.right[node]]
+            node_component[node] = first if first == second else -1
             continue
         start = size * (-1 - tree.right[node])
         node_component[node] = component[start]
@@ -146,12 +146,12 @@ def _node_components(tree: KdTree, component: Places, node_component: Places) ->
 
 
 class _Query(NamedTuple):
-    """What a search among the leaves works with."""
+    """The working arrays of a search among the leaves."""
 
     component: Places
     node_component: Places
-    known: Floats  # the shortest edge known of each component
-    asked: Ints  # the places of a leaf that are searched for
+    bounds: Floats  # the shortest edge known of each component
+    places: Ints  # the places of a leaf that are searched for
     limit: Floats  # how long an edge of theirs may be
     distances: Floats
     point_gaps: Floats
@@ -165,7 +165,7 @@ def _search(
     component: Places,
     node_component: Places,
     shortest: Floats,
-    lists: _Lists,
+    lists: _NearLists,
     state: State,
 ) -> None:
     """Find the nearest record of another component for the records of some leaves whose lists are used up.
@@ -176,73 +176,73 @@ def _search(
     size = tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
     # Known to this call only, so that what others find changes nothing but the time.
-    known, asked, limit = shortest.copy(), np.empty(size, dtype=np.int64), np.empty(size)
-    query = _Query(component, node_component, known, asked, limit, np.empty(size), np.empty(size))
+    bounds, places, limit = shortest.copy(), np.empty(size, dtype=np.int64), np.empty(size)
+    query = _Query(component, node_component, bounds, places, limit, np.empty(size), np.empty(size))
     for leaf in range(first, last):
         if state[STOP]:
             return
         count, lone, reach = _ask(leaf * size, query, lists)
         if count == 0:
             continue
-        own, top = siblings(tree, leaf, stack, gaps)
+        home, top = siblings(tree, leaf, stack, gaps)
         top += 1
-        stack[top], gaps[top] = own, 0.0
+        stack[top], gaps[top] = home, 0.0
         while top >= 0:
             node, gap = stack[top], gaps[top]
             top -= 1
             if gap > reach or node_component[node] == lone:
                 continue
             if tree.right[node] > 0:
-                top = push_children(tree, own, node, stack, gaps, top)
+                top = push_children(tree, home, node, stack, gaps, top)
             else:
-                reach = _look(tree, leaf, node, known[lone] if lone >= 0 else np.inf, count, query, lists)
+                reach = _look(tree, leaf, node, bounds[lone] if lone >= 0 else np.inf, count, query, lists)
         _answer(count, query, lists)
 
 
 @kernel
-def _ask(start: int, query: _Query, lists: _Lists) -> tuple[int, int, float]:
+def _ask(start: int, query: _Query, lists: _NearLists) -> tuple[int, int, float]:
     """Collect the records of a leaf to search for.
 
     Returns their number, the component that all of them belong to, or −2, and the length of the longest edge allowed.
     """
-    n, wanted = lists.near.shape
+    n, length = lists.near.shape
     count, lone, reach = 0, -2, 0.0
-    for place in range(start, min(start + len(query.asked), n)):
-        own = query.component[place]
-        if lists.used[place] == wanted and lists.near[place, wanted - 1] <= query.known[own]:
-            query.asked[count], query.limit[count] = place, query.known[own]
-            lists.near_places[place, wanted - 1] = -1
-            reach = max(reach, query.known[own])
-            lone = own if count == 0 or lone == own else -2
+    for place in range(start, min(start + len(query.places), n)):
+        home = query.component[place]
+        if lists.used[place] == length and lists.near[place, length - 1] <= query.bounds[home]:
+            query.places[count], query.limit[count] = place, query.bounds[home]
+            lists.near_places[place, length - 1] = -1
+            reach = max(reach, query.bounds[home])
+            lone = home if count == 0 or lone == home else -2
             count += 1
     return count, lone, reach
 
 
 @kernel
-def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Query, lists: _Lists) -> float:
+def _look(tree: KdTree, leaf: int, node: int, cap: float, count: int, query: _Query, lists: _NearLists) -> float:
     """Look for the nearest records of other components in a node that is a leaf; return the longest edge allowed."""
-    reach, limit, known = 0.0, query.limit, query.known
-    other = -1 - tree.right[node]
+    reach, limit, bounds = 0.0, query.limit, query.bounds
+    other_leaf = -1 - tree.right[node]
     leaf_gaps(tree, leaf, node, query.point_gaps)
     for t in range(count):
-        place = query.asked[t]
-        own = query.component[place]
+        place = query.places[t]
+        home = query.component[place]
         limit[t] = min(limit[t], cap)
-        if query.point_gaps[place - leaf * len(limit)] <= limit[t] and query.node_component[node] != own:
-            limit[t] = min(limit[t], known[own])
-            leaf_distances(tree, place, other, query.distances)
-            limit[t] = _keep_foreign(tree, place, other, query.component, query.distances, limit[t], lists)
-            known[own] = min(known[own], limit[t])
+        if query.point_gaps[place - leaf * len(limit)] <= limit[t] and query.node_component[node] != home:
+            limit[t] = min(limit[t], bounds[home])
+            leaf_distances(tree, place, other_leaf, query.distances)
+            limit[t] = _keep_foreign(tree, place, other_leaf, query.component, query.distances, limit[t], lists)
+            bounds[home] = min(bounds[home], limit[t])
         reach = max(reach, limit[t])
     return reach
 
 
 @kernel
-def _answer(count: int, query: _Query, lists: _Lists) -> None:
+def _answer(count: int, query: _Query, lists: _NearLists) -> None:
     """Offer what was found as the next neighbours."""
     last = lists.near.shape[1] - 1
     for t in range(count):
-        place = query.asked[t]
+        place = query.places[t]
         # A neighbour beyond the limit, which others may have lowered, need not be the nearest.
         if lists.near_places[place, last] >= 0 and lists.near[place, last] <= query.limit[t]:
             lists.used[place] = last
@@ -253,20 +253,20 @@ def _answer(count: int, query: _Query, lists: _Lists) -> None:
 
 @kernel
 def _keep_foreign(
-    tree: KdTree, place: int, leaf: int, component: Places, distances: Floats, limit: float, lists: _Lists
+    tree: KdTree, place: int, leaf: int, component: Places, distances: Floats, limit: float, lists: _NearLists
 ) -> float:
     """Keep the nearest record of another component among those of a leaf; return the longest edge allowed now."""
     near, near_places = lists.near, lists.near_places
     last = near.shape[1] - 1
     for i in range(len(distances)):
-        distance, other = distances[i], leaf * len(distances) + i
-        if distance > limit or distance == np.inf or component[other] == component[place]:
+        distance, candidate = distances[i], leaf * len(distances) + i
+        if distance > limit or distance == np.inf or component[candidate] == component[place]:
             continue
         current = near_places[place, last]
-        if current < 0 or distance < near[place, last] or tree.ids[other] < tree.ids[current]:
+        if current < 0 or distance < near[place, last] or tree.ids[candidate] < tree.ids[current]:
             limit = distance
             near[place, last] = distance
-            near_places[place, last] = other
+            near_places[place, last] = candidate
     return limit
 
 
@@ -280,7 +280,7 @@ def find_root(parent: Places, place: int) -> int:
 
 
 @kernel
-def _join(tree: KdTree, parent: Places, component: Places, best: _Edges, edges: _Edges, found: int) -> int:
+def _join(tree: KdTree, parent: Places, component: Places, best: _Edges, edges: _Edges, count: int) -> int:
     """Join the components along their shortest edges; return how many edges there are now."""
     n = len(parent)
     for part in range(n):
@@ -289,9 +289,9 @@ def _join(tree: KdTree, parent: Places, component: Places, best: _Edges, edges: 
         a, b = find_root(parent, best.start[part]), find_root(parent, best.end[part])
         if a != b:
             parent[max(a, b)] = min(a, b)
-            edges.start[found], edges.end[found] = tree.ids[best.start[part]], tree.ids[best.end[part]]
-            edges.square[found] = best.square[part]
-            found += 1
+            edges.start[count], edges.end[count] = tree.ids[best.start[part]], tree.ids[best.end[part]]
+            edges.square[count] = best.square[part]
+            count += 1
     for place in range(n):
         component[place] = find_root(parent, place)
-    return found
+    return count

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = ["NO_RECORD", "insert_nearest", "manhattan_distances", "squared_distance", "squared_distances"]

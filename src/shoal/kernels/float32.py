@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats
 from shoal.kernels.vector import lesser
 
@@ -80,10 +80,10 @@ def score_bound(scores: Floats32, d: int, sign: float, offset: float, norm: floa
     of the sum.
     """
     sign32 = np.float32(sign)
-    least = sign32 * scores[0]
+    lowest = sign32 * scores[0]
     for i in range(len(scores)):
-        least = lesser(least, sign32 * scores[i])
+        lowest = lesser(lowest, sign32 * scores[i])
     width = offset + norm
     slack = (d + 8) * FLOAT32_ROUNDOFF * width * width + FLOAT32_SMALLEST
-    bound: float = sign * offset * offset + 2.0 * least - slack
+    bound: float = sign * offset * offset + 2.0 * lowest - slack
     return bound

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import NO_RECORD
@@ -118,8 +118,8 @@ def _middle(rows: Floats, axis: int, start: int, stop: int, boxes: Floats, node:
     below = 0
     for i in range(start, stop):
         below += rows[i, axis] < middle
-    least = (b - a + 3) // 4
-    return a + min(max((below + size // 2) // size, least), b - a - least)
+    margin = (b - a + 3) // 4
+    return a + min(max((below + size // 2) // size, margin), b - a - margin)
 
 
 @kernel
@@ -181,10 +181,10 @@ def siblings(tree: KdTree, leaf: int, stack: Ints, gaps: Floats) -> tuple[int, i
 
 
 @kernel
-def push_children(tree: KdTree, own: int, node: int, stack: Ints, gaps: Floats, top: int) -> int:
-    """Push the two children of a node, the one nearer to the own leaf last; return the stack's top."""
+def push_children(tree: KdTree, home: int, node: int, stack: Ints, gaps: Floats, top: int) -> int:
+    """Push the two children of a node, the one nearer to the home leaf last; return the stack's top."""
     near, far = node + 1, tree.right[node]
-    near_gap, far_gap = box_gap(tree.boxes, own, near), box_gap(tree.boxes, own, far)
+    near_gap, far_gap = box_gap(tree.boxes, home, near), box_gap(tree.boxes, home, far)
     if near_gap > far_gap:
         near, far, near_gap, far_gap = far, near, far_gap, near_gap
     stack[top + 1], gaps[top + 1] = far, far_gap
@@ -199,7 +199,7 @@ def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: P
     They come ascending by squared distance, then record number. The tree is
     traversed once for all records of a leaf, from the leaf outwards.
     """
-    n, wanted, size = len(tree.rows), near.shape[1], tree.leaves.shape[2]
+    n, count, size = len(tree.rows), near.shape[1], tree.leaves.shape[2]
     stack, gaps = np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH)
     distances, point_gaps = np.empty(size), np.empty(size)
     for leaf in range(first, last):
@@ -207,13 +207,13 @@ def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: P
             return
         start, stop = leaf * size, min((leaf + 1) * size, n)
         for place in range(start, stop):
-            for t in range(wanted):
+            for t in range(count):
                 near[place, t] = np.inf
                 near_places[place, t] = -1
             leaf_distances(tree, place, leaf, distances)
             distances[place - start] = np.inf
             _keep_nearest(tree, place, leaf, distances, near, near_places)
-        own, top = siblings(tree, leaf, stack, gaps)
+        home, top = siblings(tree, leaf, stack, gaps)
         reach = _reach(near, start, stop)
         while top >= 0:
             node, gap = stack[top], gaps[top]
@@ -221,11 +221,11 @@ def neighbours(tree: KdTree, first: int, last: int, near: Floats, near_places: P
             if gap > reach:
                 continue
             if tree.right[node] > 0:
-                top = push_children(tree, own, node, stack, gaps, top)
+                top = push_children(tree, home, node, stack, gaps, top)
                 continue
             leaf_gaps(tree, leaf, node, point_gaps)
             for place in range(start, stop):
-                if point_gaps[place - start] <= near[place, wanted - 1]:
+                if point_gaps[place - start] <= near[place, count - 1]:
                     leaf_distances(tree, place, -1 - tree.right[node], distances)
                     _keep_nearest(tree, place, -1 - tree.right[node], distances, near, near_places)
             reach = _reach(near, start, stop)
@@ -247,16 +247,16 @@ def _keep_nearest(tree: KdTree, place: int, leaf: int, distances: Floats, near: 
         distance = distances[i]
         if distance > near[place, last] or distance == np.inf:
             continue
-        other = leaf * len(distances) + i
+        candidate = leaf * len(distances) + i
         t = last
-        if distance == near[place, t] and tree.ids[near_places[place, t]] < tree.ids[other]:
+        if distance == near[place, t] and tree.ids[near_places[place, t]] < tree.ids[candidate]:
             continue
         while t > 0 and (
             near[place, t - 1] > distance
-            or (near[place, t - 1] == distance and tree.ids[near_places[place, t - 1]] > tree.ids[other])
+            or (near[place, t - 1] == distance and tree.ids[near_places[place, t - 1]] > tree.ids[candidate])
         ):
             near[place, t] = near[place, t - 1]
             near_places[place, t] = near_places[place, t - 1]
             t -= 1
         near[place, t] = distance
-        near_places[place, t] = other
+        near_places[place, t] = candidate

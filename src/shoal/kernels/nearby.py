@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
@@ -111,47 +111,47 @@ def _fill(  # noqa: PLR0913 - four of them are buffers: kernels without counted 
     last: int,
     distances: Floats,
     point: Floats,
-    found: Floats,
+    best: Floats,
     ids: Ints,
     near: Ints,
     squares: Floats,
     state: State,
 ) -> None:
     """Write the lists of the records in the leaves first … last − 1 of the queries, chosen from those in `leaves`."""
-    starts, many, count = queries.starts, len(leaves.starts) - 1, len(found) - 1
-    for own in range(first, last):
-        for place in range(starts[own], starts[own + 1]):
+    starts, many, count = queries.starts, len(leaves.starts) - 1, len(best) - 1
+    for home in range(first, last):
+        for place in range(starts[home], starts[home + 1]):
             if state[STOP]:
                 return
             for t in range(count + 1):
-                found[t], ids[t] = np.inf, NO_RECORD
+                best[t], ids[t] = np.inf, NO_RECORD
             for j in range(len(point)):
                 point[j] = queries.columns[j, place]
-            # The own leaf, or one near it, comes first, then the others from there on, wrapping around.
+            # The home leaf, or one near it, comes first, then the others from there on, wrapping around.
             for turn in range(many):
-                leaf = (own * many // (len(starts) - 1) + turn) % many
-                if _gap(leaves, leaf, point) <= found[count]:
-                    _look(leaves, leaf, point, distances, found, ids)
-            _keep(queries.order[place], found, ids, near, squares)
+                leaf = (home * many // (len(starts) - 1) + turn) % many
+                if _gap(leaves, leaf, point) <= best[count]:
+                    _look(leaves, leaf, point, distances, best, ids)
+            _keep(queries.order[place], best, ids, near, squares)
 
 
 @kernel(counted=False, inner=True)
-def _look(leaves: Leaves, leaf: int, point: Floats, distances: Floats, found: Floats, ids: Ints) -> None:
+def _look(leaves: Leaves, leaf: int, point: Floats, distances: Floats, best: Floats, ids: Ints) -> None:
     """Keep the nearest records of a leaf."""
-    last, start = len(found) - 1, leaves.starts[leaf]
+    last, start = len(best) - 1, leaves.starts[leaf]
     size = leaves.starts[leaf + 1] - start
     squared_distances(leaves.columns, start, size, point, distances)
     for i in range(size):
         record = leaves.order[start + i]
-        if distances[i] < found[last] or (distances[i] == found[last] and record < ids[last]):
-            insert_nearest(distances[i], record, found, ids)
+        if distances[i] < best[last] or (distances[i] == best[last] and record < ids[last]):
+            insert_nearest(distances[i], record, best, ids)
 
 
 @kernel(counted=False, inner=True)
-def _keep(record: int, found: Floats, ids: Ints, near: Ints, squares: Floats) -> None:
+def _keep(record: int, best: Floats, ids: Ints, near: Ints, squares: Floats) -> None:
     """Write the list of a record without the record itself, or without the last if duplicates pushed it out."""
     t = 0
     for i in range(len(ids)):
         if ids[i] not in (record, NO_RECORD) and t < near.shape[1]:
-            near[record, t], squares[record, t] = ids[i], found[i]
+            near[record, t], squares[record, t] = ids[i], best[i]
             t += 1

@@ -6,7 +6,7 @@ and the records of a leaf lie in contiguous columns: both are short runs of vect
 
 Every node knows how many records are left below it, their exact bounding box, and the greatest distance of one of them
 to a common centre. Queries (`shoal.kernels.pool_queries`) use these to skip nodes. A removal
-(`shoal.kernels.pool_removal`) keeps them exact. `shoal.kernels.pool_building` builds the tree.
+(`shoal.kernels.pool_removal`) keeps them exact. `shoal.kernels.pool_construction` builds the tree.
 
 Compiling costs more than grouping most tables. So the tree is built from Python, by kernels that are compiled on their
 own, and queries are inlined into the kernels that call them, best from one place in each.
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.float32 import Floats32
 from shoal.kernels.vector import greater, lesser
@@ -69,7 +69,7 @@ class Pool(NamedTuple):
     ids: Ints  # (leaves, LEAF): the records
     radius: Floats  # (leaves, LEAF): their distances to the centre
     place: Ints  # leaf · LEAF + slot of each record, -1 once it has left
-    left: Ints  # records left below each node
+    remaining: Ints  # records left below each node
     low: Floats  # (d, nodes): bounding boxes
     high: Floats
     reach: Floats  # greatest distance to the centre below each node
@@ -92,22 +92,22 @@ class Pool(NamedTuple):
 
 def pool_view(pool: Pool) -> Pool:
     """Return a view of the pool with its own buffers, for queries in another thread; copy `counts` before each use."""
-    own = ("counts", "mean", "to_centre", "point32", "scores", "distances", "child_bounds", "bounds", "nodes")
-    return pool._replace(**{name: getattr(pool, name).copy() for name in own})
+    buffers = ("counts", "mean", "to_centre", "point32", "scores", "distances", "child_bounds", "bounds", "nodes")
+    return pool._replace(**{name: getattr(pool, name).copy() for name in buffers})
 
 
 def pool_centroid(pool: Pool) -> Floats:
     """Return the centroid of the records left."""
-    mean: Floats = pool.total / pool.left[0]
+    mean: Floats = pool.total / pool.remaining[0]
     return mean
 
 
 @kernel(inline=True)
 def pool_mean(pool: Pool) -> Floats:
     """Return the centroid of the records left, in the buffer `mean` of the pool: for kernels."""
-    mean, total, left = pool.mean, pool.total, pool.left[0]
+    mean, total, remaining = pool.mean, pool.total, pool.remaining[0]
     for j in range(len(mean)):
-        mean[j] = total[j] / left
+        mean[j] = total[j] / remaining
     return mean
 
 
@@ -139,10 +139,10 @@ def children_of(start: Ints, top: int, node: int) -> tuple[int, int]:
 @kernel(counted=False, inner=True)
 def enclose(lows: Floats, highs: Floats, first: int, last: int, low: Floats, high: Floats, node: int) -> None:
     """Make one side of a node's box enclose the boxes of its children, or the values of its records."""
-    least, greatest = np.inf, -np.inf
+    lowest, highest = np.inf, -np.inf
     for child in range(first, last):
-        least, greatest = lesser(least, lows[child]), greater(greatest, highs[child])
-    low[node], high[node] = least, greatest
+        lowest, highest = lesser(lowest, lows[child]), greater(highest, highs[child])
+    low[node], high[node] = lowest, highest
 
 
 @kernel(counted=False, inner=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distances
 from shoal.kernels.float32 import Floats32, score_bound, score_records, to_float32
@@ -82,26 +82,26 @@ def _upper_bounds(
         best = a / mu if mu > 0.0 else np.copysign(np.inf, a)
         low, high = low_sides[j, first:last], high_sides[j, first:last]
         for i in range(last - first):
-            least, greatest = low[i] - centre, high[i] - centre
-            above = best > least
-            y = best if above else least
-            below = y < greatest
-            y = y if below else greatest
+            lower, upper = low[i] - centre, high[i] - centre
+            above = best > lower
+            y = best if above else lower
+            below = y < upper
+            y = y if below else upper
             bounds[i] += y * (2.0 * a - mu * y)
 
 
 @kernel(counted=False, inner=True)
 def _push(
-    bounds: Floats, nodes: Ints, base: int, found: Floats, sign: float, least: float, first: int, last: int
+    bounds: Floats, nodes: Ints, base: int, child_bounds: Floats, sign: float, threshold: float, first: int, last: int
 ) -> int:
     """Push nodes whose bounds were found onto the stack, ascending, and return its top.
 
-    A bound is multiplied by `sign`, and a node whose bound is then below `least` is left out.
+    A bound is multiplied by `sign`, and a node whose bound is then below `threshold` is left out.
     """
     top = base
     for i in range(last - first):
-        bound, t = sign * found[i], top
-        if bound < least:
+        bound, t = sign * child_bounds[i], top
+        if bound < threshold:
             continue
         while t > base and bounds[t] > bound:
             bounds[t + 1], nodes[t + 1] = bounds[t], nodes[t]
@@ -126,7 +126,7 @@ def _score_leaf(
 @kernel(inline=True)
 def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> None:
     """Find the records nearest to a point, as many as `near` holds, ascending."""
-    left, start, ids = pool.left, pool.start, pool.ids
+    remaining, start, ids = pool.remaining, pool.start, pool.ids
     distances, scores, child_bounds = pool.distances, pool.scores, pool.child_bounds
     bounds, nodes = pool.bounds, pool.nodes
     end = len(near) - 1
@@ -139,7 +139,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
     bounds[0], nodes[0], top = 0.0, 0, 0
     while top >= 0:
         node = nodes[top]
-        size = left[node]
+        size = remaining[node]
         top -= 1
         if -bounds[top + 1] > near[end] or size == 0:
             continue
@@ -149,8 +149,10 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
             top = _push(bounds, nodes, top, child_bounds, -1.0, -near[end], first, last)
             continue
         leaf = node - leaves
-        least = _score_leaf(pool.columns32[leaf], size, pool.point32, 1.0, offset, pool.norm[leaf], scores, len(point))
-        if least > near[end]:
+        leaf_bound = _score_leaf(
+            pool.columns32[leaf], size, pool.point32, 1.0, offset, pool.norm[leaf], scores, len(point)
+        )
+        if leaf_bound > near[end]:
             continue
         squared_distances(pool.columns[leaf], 0, size, point, distances)
         for i in range(size):
@@ -163,7 +165,7 @@ def pool_nearest(pool: Pool, point: Floats, near: Floats, near_ids: Ints) -> Non
 @kernel(inline=True)
 def pool_farthest(pool: Pool, point: Floats) -> int:
     """Return the record farthest from a point."""
-    left, start, ids = pool.left, pool.start, pool.ids
+    remaining, start, ids = pool.remaining, pool.start, pool.ids
     distances, scores, child_bounds = pool.distances, pool.scores, pool.child_bounds
     bounds, nodes, centre, to_centre = pool.bounds, pool.nodes, pool.centre, pool.to_centre
     farthest, reach, scanned = NO_RECORD, -1.0, 0
@@ -177,7 +179,7 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
     bounds[0], nodes[0], top = np.inf, 0, 0
     while top >= 0:
         node = nodes[top]
-        size = left[node]
+        size = remaining[node]
         top -= 1
         if bounds[top + 1] < reach or size == 0:
             continue
@@ -188,8 +190,10 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
             continue
         leaf = node - leaves
         scanned += 1
-        least = _score_leaf(pool.columns32[leaf], size, pool.point32, -1.0, offset, pool.norm[leaf], scores, len(point))
-        if -least < reach:
+        leaf_bound = _score_leaf(
+            pool.columns32[leaf], size, pool.point32, -1.0, offset, pool.norm[leaf], scores, len(point)
+        )
+        if -leaf_bound < reach:
             continue
         squared_distances(pool.columns[leaf], 0, size, point, distances)
         for i in range(size):

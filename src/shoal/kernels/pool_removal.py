@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.kernels.pool import (
     BUILT,
     FEW_COLUMNS,
@@ -23,7 +23,7 @@ from shoal.kernels.pool import (
     greatest_reach,
     pad_leaf,
 )
-from shoal.kernels.pool_building import build_tree, set_centre
+from shoal.kernels.pool_construction import build_tree, set_centre
 
 __all__ = ["pool_needs_refresh", "pool_refresh", "pool_remove"]
 
@@ -35,9 +35,16 @@ def pool_remove(pool: Pool, record: int) -> None:
     """Remove a record and keep the bounds of the tree tight."""
     place, ids, total, columns32, radii = pool.place, pool.ids, pool.total, pool.columns32, pool.radius
     leaf, slot = place[record] // LEAF, place[record] % LEAF
-    left, start, reach, low, high, columns = pool.left, pool.start, pool.reach, pool.low, pool.high, pool.columns[leaf]
+    remaining, start, reach, low, high, columns = (
+        pool.remaining,
+        pool.start,
+        pool.reach,
+        pool.low,
+        pool.high,
+        pool.columns[leaf],
+    )
     levels = pool.counts[LEVELS]
-    last = left[start[levels] + leaf] - 1
+    last = remaining[start[levels] + leaf] - 1
     mover = ids[leaf, last]
     # The two records are swapped, so that the one removed can still be read behind the last.
     for j in range(len(total)):
@@ -63,7 +70,7 @@ def pool_remove(pool: Pool, record: int) -> None:
             node = start[level] + ((node - start[level + 1]) >> bits)
             first = start[level + 1] + ((node - start[level]) << bits)
             end, reaches, lows, highs = first + (1 << bits), reach, low, high
-        left[node] -= 1
+        remaining[node] -= 1
         if not touched:
             continue
         touched = radius == reach[node]
@@ -85,7 +92,7 @@ def pool_needs_refresh(pool: Pool) -> int:
     scanned more leaves than there are, and `EXTRA_SCANS`.
     """
     start, counts = pool.start, pool.counts
-    n, levels, times = pool.left[0], counts[LEVELS], 2 if len(pool.total) > FEW_COLUMNS else 8
+    n, levels, times = pool.remaining[0], counts[LEVELS], 2 if len(pool.total) > FEW_COLUMNS else 8
     if levels > 1 and n > 0 and times * n <= counts[BUILT]:
         return 2
     return int(n > 0 and counts[SCANNED] > start[levels + 1] - start[levels] + EXTRA_SCANS)
@@ -96,9 +103,9 @@ def pool_refresh(pool: Pool) -> None:
     due = pool_needs_refresh.py_func(pool)
     if due == 2:
         levels = pool.counts[LEVELS]
-        sizes = pool.left[pool.start[levels] : pool.start[levels + 1]]
-        held = np.arange(LEAF) < sizes[:, np.newaxis]
-        rows = pool.columns[: len(sizes)].transpose(0, 2, 1)[held]
-        build_tree(np.ascontiguousarray(rows), pool.ids[: len(sizes)][held], pool)
+        sizes = pool.remaining[pool.start[levels] : pool.start[levels + 1]]
+        occupied = np.arange(LEAF) < sizes[:, np.newaxis]
+        rows = pool.columns[: len(sizes)].transpose(0, 2, 1)[occupied]
+        build_tree(np.ascontiguousarray(rows), pool.ids[: len(sizes)][occupied], pool)
     elif due == 1:
         set_centre(pool)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.pool import LEAF, LEVELS, Pool, pool_centroid, pool_view
 from shoal.kernels.pool_queries import pool_farthest, pool_nearest
@@ -42,14 +42,14 @@ class Predictions(NamedTuple):
 
 
 @kernel(inline=True)
-def take_remaining(listed: Ints, place: Ints, near_ids: Ints) -> bool:
+def take_remaining(candidates: Ints, place: Ints, near_ids: Ints) -> bool:
     """Take the first records of a list that have not left the pool; return whether there are enough of them."""
-    found = 0
-    for i in range(len(listed)):
-        if found < len(near_ids) and place[listed[i]] >= 0:
-            near_ids[found] = listed[i]
-            found += 1
-    return found == len(near_ids)
+    count = 0
+    for i in range(len(candidates)):
+        if count < len(near_ids) and place[candidates[i]] >= 0:
+            near_ids[count] = candidates[i]
+            count += 1
+    return count == len(near_ids)
 
 
 class Predictor:
@@ -94,7 +94,7 @@ class Predictor:
         else:
             self._many = LEAST
         # Not more than there will be.
-        many = min(self._many, int(self._pools[0].left[0]) // (2 * self._k)) if len(self._pools) > 1 else 0
+        many = min(self._many, int(self._pools[0].remaining[0]) // (2 * self._k)) if len(self._pools) > 1 else 0
         many = many if many >= LEAST else 0
         self.predictions.row[self._records] = -1
         self._records = _outermost(self._pools[0], many)
@@ -103,10 +103,10 @@ class Predictor:
         counts[:] = rows, rows or PAUSE, 0
         # Each thread takes the next share that is left.
         shares = iter(np.array_split(np.arange(rows), min(rows, SHARES * len(self._pools))) if rows else [])
-        others = [self._workers.submit(self._answer, pool, shares) for pool in self._pools[1:] if rows]
+        tasks = [self._workers.submit(self._answer, pool, shares) for pool in self._pools[1:] if rows]
         self._answer(self._pools[0], shares)
-        for other in others:
-            other.result()
+        for task in tasks:
+            task.result()
 
     def _answer(self, pool: Pool, shares: Iterator[Ints]) -> None:
         pool.counts[:] = self._pools[0].counts
@@ -123,14 +123,14 @@ def _outermost(pool: Pool, count: int) -> Ints:
         return np.empty(0, dtype=np.int64)
     levels = pool.counts[LEVELS]
     leaves = slice(pool.start[levels], pool.start[levels + 1])
-    chosen = _greatest(pool.reach[leaves], 2 * count)
-    held = np.arange(LEAF) < pool.left[leaves][chosen, None]
-    radius, ids = pool.radius[chosen][held], pool.ids[chosen][held]
-    chosen = _greatest(radius, 2 * count)
-    leaf, slot = np.divmod(pool.place[ids[chosen]], LEAF)
+    outer = _greatest(pool.reach[leaves], 2 * count)
+    occupied = np.arange(LEAF) < pool.remaining[leaves][outer, None]
+    radius, ids = pool.radius[outer][occupied], pool.ids[outer][occupied]
+    outer = _greatest(radius, 2 * count)
+    leaf, slot = np.divmod(pool.place[ids[outer]], LEAF)
     away = pool.columns[leaf, :, slot] - pool_centroid(pool)
-    found: Ints = ids[chosen][_greatest(np.einsum("ij,ij->i", away, away), count)]
-    return found
+    farthest: Ints = ids[outer][_greatest(np.einsum("ij,ij->i", away, away), count)]
+    return farthest
 
 
 def _greatest(values: Floats, count: int) -> Ints:

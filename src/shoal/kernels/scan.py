@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import NO_RECORD, insert_nearest, squared_distance
 from shoal.kernels.float32 import APPROXIMATE, FLOAT32_ROUNDOFF, FLOAT32_SMALLEST, Floats32, to_float32
@@ -26,8 +26,8 @@ __all__ = ["Scan", "scan_farthest", "scan_nearest", "scan_new", "scan_remove", "
 CHUNK = 128  # records of a chunk
 LANES = CHUNK // 4  # records of a chunk that are this far apart are checked together
 
-# Places in `Scan.known`: the greatest distance of a record to the origin; the distance of the point scored from to the
-# origin; the greatest rounding error of a score, twice.
+# Places in `Scan.margins`: the greatest distance of a record to the origin; the distance from the scored point to the
+# origin; twice the greatest rounding error of a score.
 NORM, OFFSET, SLACK = range(3)
 
 
@@ -38,14 +38,14 @@ class Scan(NamedTuple):
     columns32: Floats32  # (chunks, 1 + d or up to three more, CHUNK): half the squared norm, then the columns
     ids: Ints  # the record in each slot
     place: Ints  # the slot of each record
-    left: Ints  # (1,): how many records there are
+    remaining: Ints  # (1,): how many records there are
     origin: Floats  # (d,): where the columns are counted from
     total: Floats  # (d,): sum of the records left
-    known: Floats  # (3,): NORM, OFFSET and SLACK
+    margins: Floats  # (3,): NORM, OFFSET and SLACK
     point32: Floats32  # the point scored from, relative to the origin
     scores: Floats32  # (chunks, CHUNK)
-    least: Floats32  # (chunks,)
-    greatest: Floats32
+    lowest: Floats32  # (chunks,)
+    highest: Floats32
     lanes: Floats32  # (LANES,): the least or greatest of four scores; its length keeps loops from being unrolled
     lows: Floats32  # (k,): the least of the chunks' least scores
 
@@ -59,23 +59,23 @@ def scan_new(X: Floats, k: int, total: Floats | None = None) -> Scan:
         columns32=np.zeros((chunks, 1 + width, CHUNK), dtype=np.float32),
         ids=np.arange(n),
         place=np.arange(n),
-        left=np.array([n]),
+        remaining=np.array([n]),
         origin=np.empty(d),
         total=np.zeros(d) if total is None else total,
-        known=np.zeros(3),
+        margins=np.zeros(3),
         point32=np.zeros(width, dtype=np.float32),
         scores=np.empty((chunks, CHUNK), dtype=np.float32),
-        least=np.empty(chunks, dtype=np.float32),
-        greatest=np.empty(chunks, dtype=np.float32),
+        lowest=np.empty(chunks, dtype=np.float32),
+        highest=np.empty(chunks, dtype=np.float32),
         lanes=np.empty(LANES, dtype=np.float32),
         lows=np.empty(k, dtype=np.float32),
     )
-    _fill(X, total is None, scan.total, scan.origin, scan.columns32, scan.known)
+    _fill(X, total is None, scan.total, scan.origin, scan.columns32, scan.margins)
     return scan
 
 
 @kernel(counted=False)
-def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, columns32: Floats32, known: Floats) -> None:
+def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, columns32: Floats32, margins: Floats) -> None:
     n, d = X.shape
     if add_up:
         for i in range(n):
@@ -93,26 +93,26 @@ def _fill(X: Floats, add_up: bool, total: Floats, origin: Floats, columns32: Flo
             columns32[chunk, 1 + j, slot] = delta
         columns32[chunk, 0, slot] = norm / 2
         square = max(square, norm)
-    known[NORM] = np.sqrt(square) * (1 + ROUNDING)
+    margins[NORM] = np.sqrt(square) * (1 + ROUNDING)
 
 
 @kernel(inline=True)
 def scan_score(scan: Scan, point: Floats) -> None:
     """Score all records from a point."""
-    known = scan.known
-    known[OFFSET] = to_float32(scan.origin, point, scan.point32)
-    width = known[OFFSET] + known[NORM]
+    margins = scan.margins
+    margins[OFFSET] = to_float32(scan.origin, point, scan.point32)
+    width = margins[OFFSET] + margins[NORM]
     # Each score is off by half of this at most: see `shoal.kernels.float32.score_bound`.
-    known[SLACK] = (len(point) + 8) * FLOAT32_ROUNDOFF * width * width + FLOAT32_SMALLEST
-    _score(scan.columns32, scan.left[0], scan.point32, scan.scores, scan.least, scan.greatest)
+    margins[SLACK] = (len(point) + 8) * FLOAT32_ROUNDOFF * width * width + FLOAT32_SMALLEST
+    _score(scan.columns32, scan.remaining[0], scan.point32, scan.scores, scan.lowest, scan.highest)
 
 
 @kernel(counted=False, inner=True, fastmath=APPROXIMATE)
 def _score(
-    columns32: Floats32, left: int, point32: Floats32, scores: Floats32, least: Floats32, greatest: Floats32
+    columns32: Floats32, count: int, point32: Floats32, scores: Floats32, lowest: Floats32, highest: Floats32
 ) -> None:
     """Write |x|²/2 − x·p for all records, four columns at a time, and the least and greatest score of each chunk."""
-    for chunk in range((left + CHUNK - 1) // CHUNK):
+    for chunk in range((count + CHUNK - 1) // CHUNK):
         columns, row = columns32[chunk], scores[chunk]
         norms, a, b, c, d = columns[0], columns[1], columns[2], columns[3], columns[4]
         p, q, r, s = point32[0], point32[1], point32[2], point32[3]
@@ -124,16 +124,16 @@ def _score(
             for i in range(CHUNK):
                 row[i] -= (a[i] * p + b[i] * q) + (c[i] * r + d[i] * s)
         low, high = row[0], row[0]
-        for i in range(min(CHUNK, left - chunk * CHUNK)):
+        for i in range(min(CHUNK, count - chunk * CHUNK)):
             low, high = lesser(low, row[i]), greater(high, row[i])
-        least[chunk], greatest[chunk] = low, high
+        lowest[chunk], highest[chunk] = low, high
 
 
 @kernel(inline=True)
 def scan_farthest(scan: Scan, point: Floats) -> int:
     """Return the record farthest from the point scored from."""
     farthest: int = _farthest(
-        scan.X, scan.ids, scan.left[0], point, scan.known[SLACK], scan.scores, scan.greatest, scan.lanes
+        scan.X, scan.ids, scan.remaining[0], point, scan.margins[SLACK], scan.scores, scan.highest, scan.lanes
     )
     return farthest
 
@@ -142,21 +142,21 @@ def scan_farthest(scan: Scan, point: Floats) -> int:
 def _farthest(
     X: Floats,
     ids: Ints,
-    left: int,
+    count: int,
     point: Floats,
     slack: float,
     scores: Floats32,
-    greatest: Floats32,
+    highest: Floats32,
     lanes: Floats32,
 ) -> int:
-    chunks = (left + CHUNK - 1) // CHUNK
-    high = greatest[0]
+    chunks = (count + CHUNK - 1) // CHUNK
+    high = highest[0]
     for chunk in range(1, chunks):
-        high = greater(high, greatest[chunk])
+        high = greater(high, highest[chunk])
     limit = np.float32(high - slack)
     farthest, reach = NO_RECORD, -1.0
     for chunk in range(chunks):
-        if greatest[chunk] < limit:
+        if highest[chunk] < limit:
             continue
         row = scores[chunk]
         for i in range(len(lanes)):
@@ -164,7 +164,7 @@ def _farthest(
         for lane in range(LANES):
             if lanes[lane] < limit:
                 continue
-            for i in range(lane, min(CHUNK, left - chunk * CHUNK), LANES):
+            for i in range(lane, min(CHUNK, count - chunk * CHUNK), LANES):
                 if row[i] >= limit:
                     record = ids[chunk * CHUNK + i]
                     distance = squared_distance(X[record], point)
@@ -176,20 +176,30 @@ def _farthest(
 @kernel(inline=True)
 def scan_nearest(scan: Scan, point: Floats, near: Floats, near_ids: Ints) -> None:
     """Find the records nearest to the point scored from, as many as `near` holds, ascending."""
-    limit = _limit(scan.least, (scan.left[0] + CHUNK - 1) // CHUNK, scan.lows) + scan.known[SLACK]
+    limit = _limit(scan.lowest, (scan.remaining[0] + CHUNK - 1) // CHUNK, scan.lows) + scan.margins[SLACK]
     _nearest(
-        scan.X, scan.ids, scan.left[0], point, limit, scan.known, scan.scores, scan.least, scan.lanes, near, near_ids
+        scan.X,
+        scan.ids,
+        scan.remaining[0],
+        point,
+        limit,
+        scan.margins,
+        scan.scores,
+        scan.lowest,
+        scan.lanes,
+        near,
+        near_ids,
     )
 
 
 @kernel(counted=False, inner=True)
-def _limit(least: Floats32, chunks: int, lows: Floats32) -> float:
+def _limit(lowest: Floats32, chunks: int, lows: Floats32) -> float:
     """Return a score that at least k records do not exceed: the k-th least score of a chunk, inf if there are fewer."""
     last = len(lows) - 1
     for i in range(last + 1):
         lows[i] = np.inf
     for chunk in range(chunks):
-        score, t = least[chunk], last
+        score, t = lowest[chunk], last
         if score < lows[last]:
             while t > 0 and lows[t - 1] > score:
                 lows[t] = lows[t - 1]
@@ -202,12 +212,12 @@ def _limit(least: Floats32, chunks: int, lows: Floats32) -> float:
 def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile than they do
     X: Floats,
     ids: Ints,
-    left: int,
+    count: int,
     point: Floats,
     limit: float,
-    known: Floats,
+    margins: Floats,
     scores: Floats32,
-    least: Floats32,
+    lowest: Floats32,
     lanes: Floats32,
     near: Floats,
     near_ids: Ints,
@@ -216,10 +226,10 @@ def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile than 
     for i in range(last + 1):
         near[i] = np.inf
         near_ids[i] = NO_RECORD
-    square, slack = known[OFFSET] * known[OFFSET], known[SLACK]
+    square, slack = margins[OFFSET] * margins[OFFSET], margins[SLACK]
     cut = np.float32(limit)
-    for chunk in range((left + CHUNK - 1) // CHUNK):
-        if least[chunk] > cut:
+    for chunk in range((count + CHUNK - 1) // CHUNK):
+        if lowest[chunk] > cut:
             continue
         row = scores[chunk]
         for i in range(len(lanes)):
@@ -227,7 +237,7 @@ def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile than 
         for lane in range(LANES):
             if lanes[lane] > cut:
                 continue
-            for i in range(lane, min(CHUNK, left - chunk * CHUNK), LANES):
+            for i in range(lane, min(CHUNK, count - chunk * CHUNK), LANES):
                 if row[i] <= cut:
                     record = ids[chunk * CHUNK + i]
                     distance = squared_distance(X[record], point)
@@ -241,12 +251,12 @@ def _nearest(  # noqa: PLR0913 - a tuple of arrays takes longer to compile than 
 def scan_remove(scan: Scan, record: int) -> None:
     """Remove a record; the last one takes its place."""
     columns32, ids, place, total = scan.columns32, scan.ids, scan.place, scan.total
-    scan.left[0] -= 1
-    here, last = place[record], scan.left[0]
-    ids[here] = ids[last]
-    place[ids[last]] = here
+    scan.remaining[0] -= 1
+    slot, last = place[record], scan.remaining[0]
+    ids[slot] = ids[last]
+    place[ids[last]] = slot
     place[record] = -1
     for j in range(len(total)):
         total[j] -= scan.X[record, j]
     for j in range(len(total) + 1):
-        columns32[here // CHUNK, j, here % CHUNK] = columns32[last // CHUNK, j, last % CHUNK]
+        columns32[slot // CHUNK, j, slot % CHUNK] = columns32[last // CHUNK, j, last % CHUNK]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = ["select_nth"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = ["sort_values"]
@@ -53,7 +53,7 @@ def _key(bits: np.uint64) -> np.uint64:
 
 
 @kernel
-def _radix_sort(column: Floats, bits: Words, words: Words, other: Words, values: Floats, order: Ints) -> bool:
+def _radix_sort(column: Floats, bits: Words, words: Words, spare: Words, values: Floats, order: Ints) -> bool:
     n = len(bits)
     if n == 0:
         return True
@@ -72,8 +72,8 @@ def _radix_sort(column: Floats, bits: Words, words: Words, other: Words, values:
             counts[digit, (word >> np.uint64(32 + 11 * digit)) & DIGIT] += 1
     for digit in range(DIGITS):
         if _starts(counts[digit], n):
-            _scatter(words, other, counts[digit], np.uint64(32 + 11 * digit))
-            words, other = other, words
+            _scatter(words, spare, counts[digit], np.uint64(32 + 11 * digit))
+            words, spare = spare, words
     for i in range(n):
         order[i] = np.int64(words[i] & LOW)
         values[i] = column[order[i]]
@@ -94,10 +94,10 @@ def _starts(counts: Ints, n: int) -> bool:
 
 
 @kernel
-def _scatter(words: Words, other: Words, places: Ints, shift: np.uint64) -> None:
+def _scatter(words: Words, target: Words, places: Ints, shift: np.uint64) -> None:
     for i in range(len(words)):
         digit = (words[i] >> shift) & DIGIT
-        other[places[digit]] = words[i]
+        target[places[digit]] = words[i]
         places[digit] += 1
 
 

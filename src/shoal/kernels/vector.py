@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from shoal.core.compiling import intrinsic
+from shoal.core.compiler import intrinsic
 
 __all__ = ["greater", "lesser"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = ["ABSENT", "Words", "bucket_of_words", "hash_words", "number_bits", "number_words", "words_of"]
@@ -92,13 +92,13 @@ def bucket_of_words(words: Words, targets: int) -> Ints:
     >>> bucket_of_words(words_of(np.array([[0.5], [2.0]])), 1).tolist()
     [0, 0]
     """
-    found = np.zeros(len(words), dtype=np.int64)
+    buckets = np.zeros(len(words), dtype=np.int64)
     if targets > 1:
-        _bucket_of_words(words, targets, found)
-    return found
+        _bucket_of_words(words, targets, buckets)
+    return buckets
 
 
 @kernel(counted=False)
-def _bucket_of_words(words: Words, targets: int, found: Ints) -> None:
+def _bucket_of_words(words: Words, targets: int, buckets: Ints) -> None:
     for i in range(len(words)):
-        found[i] = np.int64(hash_words(words[i]) >> HIGH) % targets
+        buckets[i] = np.int64(hash_words(words[i]) >> HIGH) % targets

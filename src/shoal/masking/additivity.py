@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import listed
 from shoal.core.types import Bools, Floats
-from shoal.core.wording import listed
 from shoal.tables.columns import Column, Name
 
 __all__ = ["Rule", "add_up", "breaks", "count_broken", "in_order", "read_rule", "round_together"]

@@ -16,14 +16,14 @@ import polars as pl
 from shoal.algorithms.registry import AUTO, EFFORTS, Method
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
+from shoal.core.messages import agreeing, count
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
-from shoal.core.wording import agreeing, count
 from shoal.masking.coding import order_values
-from shoal.models.model import Confidential, Model
+from shoal.models.model import ConfidentialColumn, Model
+from shoal.models.model_registry import make_rules, reached_by
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
-from shoal.models.registry import make_rules, reached_by
 from shoal.tables.columns import Name
 from shoal.tables.csv_cells import MISSING
 from shoal.tables.kinds import Category, Date, Nominal, Ordinal
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shoal.kernels.words import Words
     from shoal.masking.groups import BucketRecords
     from shoal.masking.request import MaskRequest
-    from shoal.models.keeping import Search
+    from shoal.models.rule_enforcement import Search
     from shoal.models.rules import Rules
     from shoal.tables.table import Table
 
@@ -78,12 +78,12 @@ class Promise(NamedTuple):
     def rules(self, codes: Ints, models: Sequence[tuple[int, Model]], units: Words | None = None, k: int = 0) -> Rules:
         """Return rules for the records of these codes, and with units that of k different ones."""
         columns = [
-            Confidential(np.ascontiguousarray(codes[:, place]), counts, bool(column.ordered))
+            ConfidentialColumn(np.ascontiguousarray(codes[:, place]), counts, bool(column.ordered))
             for place, (column, counts) in enumerate(zip(self.columns, self.counts, strict=True))
         ]
         if units is not None:
             different, number = np.unique(units, return_inverse=True)
-            columns.append(Confidential(number.astype(np.int64), np.ones(len(different), dtype=np.int64), False))
+            columns.append(ConfidentialColumn(number.astype(np.int64), np.ones(len(different), dtype=np.int64), False))
             models = [*models, (len(columns) - 1, Diversity(k))]
         return make_rules(columns, models, len(codes))
 
@@ -214,7 +214,7 @@ def keep_promise(
     state, threads
         See `shoal.core.progress`; and how many threads work on cells.
     """
-    from shoal.models.keeping import Search, keep_rules, repair, rules_of
+    from shoal.models.rule_enforcement import Search, keep_rules, repair, rules_of
 
     Z, cells = records.compared, records.cells
     rules = promise.rules(records.codes, promise.models, records.units, request.k)
@@ -298,7 +298,7 @@ def _impossible(name: Name, model: Model, records: int, found: float, cells: int
         what, way = "of the table", f"Ask for less: {less} can be kept."
     return InputError(
         f"Parameter {model.parameter!r} asks for {model.says} in column {name!r}, but all {records} records {what} "
-        f"together have {model.told(found)}, so that not all groups of them can keep it. {way}"
+        f"together have {model.reached_text(found)}, so that not all groups of them can keep it. {way}"
     )
 
 
@@ -315,7 +315,7 @@ def worst(codes: Ints, groups: Ints, promise: Promise) -> list[float]:
             raise VerificationError(
                 f"{few} of {count(len(lacks), 'group')} of identical records {agreeing(few, 'lacks', 'lack')} "
                 f"{model.says} in column {promise.columns[place].name!r}; the worst has "
-                f"{model.told(reached[-1])}. Nothing was released."
+                f"{model.reached_text(reached[-1])}. Nothing was released."
             )
     return reached
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from shoal.algorithms.auto import facts_of
 from shoal.algorithms.registry import AUTO, Method, Outcome, find
-from shoal.blocks.running import group_blocks, group_cells
+from shoal.blocks.block_groups import group_blocks, group_cells
 from shoal.core.measures import Scaling, canonical_labels, scaling
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
-from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.counting_sort import sort_by_target
 from shoal.kernels.words import Words
 from shoal.masking.coding import Embedding
 from shoal.masking.confidential import Promise, half_time, keep_promise, least_error

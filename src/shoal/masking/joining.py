@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.measures import Scaling
+from shoal.core.messages import count, holders, listed
 from shoal.core.types import Floats, Ints
-from shoal.core.wording import count, holders, listed
 from shoal.engines.records import Arrays, Records
 from shoal.masking.cells import holders_of, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Embedding, order_values

@@ -42,7 +42,7 @@ def _compiling(request: MaskRequest, template: Template | None) -> AbstractConte
     # Where there is a template, it compiles, and nothing is to be imported here.
     if template is not None or request.method != AUTO or (os.cpu_count() or 1) < 2:
         return nullcontext()
-    from shoal.core.caching import cache_folder
+    from shoal.core.kernel_cache import cache_folder
 
     folder = cache_folder()
     return nullcontext() if folder is None or any(folder.rglob("*.nbi")) else working_aside(_annealing)

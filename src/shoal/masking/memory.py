@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from shoal.core.measures import canonical_labels
-from shoal.core.memory import peak_memory
+from shoal.core.memory_limits import peak_memory
 from shoal.core.progress import Title, watch
 from shoal.core.types import Ints, State
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema

@@ -268,7 +268,7 @@ class _Numbers:
 
 def _divide(records: Records, plan: Plan, rule: Blocking) -> Blocks:
     from shoal.blocks.blocking import find_blocks
-    from shoal.blocks.choosing import choose_split
+    from shoal.blocks.split_choice import choose_split
 
     numbers = _Numbers(records, plan)
     if rule.measured:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.algorithms.own import check_sendable
+from shoal.algorithms.user_function import check_sendable
 from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
+from shoal.core.messages import agreeing, count, listed
 from shoal.core.types import Floats, Ints
-from shoal.core.wording import agreeing, count, listed
 from shoal.engines.records import Records
 from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
 from shoal.masking.coding import Coding, Embedding, make_coding, order_values
@@ -399,7 +399,7 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
                 f"have {most} records, and every block must hold k={request.k} of them. Take a larger block."
             )
     if rule is not None and plan.promise.models:
-        from shoal.models.registry import size_for
+        from shoal.models.model_registry import size_for
 
         # A block must keep the models by itself: it should hold several groups of the size that they need.
         needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.blocks.quantising import bounds
+from shoal.blocks.quantisation import bounds
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Floats, Ints
@@ -18,7 +18,7 @@ from shoal.masking.additivity import count_broken
 from shoal.masking.confidential import Values, read_values
 from shoal.masking.parts import Cell, Columns, Moves, Part
 from shoal.masking.totals import whole_total
-from shoal.models.units import least_units
+from shoal.models.distinct_units import least_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, Spelling
 from shoal.tables.csv_cells import present_cells

@@ -13,8 +13,8 @@ import numpy as np
 
 from shoal.core.errors import FileError, VerificationError
 from shoal.core.measures import group_sizes
+from shoal.core.messages import count
 from shoal.core.types import Bools, Ints, State
-from shoal.core.wording import count
 from shoal.engines.records import Arrays, Records, Regrouping
 from shoal.kernels.words import Words, bucket_of_words, number_words
 from shoal.masking.additivity import count_broken
@@ -28,7 +28,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.steps import confidential_codes
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
-from shoal.models.units import count_units
+from shoal.models.distinct_units import count_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.formulas import formula_columns

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from shoal.core.display import html_table, write_report
-from shoal.core.dominance import PERCENT, may_be_told, published_loss, withheld_columns
+from shoal.core.dominance import PERCENT, may_be_published, published_loss, withheld_columns
+from shoal.core.messages import count, count_holders, visible
 from shoal.core.types import Floats, Ints
-from shoal.core.wording import count, count_holders, visible
-from shoal.models.asked import PROMISES, tell_asked
+from shoal.models.column_models import PROMISES, describe_promises
 from shoal.tables.columns import Name
 
 if TYPE_CHECKING:
@@ -137,15 +137,15 @@ class Release:
 
     def published(self) -> Release:
         """Return the release with losses as they may be published beside its table (`shoal.core.dominance`)."""
-        told = may_be_told(self.loss, self.group_loss)
+        told = may_be_published(self.loss, self.group_loss)
         withheld = withheld_columns(self.column_loss, self.column_group_loss, total=told)
         return replace(
             self,
-            loss=published_loss(self.loss, told=told),
-            partition_loss=published_loss(self.partition_loss, told=told),
+            loss=published_loss(self.loss, precise=told),
+            partition_loss=published_loss(self.partition_loss, precise=told),
             bound=floor(10 * self.bound) / 10 if told and self.bound is not None else None,
             column_loss={
-                name: published_loss(loss, told=name not in withheld) for name, loss in self.column_loss.items()
+                name: published_loss(loss, precise=name not in withheld) for name, loss in self.column_loss.items()
             },
         )
 
@@ -206,7 +206,7 @@ class Release:
     @property
     def promise(self) -> str:
         """What was promised of confidential columns, in a few words; empty for nothing."""
-        return tell_asked(*(self.parameters[parameter] for parameter in PROMISES))
+        return describe_promises(*(self.parameters[parameter] for parameter in PROMISES))
 
     @property
     def k(self) -> int:

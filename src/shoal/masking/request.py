@@ -18,7 +18,7 @@ from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose
 from shoal.core.checks import as_names, check_choice, check_size, plain_array
 from shoal.core.errors import InputError, closest
 from shoal.masking.request_rules import check_method, check_together
-from shoal.models.asked import PROMISES, plain_asked, read_asked
+from shoal.models.column_models import PROMISES, plain_promise, read_promise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -358,7 +358,7 @@ class MaskRequest:
                     f"Parameter {name!r} is a promise about confidential columns, but 'confidential' names none. Name "
                     "them in 'confidential'."
                 )
-            object.__setattr__(self, name, read_asked(name, given))
+            object.__setattr__(self, name, read_promise(name, given))
 
     def models(self) -> list[tuple[int, Model]]:
         """Return what is promised of confidential columns, each promise with the place of its column."""
@@ -408,7 +408,7 @@ class MaskRequest:
     @property
     def own(self) -> bool:
         """Whether the method is a user's function."""
-        return find(self.method).own
+        return find(self.method).by_user
 
     def notes(self) -> list[str]:
         """Return what a reader of the release must know about the request."""
@@ -481,7 +481,7 @@ class MaskRequest:
             "kinds": self.plain_kinds(),
             **{name: as_names(getattr(self, name)) for name in ("by", "identifiers", "keep", "zeros", "sums")},
             "confidential": None if self.confidential is None else as_names(self.confidential),
-            **{name: plain_asked(getattr(self, name)) for name in PROMISES},
+            **{name: plain_promise(getattr(self, name)) for name in PROMISES},
             "distance": None if self.distance is None else as_names(self.distance),
             "importance": None if self.importance is None else dict(self.importance),
             "missing_codes": {name: list(codes) for name, codes in self.codes.items()} or None,

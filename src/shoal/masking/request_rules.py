@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.algorithms.registry import AUTO, find
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
-from shoal.core.memory import read_memory
-from shoal.core.wording import listed
+from shoal.core.memory_limits import read_memory
+from shoal.core.messages import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
-from shoal.core.wording import listed
+from shoal.core.messages import listed
 from shoal.engines.records import Records, Schema
 from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.confidential import Chosen

@@ -17,7 +17,7 @@ from shoal.kernels.words import Words
 from shoal.masking.coding import Coding
 from shoal.masking.parts import Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
-from shoal.models.units import record_counters
+from shoal.models.distinct_units import record_counters
 from shoal.tables.columns import Kind, Name, NewColumn
 from shoal.tables.formulas import escape_formulas
 from shoal.tables.selection import check_released

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import VerificationError
 from shoal.core.measures import group_sizes
+from shoal.core.messages import agreeing, count
 from shoal.core.types import Ints
-from shoal.core.wording import agreeing, count
 from shoal.kernels.words import Words, number_bits, number_words, words_of
 
 __all__ = ["check_sizes", "count_unique", "identical_records", "row_hashes", "verify"]

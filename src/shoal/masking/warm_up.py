@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from shoal.core.progress import fresh_state
-from shoal.kernels.dealing import put_rows
+from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
 from shoal.masking.bucket import mask_bucket
 from shoal.masking.coding import Embedding
@@ -28,7 +28,7 @@ def warm_up(request: MaskRequest, d: int) -> bool:
     from numba.core.event import install_recorder
 
     from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
-    from shoal.blocks.fusing import leaf_sums
+    from shoal.blocks.fusion import leaf_sums
     from shoal.blocks.rule import Blocking
 
     request = replace(request, k=min(request.k, LARGEST))  # kernels are the same for all k
@@ -42,7 +42,7 @@ def warm_up(request: MaskRequest, d: int) -> bool:
         block = assign(0, X, roots, blocks)
         leaf_sums(X, block, blocks.frame, len(blocks.sizes))
         # A user's function is called with the user's records only.
-        if not request.entry.anytime and not request.entry.own:
+        if not request.entry.anytime and not request.entry.by_user:
             arrays = {"block": block, "X": X}
             if request.weights is not None:
                 arrays["weights"] = np.ones(rows)
@@ -56,7 +56,7 @@ def warm_up(request: MaskRequest, d: int) -> bool:
             put_rows(X, np.arange(rows, dtype=np.uint32), answers["released"])
             put_rows(np.zeros((rows, 1), dtype=np.int64), np.arange(rows, dtype=np.uint32), answers["group"][:, None])
         if request.confidential is not None or request.unit is not None:
-            from shoal.models.keeping import rehearse_rules
+            from shoal.models.rule_enforcement import rehearse_rules
 
             rehearse_rules()
         _, sent = deal_for_counting(0, {"words": words_of(X)}, (roots, ()), 2)

@@ -1,1 +1,1 @@
-"""What a group must satisfy beyond k records."""
+"""The promises that a group must keep beyond k records."""

@@ -44,10 +44,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
+from shoal.models.model_registry import KINDS
 from shoal.models.promises.closeness import Closeness
-from shoal.models.registry import KINDS
 from shoal.models.rules import Rules
 
 __all__ = ["Planes", "closeness_bound", "proven"]
@@ -72,7 +72,7 @@ class Planes(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """How the values of a column go with the keys."""
+    """Sums of the keys per value of a column."""
 
     ordered: bool
     place: Ints  # of each value, or of each step between two neighbouring ones: its bin
@@ -93,28 +93,28 @@ def closeness_bound(Z: Floats, rules: Rules) -> float:
     --------
     Keys that are the confidential values themselves, which all groups must have in equal shares:
 
-    >>> from shoal.models.model import Confidential
-    >>> from shoal.models.registry import make_rules
-    >>> column = Confidential(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=True)
+    >>> from shoal.models.model import ConfidentialColumn
+    >>> from shoal.models.model_registry import make_rules
+    >>> column = ConfidentialColumn(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=True)
     >>> Z = np.array([[-1.0], [-1.0], [1.0], [1.0]])
     >>> round(closeness_bound(Z, make_rules([column], [(0, Closeness(0.0))], 4)), 6)
     4.0
     """
     Z = Z[:, ~np.isnan(Z).any(axis=0)]
     Z = Z - Z.mean(axis=0)
-    asked = [rule for rule, kind in enumerate(rules.kinds) if kind in (ORDERED, NOMINAL) and _values(rules, rule) > 1]
-    if not asked or not Z.any():
+    bounded = [rule for rule, kind in enumerate(rules.kinds) if kind in (ORDERED, NOMINAL) and _values(rules, rule) > 1]
+    if not bounded or not Z.any():
         return 0.0
-    sums = [_sums_of(Z, rules, rule) for rule in asked]
+    sums = [_sums_of(Z, rules, rule) for rule in bounded]
     candidates: list[tuple[float, Floats]] = []
-    for rule, own in zip(asked, sums, strict=True):
+    for rule, rule_sums in zip(bounded, sums, strict=True):
         shares, t = rules.shares[rules.first[rule] : rules.first[rule + 1]], float(rules.bounds[rule]) + WIDENED
-        candidates += [(t, (phi - phi @ shares)[rules.codes[rule]]) for phi in _witnesses(own)]
+        candidates += [(t, (phi - phi @ shares)[rules.codes[rule]]) for phi in _witnesses(rule_sums)]
     # The more of the keys goes with a witness and the less of it t leaves, the more it proves.
     candidates.sort(key=lambda pair: float(np.linalg.norm(pair[1] @ Z)) / pair[0], reverse=True)
     limits, Phi = zip(*candidates[:WITNESSES], strict=True)
-    found = _best(np.ascontiguousarray(Z @ _directions(sums)), np.column_stack(Phi), np.array(limits))
-    return max(0.0, found - ROUNDING * float(np.square(Z).sum()))
+    best = _best(np.ascontiguousarray(Z @ _directions(sums)), np.column_stack(Phi), np.array(limits))
+    return max(0.0, best - ROUNDING * float(np.square(Z).sum()))
 
 
 def _values(rules: Rules, rule: int) -> int:
@@ -135,15 +135,15 @@ def _sums_of(Z: Floats, rules: Rules, rule: int) -> _Sums:
 
 def _witnesses(sums: _Sums) -> list[Floats]:
     """Return, by value, witnesses of great covariance with the keys, uncentred."""
-    found: list[Floats] = []
+    witnesses: list[Floats] = []
     for direction in np.linalg.eigh(sums.sums.T @ sums.sums)[1].T[::-1][:OF_A_COLUMN]:
         rises = (sums.sums @ direction > 0)[sums.place]
         phi = rises.astype(np.float64)
         if sums.ordered:
             phi = np.concatenate([[0.0], np.cumsum(2.0 * rises - 1.0)]) / len(rises)
-        if not any(np.ptp(phi - other) == 0 or np.ptp(phi + other) == 0 for other in found):
-            found.append(phi)
-    return found
+        if not any(np.ptp(phi - witness) == 0 or np.ptp(phi + witness) == 0 for witness in witnesses):
+            witnesses.append(phi)
+    return witnesses
 
 
 def _directions(sums: list[_Sums]) -> Floats:
@@ -169,10 +169,10 @@ def _best(X: Floats, Phi: Floats, t: Floats) -> float:
     for count in range(1, len(t) + 1):
         tilt = -0.1 * np.sign(Phi[:, count - 1] @ X)
         form = np.concatenate([form, np.zeros(1 + 2 * d), tilt, np.zeros(d)])
-        used, own = np.ascontiguousarray(Phi[:, :count]), t[:count]
-        ends = used.min(axis=0) - own, used.max(axis=0) + own
-        form = _fitted(form, X[drawn], used[drawn], own, weights, ends)
-        bound = max(bound, proven(_planes(form, d, *ends), X, used, own))
+        used, limits = np.ascontiguousarray(Phi[:, :count]), t[:count]
+        ends = used.min(axis=0) - limits, used.max(axis=0) + limits
+        form = _fitted(form, X[drawn], used[drawn], limits, weights, ends)
+        bound = max(bound, proven(_planes(form, d, *ends), X, used, limits))
     return bound
 
 
@@ -200,8 +200,8 @@ def _fitted(start: Floats, X: Floats, Phi: Floats, t: Floats, weights: Floats, e
     free, positive = (-LARGEST, LARGEST), (0.0, LARGEST)
     bounds = [(LEAST_CURVE, LARGEST)] * d + ([free] + [positive] * (2 * d) + [free] * (2 * d)) * len(t)
     options = {"maxfun": STEPS, "scale": 1 + np.abs(start), "offset": start}
-    found: Floats = minimize(mean, start, jac=True, method="TNC", bounds=bounds, options=options).x
-    return found
+    solution: Floats = minimize(mean, start, jac=True, method="TNC", bounds=bounds, options=options).x
+    return solution
 
 
 def proven(planes: Planes, X: Floats, Phi: Floats, t: Floats) -> float:

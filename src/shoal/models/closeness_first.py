@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
@@ -54,18 +54,18 @@ def closeness_first(records: Floats, codes: Ints, k: int, t: float, *, state: St
 
 
 @kernel
-def _farthest(records: Floats, left: Ints, point: Floats) -> int:
+def _farthest(records: Floats, remaining: Ints, point: Floats) -> int:
     """Return the one of some records that is farthest from a point."""
     far, reach = -1, -1.0
-    for i in left:
-        apart = squared_distance(records[i], point)
-        if apart > reach:
-            far, reach = i, apart
+    for i in remaining:
+        distance = squared_distance(records[i], point)
+        if distance > reach:
+            far, reach = i, distance
     return far
 
 
 @kernel
-def next_start(records: Floats, left: Ints, group: int, start: Floats) -> None:
+def next_start(records: Floats, remaining: Ints, group: int, start: Floats) -> None:
     """Write where a group starts, as MDAV does: the record farthest from the centroid, then the one farthest from it.
 
     `start` is where the last group started.
@@ -73,19 +73,19 @@ def next_start(records: Floats, left: Ints, group: int, start: Floats) -> None:
     if group % 2 == 0:
         for j in range(records.shape[1]):
             start[j] = 0.0
-            for i in left:
+            for i in remaining:
                 start[j] += records[i, j]
-            start[j] /= len(left)
-    start[:] = records[_farthest(records, left, start)]
+            start[j] /= len(remaining)
+    start[:] = records[_farthest(records, remaining, start)]
 
 
 @kernel
-def _nearest_of_runs(records: Floats, left: Ints, run: Ints, point: Floats, runs: int) -> Ints:
+def _nearest_of_runs(records: Floats, remaining: Ints, run: Ints, point: Floats, runs: int) -> Ints:
     nearest, distance = np.full(runs, -1), np.full(runs, np.inf)
-    for i in left:
-        apart = squared_distance(records[i], point)
-        if apart < distance[run[i]]:
-            nearest[run[i]], distance[run[i]] = i, apart
+    for i in remaining:
+        separation = squared_distance(records[i], point)
+        if separation < distance[run[i]]:
+            nearest[run[i]], distance[run[i]] = i, separation
     return nearest
 
 
@@ -93,21 +93,21 @@ def _nearest_of_runs(records: Floats, left: Ints, run: Ints, point: Floats, runs
 def _deal(records: Floats, run: Ints, sizes: Ints, state: State) -> Ints:
     n, d = records.shape
     groups, runs = n // len(sizes), len(sizes)
-    labels, left = np.full(n, groups - 1), np.arange(n)  # asked to stop, the last group takes the rest
+    labels, remaining = np.full(n, groups - 1), np.arange(n)  # asked to stop, the last group takes the rest
     free = np.ones(n, dtype=np.bool_)
     centre = np.empty(d)
     for group in range(groups - 1):
         if state[STOP]:
             break
-        next_start(records, left, group, centre)
+        next_start(records, remaining, group, centre)
         # The second round takes one record more, if a run has more records than there are groups to come.
-        for more in range(2):
-            nearest = _nearest_of_runs(records, left, run, centre, runs)
+        for extra in range(2):
+            nearest = _nearest_of_runs(records, remaining, run, centre, runs)
             for r in range(runs):
-                if not more or sizes[r] > groups - group - 1:
+                if not extra or sizes[r] > groups - group - 1:
                     labels[nearest[r]], free[nearest[r]] = group, False
                     sizes[r] -= 1
-                    if more:
+                    if extra:
                         break
-            left = left[free[left]]
+            remaining = remaining[free[remaining]]
     return labels

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
 from shoal.models.closeness_first import next_start
-from shoal.models.registry import measure
+from shoal.models.model_registry import measure
 from shoal.models.rules import Rules
 
 __all__ = ["k_first"]
@@ -41,10 +41,10 @@ def k_first(records: Floats, k: int, rules: Rules, *, state: State) -> Ints:
     Examples
     --------
     >>> from shoal.core.progress import fresh_state
-    >>> from shoal.models.model import Confidential
-    >>> from shoal.models.registry import make_rules, read_model
+    >>> from shoal.models.model import ConfidentialColumn
+    >>> from shoal.models.model_registry import make_rules, read_model
     >>> records = np.array([[0.0], [0.1], [9.0], [9.1]])
-    >>> column = Confidential(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=False)
+    >>> column = ConfidentialColumn(np.array([0, 0, 1, 1]), np.array([2, 2]), ordered=False)
     >>> k_first(records, 2, make_rules([column], [(0, read_model("diversity", 2))], 4), state=fresh_state()).tolist()
     [0, 1, 1, 0]
     """
@@ -64,43 +64,43 @@ def _lacking(rules: Rules, members: Ints, codes: Ints) -> float:
 
 
 @kernel
-def _swap(rules: Rules, members: Ints, others: Ints, codes: Ints) -> None:
+def _swap(rules: Rules, members: Ints, candidates: Ints, codes: Ints) -> None:
     """Put others in the place of members, the nearest first, while that brings the group nearer to being allowed."""
     lacking = _lacking(rules, members, codes)
-    for candidate in others:
+    for candidate in candidates:
         if lacking <= 0:
             break
-        least, swapped = lacking, -1
+        smallest, swapped = lacking, -1
         for place in range(len(members)):
             member = members[place]
             members[place] = candidate
-            found = _lacking(rules, members, codes)
+            shortfall = _lacking(rules, members, codes)
             members[place] = member
-            if found < least:
-                least, swapped = found, place
+            if shortfall < smallest:
+                smallest, swapped = shortfall, place
         if swapped >= 0:
-            lacking, members[swapped] = least, candidate
+            lacking, members[swapped] = smallest, candidate
 
 
 @kernel
 def _groups(records: Floats, k: int, rules: Rules, state: State) -> Ints:
     n, d = records.shape
     labels = np.full(n, -1)
-    left = np.arange(n)
+    remaining = np.arange(n)
     centre, codes = np.empty(d), np.empty(k, dtype=np.int64)
     group = 0
-    while len(left) >= 2 * k and not state[STOP]:
-        next_start(records, left, group, centre)
-        distance = np.empty(len(left))
-        for place in range(len(left)):
-            distance[place] = squared_distance(records[left[place]], centre)
-        order = left[np.argsort(distance, kind="mergesort")]
+    while len(remaining) >= 2 * k and not state[STOP]:
+        next_start(records, remaining, group, centre)
+        distance = np.empty(len(remaining))
+        for place in range(len(remaining)):
+            distance[place] = squared_distance(records[remaining[place]], centre)
+        order = remaining[np.argsort(distance, kind="mergesort")]
         members = order[:k].copy()
         _swap(rules, members, order[k:], codes)
         labels[members] = group
         group += 1
-        left = left[labels[left] < 0]
-    labels[left] = group
+        remaining = remaining[labels[remaining] < 0]
+    labels[remaining] = group
     return labels
 
 
@@ -121,16 +121,16 @@ def _merge_worst(records: Floats, labels: Ints, rules: Rules, state: State) -> I
         worst = np.argmax(lacking)
         if lacking[worst] <= 0 or state[STOP]:
             break
-        other, least = -1, np.inf
+        nearest, shortest = -1, np.inf
         for group in range(groups):
-            apart = squared_distance(centres[group], centres[worst])
-            if group != worst and sizes[group] > 0 and apart < least:
-                other, least = group, apart
-        share = sizes[other] / (sizes[worst] + sizes[other])
+            distance = squared_distance(centres[group], centres[worst])
+            if group != worst and sizes[group] > 0 and distance < shortest:
+                nearest, shortest = group, distance
+        share = sizes[nearest] / (sizes[worst] + sizes[nearest])
         for j in range(d):
-            centres[worst, j] += share * (centres[other, j] - centres[worst, j])
-        sizes[worst] += sizes[other]
-        sizes[other], lacking[other] = 0.0, 0.0
-        labels[labels == other] = worst
+            centres[worst, j] += share * (centres[nearest, j] - centres[worst, j])
+        sizes[worst] += sizes[nearest]
+        sizes[nearest], lacking[nearest] = 0.0, 0.0
+        labels[labels == nearest] = worst
         lacking[worst] = _lacking(rules, np.flatnonzero(labels == worst), codes)
     return labels

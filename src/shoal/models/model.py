@@ -1,4 +1,4 @@
-"""What may be asked of a group beyond k records."""
+"""Models: promises of a group beyond k records."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from shoal.core.types import Floats, Ints
-from shoal.models.rules import Kind
+from shoal.models.rules import RuleKind
 
-__all__ = ["Confidential", "Model", "is_number"]
+__all__ = ["ConfidentialColumn", "Model", "is_number"]
 
 
 class Model:
-    """What the values of a confidential column must be like in every group; each has a file in `models/promises`."""
+    """A promise of the values of a confidential column in every group; each has a file in `models/promises`."""
 
     parameter: ClassVar[str]
     """The parameter that asks for it."""
-    kinds: ClassVar[dict[str, Kind]]
+    kinds: ClassVar[dict[str, RuleKind]]
     """The kinds of rule that it may be."""
     values: float = 0.0
     """How many different values a column must have."""
 
-    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+    def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
         """Return the kind of the rule, its bound and its factor; `ordered` says that the values have an order."""
         raise NotImplementedError
 
     @classmethod
-    def read(cls, given: Any) -> Model:
+    def read(cls, value: Any) -> Model:
         """Return one from what was given: a number, or text as it is written on the command line."""
         raise NotImplementedError
 
     @property
     def text(self) -> str:
-        """How it is written on the command line."""
+        """The model as written on the command line."""
         raise NotImplementedError
 
     @property
     def says(self) -> str:
-        """What it promises, in words."""
+        """The promise in words."""
         raise NotImplementedError
 
     @property
@@ -46,7 +46,7 @@ class Model:
         """The name of what groups reach."""
         return self.parameter
 
-    def told(self, reached: float) -> str:
+    def reached_text(self, reached: float) -> str:
         """Say what a group reaches."""
         raise NotImplementedError
 
@@ -58,9 +58,9 @@ class Model:
         """Return what a group reaches as a release tells it."""
         return reached
 
-    def worst(self, found: Floats) -> float:
+    def worst(self, reached: Floats) -> float:
         """Return the worst of what groups reach."""
-        return float(found.max())
+        return float(reached.max())
 
     def scaled(self, factor: float) -> Model | None:
         """Return a stronger or weaker promise of the same kind; None if there is none."""
@@ -68,7 +68,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Confidential:
+class ConfidentialColumn:
     """A confidential column through the whole table."""
 
     codes: Ints  # of each record, in the order of the values
@@ -76,6 +76,6 @@ class Confidential:
     ordered: bool
 
 
-def is_number(given: Any, above: float, below: float) -> bool:
+def is_number(value: Any, above: float, below: float) -> bool:
     """Say whether something is a number between two others."""
-    return not isinstance(given, bool) and isinstance(given, Real) and above < float(given) < below
+    return not isinstance(value, bool) and isinstance(value, Real) and above < float(value) < below

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
-__all__ = ["ROUNDING", "Kind", "Rules", "run_end"]
+__all__ = ["ROUNDING", "RuleKind", "Rules", "run_end"]
 
 ROUNDING = 1e-12  # of distances and entropies
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-12  # of distances and entropies
 class Rules(NamedTuple):
     """Rules that groups must keep, as arrays; values of column c are numbered 0 … m−1 in their order."""
 
-    kinds: Ints  # numbers of `shoal.models.registry.KINDS`
+    kinds: Ints  # numbers of `shoal.models.model_registry.KINDS`
     bounds: Floats  # such as l or t
     factors: Floats  # c of recursive diversity
     codes: Ints  # (rules, n): the code of each record
@@ -28,7 +28,7 @@ class Rules(NamedTuple):
     masses: Floats  # (rules, sizes, levels): what closeness knows of small groups, where it was asked for
 
 
-class Kind(NamedTuple):
+class RuleKind(NamedTuple):
     """A kind of rule."""
 
     # (rules, rule, codes, size) → what a group reaches, and how far it is from being allowed, 0 if it is; the codes of

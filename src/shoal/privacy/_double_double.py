@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import types
 
-from shoal.core.compiling import intrinsic, kernel
+from shoal.core.compiler import intrinsic, kernel
 
 __all__ = ["exact_quotient", "exact_square", "exact_sum"]
 

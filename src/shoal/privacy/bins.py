@@ -54,7 +54,7 @@ class WholeBins:
 
     lower: float
     upper: float
-    most: int
+    limit: int
     ordered = True
 
     @cached_property
@@ -62,7 +62,7 @@ class WholeBins:
         """The first number of each bin, and the one after the last."""
         first = max(math.ceil(self.lower), -MOST)
         numbers = min(math.floor(self.upper), MOST) - first + 1
-        size = min(self.most, max(0, numbers))
+        size = min(self.limit, max(0, numbers))
         return first + numbers * np.arange(size + 1) // max(1, size)
 
     @property

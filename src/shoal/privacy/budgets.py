@@ -1,4 +1,4 @@
-"""How a privacy budget is shared by the published columns.
+"""The division of a privacy budget among the published columns.
 
 What is spent on disjoint columns adds up (sequential composition), so the shares sum to ε; what is spent on disjoint
 groups of records does not (parallel composition), so every group of a column has the column's whole share.
@@ -23,7 +23,7 @@ Budget = Literal["sensitivity", "even"] | Mapping[Any, float]
 BUDGETS: tuple[str, ...] = ("sensitivity", "even")
 
 
-def check_epsilon(epsilon: object, what: str = "epsilon") -> float:
+def check_epsilon(epsilon: object, parameter: str = "epsilon") -> float:
     """Return a budget as a float, or refuse it.
 
     Examples
@@ -36,12 +36,12 @@ def check_epsilon(epsilon: object, what: str = "epsilon") -> float:
     except (TypeError, ValueError):
         value = math.nan
     if isinstance(epsilon, bool) or not (math.isfinite(value) and value > 0):
-        raise InputError(f"Parameter {what!r} must be a positive number, got {epsilon!r}; for example 1.0.")
+        raise InputError(f"Parameter {parameter!r} must be a positive number, got {epsilon!r}; for example 1.0.")
     return value
 
 
 def split_budget(
-    epsilon: float, how: Budget, names: Sequence[Name], width: Floats, sets: Sequence[Sequence[int]]
+    epsilon: float, rule: Budget, names: Sequence[Name], width: Floats, sets: Sequence[Sequence[int]]
 ) -> Floats:
     """Share ε among columns; the shares sum to ε and never to more.
 
@@ -49,7 +49,7 @@ def split_budget(
     ----------
     epsilon
         The whole budget.
-    how
+    rule
         ``"sensitivity"``: in proportion to the width of the domain (ε_i = ε Δ_i / ΣΔ), so that all columns get noise
         of one scale. ``"even"``: the same for every set of columns that is grouped together, and within a set in
         proportion to the width, which is the paper's noise for whole records. Or the share of each column.
@@ -65,18 +65,18 @@ def split_budget(
     >>> split_budget(1.0, "even", ["a", "b"], np.array([1.0, 3.0]), [[0], [1]]).tolist()
     [0.5, 0.5]
     """
-    if isinstance(how, Mapping):
-        shares = _given(epsilon, how, names)
-    elif how == "sensitivity":
+    if isinstance(rule, Mapping):
+        shares = _user_shares(epsilon, rule, names)
+    elif rule == "sensitivity":
         shares = epsilon * (width / width.sum())
-    elif how == "even":
+    elif rule == "even":
         shares = np.empty(len(names))
         for columns in sets:
             shares[list(columns)] = epsilon / len(sets) * (width[list(columns)] / width[list(columns)].sum())
     else:
         raise InputError(
             f"Parameter 'budget' must be one of {', '.join(map(repr, BUDGETS))} or a mapping of columns to shares of "
-            f"epsilon, got {how!r}."
+            f"epsilon, got {rule!r}."
         )
     largest = int(np.argmax(shares))
     while math.fsum(shares) > epsilon:  # rounding must not spend more than was granted
@@ -90,7 +90,7 @@ def split_budget(
     return shares
 
 
-def _given(epsilon: float, shares: Mapping[Any, float], names: Sequence[Name]) -> Floats:
+def _user_shares(epsilon: float, shares: Mapping[Any, float], names: Sequence[Name]) -> Floats:
     for name in shares:
         check_name(name, names, "budget")
     for name in names:

@@ -19,7 +19,7 @@ import numpy as np
 
 from shoal.core.types import Floats, Ints
 from shoal.privacy.marginals import count_pairs
-from shoal.privacy.selection import noisy_largest
+from shoal.privacy.noisy_maximum import noisy_largest
 
 __all__ = ["choose_tree", "score_pairs"]
 
@@ -53,11 +53,11 @@ def choose_tree(
     tree: list[Pair] = []
     while len(tree) < columns - 1:
         open_pairs = [pair for pair in scores if part[pair[0]] != part[pair[1]]]
-        chosen = 0
+        place = 0
         if len(open_pairs) > 1:
             values = np.array([scores[pair] for pair in open_pairs], dtype=np.int64)
-            chosen = noisy_largest(values, 2 * contributions, rho / (columns - 1), rng)
-        first, second = open_pairs[chosen]
+            place = noisy_largest(values, 2 * contributions, rho / (columns - 1), rng)
+        first, second = open_pairs[place]
         tree.append((first, second))
         part = [part[first] if label == part[second] else label for label in part]
     return tree

@@ -49,12 +49,12 @@ class Bounds:
         return np.asarray(((self.lower > X) | (self.upper < X)).sum(axis=0), dtype=np.int64)
 
 
-def read_bounds(given: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds:
+def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds:
     """Check the given bounds, or take them from the data with a warning.
 
     Parameters
     ----------
-    given
+    bounds
         ``{column: (lower, upper)}``; or ``"data"`` for 0 (the minimum, if it is below) to 1.5 times the maximum, as
         in the paper's experiments.
     names
@@ -67,26 +67,26 @@ def read_bounds(given: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds:
     >>> read_bounds({"sales": (0, 10)}, ["sales"], np.array([[99.0]])).width.tolist()
     [10.0]
     """
-    if isinstance(given, str):
-        if given != "data":
+    if isinstance(bounds, str):
+        if bounds != "data":
             raise InputError(
-                f"Parameter 'bounds' must be a mapping of columns to (lower, upper), or 'data', got {given!r}."
+                f"Parameter 'bounds' must be a mapping of columns to (lower, upper), or 'data', got {bounds!r}."
             )
         return _from_data(names, X)
-    if not isinstance(given, Mapping):
+    if not isinstance(bounds, Mapping):
         raise InputError(
-            f"Parameter 'bounds' must be a mapping of columns to (lower, upper), got {type(given).__name__}."
+            f"Parameter 'bounds' must be a mapping of columns to (lower, upper), got {type(bounds).__name__}."
         )
-    for name in given:
+    for name in bounds:
         check_name(name, names, "bounds")
     pairs = []
     for name in names:
-        if name not in given:
+        if name not in bounds:
             raise InputError(
                 f"Parameter 'bounds' must name the domain of every published column; {name!r} has none. Give the least "
                 "and the greatest value it can have, from what everybody knows and not from the data."
             )
-        pairs.append(_pair(name, given[name]))
+        pairs.append(_pair(name, bounds[name]))
     lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
     return Bounds(lower, upper)
 

@@ -39,7 +39,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What a release tells of a column as a whole.
+    """Estimates about a column as a whole.
 
     Parameters
     ----------

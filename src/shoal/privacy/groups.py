@@ -67,9 +67,9 @@ def group_columns(
     budgets: Floats,
     sets: Sequence[Sequence[int]],
     k: int | None = None,
-    given: Ints | None = None,
+    group_labels: Ints | None = None,
 ) -> list[Grouping]:
-    """Group the records in every set of columns; `given` are the groups of method ``"given"``.
+    """Group the records in every set of columns; `group_labels` are the groups of method ``"given"``.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def group_columns(
     >>> group_columns(find_publication_method("mdav-ir"), X, bounds, np.array([1.0]), [[0]], 2)[0].labels.tolist()
     [0, 1, 0, 1]
     """
-    return [_group(entry, clipped, bounds, budgets, tuple(columns), k, given) for columns in sets]
+    return [_group(entry, clipped, bounds, budgets, tuple(columns), k, group_labels) for columns in sets]
 
 
 def _group(
@@ -89,15 +89,15 @@ def _group(
     budgets: Floats,
     columns: tuple[int, ...],
     k: int | None,
-    given: Ints | None,
+    group_labels: Ints | None,
 ) -> Grouping:
     n = len(clipped)
     X = np.ascontiguousarray(clipped[:, list(columns)])
     touched = 1
     if entry.name == "none":
         return Grouping(columns, np.arange(n), np.ones(n, dtype=np.int64))
-    if entry.name == "given" and given is not None:
-        labels = given
+    if entry.name == "given" and group_labels is not None:
+        labels = group_labels
     elif entry.name == "insensitive-ir" or (entry.name == "insensitive" and len(columns) == 1):
         labels = in_order(np.argsort(X[:, 0], kind="stable"), k or worst_case_k(n, float(budgets[columns[0]])))
     elif entry.name == "insensitive":

@@ -1,4 +1,4 @@
-"""What ε covers, for whom, under which definition, and what can still be learnt: the words of every release."""
+"""The guarantee of a release in words: who is covered by ε, under which definition, and what can still be learnt."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from shoal.privacy.accounting import guess_of
+from shoal.privacy.privacy_unit import Unit
 from shoal.privacy.publication_methods import PublicationMethod
-from shoal.privacy.units import Unit
 from shoal.tables.columns import Name
 
 __all__ = ["factor", "guarantee", "learnt"]
@@ -101,7 +101,7 @@ def guarantee(
     epsilon: float,
     columns: Sequence[Name],
     *,
-    kept: Sequence[Name] = (),
+    unprotected: Sequence[Name] = (),
     unit: Unit | None = None,
     data_bounds: bool = False,
     seeded: bool = False,
@@ -146,10 +146,10 @@ def guarantee(
     else:
         sentences.append(_shared(entry, epsilon, unit, counted=counted is not None))
     sentences.append(_ASSUMED)
-    if kept:
+    if unprotected:
         sentences.append(
-            f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in kept)}. They can tell "
-            "who a record belongs to."
+            f"NOT protected at all, released as they are: {', '.join(repr(str(name)) for name in unprotected)}. They "
+            "can tell who a record belongs to."
         )
     return " ".join(sentences)
 

@@ -17,14 +17,14 @@ from shoal.privacy.preparing import Prepared
 from shoal.privacy.synthesis import Spending, bins_of_numbers, share, synthesise
 from shoal.tables.columns import Name
 
-__all__ = ["Counting", "Drawn", "draw_records", "plan_counting"]
+__all__ = ["Counting", "DrawnRecords", "draw_records", "plan_counting"]
 
 WIDEST = 2.0**40  # of noise on counts, in 64-bit integers
 
 
 @dataclass(frozen=True)
 class Counting:
-    """How the counts of a joint release are measured, from public figures alone.
+    """The measurement of the counts of a joint release, from public figures alone.
 
     Parameters
     ----------
@@ -42,27 +42,27 @@ class Counting:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnRecords:
     """The records of a joint release: numbers, codes of categories, and the pairs of columns that were measured."""
 
     values: Floats
-    told: list[Ints]
+    codes: list[Ints]
     tree: tuple[tuple[Name, Name], ...]
 
 
-def plan_counting(ready: Prepared, epsilon: float, delta: float | None) -> Counting:
+def plan_counting(prepared: Prepared, epsilon: float, delta: float | None) -> Counting:
     """Share a budget (ε, δ) among the counts of columns and pairs."""
-    n, columns = len(ready.X), len(ready.published)
+    n, columns = len(prepared.X), len(prepared.published)
     delta = check_delta(delta, n)
     rho = rho_of(epsilon, delta)
     bins: list[ColumnBins] = []
     if rho > 0:
-        most = bins_of_numbers(rho, n, columns, _contributions(ready))
-        for lower, upper, whole in zip(ready.bounds.lower, ready.bounds.upper, ready.whole, strict=True):
+        limit = bins_of_numbers(rho, n, columns, _contributions(prepared))
+        for lower, upper, integer in zip(prepared.bounds.lower, prepared.bounds.upper, prepared.whole, strict=True):
             ends = float(lower), float(upper)
-            bins.append(WholeBins(*ends, most) if whole else NumberBins(*ends, most))
-        bins += [CategoryBins(len(answer.categories)) for answer in ready.answers]
-        spending = share(rho, n, bins, _contributions(ready))
+            bins.append(WholeBins(*ends, limit) if integer else NumberBins(*ends, limit))
+        bins += [CategoryBins(len(answer.categories)) for answer in prepared.answers]
+        spending = share(rho, n, bins, _contributions(prepared))
     if rho <= 0 or max(*spending.histogram_scales, spending.pair_scale) > WIDEST:
         raise InputError(
             f"Parameters 'epsilon' and 'delta' leave a budget too small for counts, got {epsilon:g} and {delta:g}. "
@@ -71,14 +71,14 @@ def plan_counting(ready: Prepared, epsilon: float, delta: float | None) -> Count
     return Counting(delta, tuple(bins), spending)
 
 
-def draw_records(ready: Prepared, counting: Counting, rng: np.random.Generator | None) -> Drawn:
+def draw_records(prepared: Prepared, counting: Counting, rng: np.random.Generator | None) -> DrawnRecords:
     """Measure and draw; what is returned is covered by (ε, δ)."""
-    records = np.column_stack([ready.clipped, *(answer.codes for answer in ready.answers)])
-    released = synthesise(records, counting.bins, counting.spending, _contributions(ready), rng)
-    numbers, names = len(ready.names), ready.published
-    told = [released.values[:, numbers + j].astype(np.int64) for j in range(len(ready.answers))]
-    return Drawn(released.values[:, :numbers], told, tuple((names[a], names[b]) for a, b in released.tree))
+    records = np.column_stack([prepared.clipped, *(answer.codes for answer in prepared.answers)])
+    released = synthesise(records, counting.bins, counting.spending, _contributions(prepared), rng)
+    numbers, names = len(prepared.names), prepared.published
+    codes = [released.values[:, numbers + j].astype(np.int64) for j in range(len(prepared.answers))]
+    return DrawnRecords(released.values[:, :numbers], codes, tuple((names[a], names[b]) for a, b in released.tree))
 
 
-def _contributions(ready: Prepared) -> int:
-    return 1 if ready.unit is None else ready.unit.contributions
+def _contributions(prepared: Prepared) -> int:
+    return 1 if prepared.unit is None else prepared.unit.contributions

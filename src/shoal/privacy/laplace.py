@@ -43,7 +43,7 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
     upper: float,
     epsilon: float,
     touched: int = 1,
-    whole: bool = False,
+    integer: bool = False,
     truncate: bool = True,
     rng: np.random.Generator | None = None,
 ) -> Floats:
@@ -61,7 +61,7 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
         The budget of this column.
     touched
         How many Δ the sums of all groups can change together when one record changes.
-    whole
+    integer
         Whether values and bounds are integers: then sums of integers get the noise, and no grid is laid.
     truncate
         Whether means are brought into the domain.
@@ -77,7 +77,7 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
     """
     if not np.isfinite(values).all():
         raise VerificationError("A value on its way to be published is no finite number. Nothing was released.")
-    steps = _steps(len(values), epsilon, touched, upper - lower, whole=whole)
+    steps = _steps(len(values), epsilon, touched, upper - lower, integer=integer)
     placed = np.rint((values - lower) * (steps / (upper - lower))).astype(np.int64)
     sums = np.zeros(len(sizes), dtype=np.int64)
     np.add.at(sums, labels, np.clip(placed, 0, steps))
@@ -109,8 +109,8 @@ def check_grid(n: int, epsilon: float, touched: int, name: object, width: float 
         )
 
 
-def _steps(n: int, epsilon: float, touched: int, width: float, *, whole: bool) -> int:
-    return int(width) if whole else 2 ** min(FINEST, _grid_bits(n, epsilon, touched))
+def _steps(n: int, epsilon: float, touched: int, width: float, *, integer: bool) -> int:
+    return int(width) if integer else 2 ** min(FINEST, _grid_bits(n, epsilon, touched))
 
 
 def _grid_bits(n: int, epsilon: float, touched: int) -> int:

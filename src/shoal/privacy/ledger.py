@@ -183,11 +183,11 @@ def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, An
     Definition 3 does not, so that a sum of both would be a promise that nobody keeps.
     """
     units = [details.get("unit"), *(entry.get("unit") for entry in content["entries"])]
-    ours, *others = ["single records" if unit is None else f"{unit!r} with all of its records" for unit in units]
-    other = next((whom for whom in others if whom != ours), None)
-    if other is not None:
+    ours, *earlier = ["single records" if unit is None else f"{unit!r} with all of its records" for unit in units]
+    different = next((whom for whom in earlier if whom != ours), None)
+    if different is not None:
         raise InputError(
-            f"Ledger {path} adds up budgets of {other}, and a budget of {ours} cannot be added to them. Name what "
+            f"Ledger {path} adds up budgets of {different}, and a budget of {ours} cannot be added to them. Name what "
             "was named before in 'unit', or keep another ledger whose total leaves room for what is spent here."
         )
     definition = details.get("definition")
@@ -213,8 +213,8 @@ def _started(path: Path, totals: Mapping[str, float | None], details: Mapping[st
         raise InputError(
             f"Ledger {path} is not there yet; a new one needs the total budget of the data set. Name 'total_budget'."
         )
-    named = {name: total for name, total in totals.items() if total is not None}
-    return {"format": FORMAT, **named, **{n: details[n] for n in DATA_SET if n in details}, "entries": []}
+    budgets = {name: total for name, total in totals.items() if total is not None}
+    return {"format": FORMAT, **budgets, **{n: details[n] for n in DATA_SET if n in details}, "entries": []}
 
 
 def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:

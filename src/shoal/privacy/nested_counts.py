@@ -98,11 +98,11 @@ def _without_noise(shared: Floats, scale: float) -> Floats:
     more than all that small parts are worth.
     """
     small = (shared < EMPTY * scale) & (shared < SMALL * shared.sum(axis=1, keepdims=True))
-    left = np.where(small, 0.0, shared)
-    totals = left.sum(axis=1, keepdims=True)
+    remaining = np.where(small, 0.0, shared)
+    totals = remaining.sum(axis=1, keepdims=True)
     factors = np.divide(shared.sum(axis=1, keepdims=True), totals, out=np.ones_like(totals), where=totals > 0)
-    given: Floats = left * factors
-    return given
+    result: Floats = remaining * factors
+    return result
 
 
 def nearest(noisy: Floats, totals: Floats) -> Floats:
@@ -140,12 +140,12 @@ def _whole(parts: Floats, ranges: Shape, shape: Shape) -> Floats:
 
 
 def _ratios(shape: Shape, ranges: Shape) -> list[int]:
-    return [size // some for size, some in zip(shape, ranges, strict=True)]
+    return [size // parts for size, parts in zip(shape, ranges, strict=True)]
 
 
 def _within(level: Shape, shape: Shape) -> Bools:
     """Say which ranges of a level hold cells of the table."""
     ends = _shapes(shape)[-1]
-    inside = [np.arange(some) * (end // some) < size for some, end, size in zip(level, ends, shape, strict=True)]
+    inside = [np.arange(parts) * (end // parts) < size for parts, end, size in zip(level, ends, shape, strict=True)]
     within: Bools = np.logical_and.reduce(np.meshgrid(*inside, indexing="ij"))
     return within

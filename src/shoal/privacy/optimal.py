@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.algorithms.univariate import labels_of_path
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.kernels.sort import sort_values
@@ -122,20 +122,20 @@ def laplace_noise(n: int, scale: float) -> Floats:
 def _noise_of(variance: Callable[[Ints], Floats], n: int) -> Floats:
     """Return size × variance, or refuse what would make the fast path inexact."""
     sizes = np.arange(1, n + 1)
-    given = np.asarray(variance(sizes), dtype=np.float64)
-    if given.shape != sizes.shape:
+    variances = np.asarray(variance(sizes), dtype=np.float64)
+    if variances.shape != sizes.shape:
         raise InputError(
             f"Parameter 'variance' must return a variance for each of the {n} sizes it is given, got shape "
-            f"{given.shape}."
+            f"{variances.shape}."
         )
-    sound = np.isfinite(given) & (given >= 0)
+    sound = np.isfinite(variances) & (variances >= 0)
     if not sound.all():
         size = int(np.argmin(sound)) + 1
         raise InputError(
             "Parameter 'variance' must give a finite variance of at least 0 for every size, got "
-            f"{given[size - 1]} for size {size}."
+            f"{variances[size - 1]} for size {size}."
         )
-    noise = np.concatenate([[0.0], sizes * given])
+    noise = np.concatenate([[0.0], sizes * variances])
     bend = noise[3:] - 2 * noise[2:-1] + noise[1:-2]
     bad = bend < -8 * np.finfo(np.float64).eps * noise[1:-2]
     if bad.any():
@@ -187,8 +187,8 @@ def _sums(x: Floats, table: Floats) -> None:
     pivot = x[n // 2]
     for i in range(n):
         deviation, rest = exact_sum(x[i], -pivot)
-        total, more = exact_sum(high, deviation)
-        rest += more + low
+        total, low_part = exact_sum(high, deviation)
+        rest += low_part + low
         high = total + rest
         low = rest - (high - total)
         table[i + 1, SUM], table[i + 1, SUM_LOW] = high, low
@@ -212,8 +212,8 @@ def _gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
 def _exact_gain(table: Floats, noise: Floats, late: int, early: int, j: int) -> float:
     high, low = _length(table, noise, early, j)
     less, rest = _length(table, noise, late, j)
-    difference, more = exact_sum(high, -less)
-    return float(difference + (more + (low - rest)))
+    difference, low_part = exact_sum(high, -less)
+    return float(difference + (low_part + (low - rest)))
 
 
 @kernel(inline=True, error_model="numpy")

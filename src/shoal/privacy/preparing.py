@@ -16,8 +16,8 @@ from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
+from shoal.privacy.privacy_unit import Unit, check_unit, read_unit
 from shoal.privacy.publication_methods import PublicationMethod
-from shoal.privacy.units import Unit, check_unit, read_unit
 from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name

@@ -1,4 +1,4 @@
-"""What publishing returns: the data, the guarantee in words, and what the data holder alone must know."""
+"""Publication: the data, the guarantee in words, and the figures for the data holder alone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shoal.core.display import html_table, write_report
+from shoal.core.messages import count, visible
 from shoal.core.types import Ints
-from shoal.core.wording import count, visible
 from shoal.privacy.estimates import Estimates
-from shoal.privacy.units import Unit
+from shoal.privacy.privacy_unit import Unit
 from shoal.tables.columns import Name
 
 __all__ = ["PRIVATE", "Publication"]
@@ -104,7 +104,7 @@ class Publication:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done that a reader might not expect, with the names of dropped columns: for the data holder."""
+        """Notes for the data holder: unexpected steps, with the names of dropped columns."""
         gone = f"columns without protection were dropped: {', '.join(self.dropped)}"
         return (*([gone] if self.dropped else []), *self.public_notes)
 
@@ -134,11 +134,11 @@ class Publication:
         ]
         lines += [(str(name), self._terms(name)) for name in self.columns]
         if self.tree:
-            told = ", ".join(f"{one}–{other}" for one, other in self.tree)
-            lines.append(("pairs", f"{told}; counts with noise of standard deviation {self.pair_scale:.4g} at most"))
+            pairs = ", ".join(f"{first}–{second}" for first, second in self.tree)
+            lines.append(("pairs", f"{pairs}; counts with noise of standard deviation {self.pair_scale:.4g} at most"))
         if self.parameters["bounds"] != "data":
-            for name, found in self.estimates.items():
-                lines.append((str(name), "; ".join(f"{what} {figure}" for what, figure in found.rows())))
+            for name, estimates in self.estimates.items():
+                lines.append((str(name), "; ".join(f"{statistic} {figure}" for statistic, figure in estimates.rows())))
         if self.ledger_entry is not None:
             entry = self.ledger_entry
             deltas = f"; delta {entry['spent_delta']:g} of {entry['total_delta']:g}" if self.delta is not None else ""
@@ -164,19 +164,19 @@ class Publication:
 
         It may go along with the data, unless `private` asks for the exact figures of the confidential values too.
         """
-        return write_report("publication:publication_page", path, self, private=private)
+        return write_report("publication_page:publication_page", path, self, private=private)
 
     def _terms(self, name: Name) -> str:
         """Say what holds for a column; a domain that was read from the data would tell its maximum."""
-        listed = ", ".join(map(str, self.categories.get(name, ())))
+        categories = ", ".join(map(str, self.categories.get(name, ())))
         if self.delta is not None:
             low, high = self.bounds.get(name, (0.0, 0.0))
             domain = "domain read from the data" if self.parameters["bounds"] == "data" else f"{low:g} to {high:g}"
             noise = f"counts with noise of standard deviation {self.scales[name]:.4g}"
-            return f"{f'one of {listed}' if listed else domain}, {noise}"
+            return f"{f'one of {categories}' if categories else domain}, {noise}"
         share = f"ε {self.budgets[name]:.6g}"
-        if listed:
-            return f"{share}, one of {listed}; told on purpose with probability {self.truth[name]:.4g}"
+        if categories:
+            return f"{share}, one of {categories}; told on purpose with probability {self.truth[name]:.4g}"
         if self.parameters["bounds"] == "data":
             return f"{share}, domain read from the data"
         low, high = self.bounds[name]
@@ -184,8 +184,8 @@ class Publication:
 
     def __repr__(self) -> str:
         terms = f"epsilon={self.epsilon:g}, definition={self.definition}, method={self.parameters['method']!r}"
-        told = f"{terms}, columns={self.columns!r}, records={self.records}"
-        return f"Publication({told}; private: {', '.join(PRIVATE)})"
+        text = f"{terms}, columns={self.columns!r}, records={self.records}"
+        return f"Publication({text}; private: {', '.join(PRIVATE)})"
 
     def __str__(self) -> str:
         lines = []

@@ -80,7 +80,7 @@ def _write(content: Mapping[str, Any], path: Path) -> None:
 
 def _counted(publication: Publication) -> dict[str, Any]:
     """Return what holds for a release that was drawn from a model of counts."""
-    pairs = [[str(one), str(other)] for one, other in publication.tree]
+    pairs = [[str(first), str(second)] for first, second in publication.tree]
     account = {"delta": publication.delta, "rho": publication.rho}
     return account | {"pairs": pairs, "noise_of_counts_of_pairs": publication.pair_scale}
 
@@ -102,14 +102,14 @@ def _terms(publication: Publication, name: Name) -> dict[str, Any]:
         counted: dict[str, Any] = {"noise_of_counts": publication.scales[name]}
         if name in publication.categories:
             return counted | {"categories": list(publication.categories[name])}
-        known = publication.parameters["bounds"] != "data"
-        return counted | ({"bounds": publication.bounds[name]} if known else {})
+        public = publication.parameters["bounds"] != "data"
+        return counted | ({"bounds": publication.bounds[name]} if public else {})
     terms: dict[str, Any] = {"epsilon": publication.budgets[name]}
     if name in publication.categories:
         terms |= {"categories": list(publication.categories[name]), "told_on_purpose": publication.truth[name]}
     elif publication.parameters["bounds"] != "data":
         terms |= {"bounds": publication.bounds[name], "noise_scale_over_size": publication.scales[name]}
     if publication.parameters["bounds"] != "data":
-        found = publication.estimates[name].rows()
-        terms["estimates"] = {what: {"value": figure.value, "error": figure.error} for what, figure in found}
+        rows = publication.estimates[name].rows()
+        terms["estimates"] = {statistic: {"value": figure.value, "error": figure.error} for statistic, figure in rows}
     return terms

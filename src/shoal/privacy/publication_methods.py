@@ -48,7 +48,7 @@ class PublicationMethod:
 
     @property
     def takes_sizes(self) -> bool:
-        """Whether k says how large groups are."""
+        """Return whether k is the size of the groups."""
         return self.k in ("needed", "chosen")
 
 
@@ -121,8 +121,8 @@ def find_publication_method(name: str) -> PublicationMethod:
         each = grouping.univariate or not grouping.whole_records
         groups = grouping.name if grouping.whole_records else "univariate"
         return PublicationMethod(name, "", grouping.summary, 3, joint=not each, k="needed", groups=groups)
-    known = ", ".join(PUBLICATION_METHODS)
+    names = ", ".join(PUBLICATION_METHODS)
     raise InputError(
-        f"Parameter 'method' must be one of {known}, 'marginals' with delta, 'given' with labels, or one of "
+        f"Parameter 'method' must be one of {names}, 'marginals' with delta, 'given' with labels, or one of "
         f"shoal.methods(), got {name!r}.{closest(name, [*PUBLICATION_METHODS, MARGINALS.name, *METHODS])}"
     )

@@ -19,12 +19,12 @@ from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.joint import Counting
 from shoal.privacy.laplace import check_library
 from shoal.privacy.ledger import spend
-from shoal.privacy.planning import Plan, make_plan
+from shoal.privacy.noisy_release import build_table, draw_noise, rehearse, write_release
 from shoal.privacy.preparing import prepare
 from shoal.privacy.publication import Publication
 from shoal.privacy.publication_methods import DEFAULT, find_publication_method
+from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.randomised_response import truth_probability
-from shoal.privacy.releasing import build_table, draw_noise, rehearse, write_release
 from shoal.tables.choosing import check_output
 from shoal.tables.columns import Name
 from shoal.tables.frames import index_notes
@@ -175,7 +175,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
         entry = spend(ledger, epsilon, total_budget, _details(plan, dataset), **deltas, new=new_ledger)
 
     noisy = draw_noise(plan)
-    released = build_table(plan, noisy.values, noisy.told)
+    released = build_table(plan, noisy.values, noisy.answer_codes)
     if output is not None:
         write_release(released, output)
     said = {"budget": budget if isinstance(budget, str) else "given", "seed": seed}
@@ -209,22 +209,22 @@ def _check_ledger(
         )
 
 
-def _details(plan: Plan, dataset: str | None) -> dict[str, Any]:
+def _details(plan: PublicationPlan, dataset: str | None) -> dict[str, Any]:
     """Return what the ledger records of a release: nothing that depends on a value."""
-    unit = plan.ready.unit
+    unit = plan.prepared.unit
     return {
         "dataset": dataset,
-        "schema": [str(name) for name in plan.ready.table.names],
+        "schema": [str(name) for name in plan.prepared.table.names],
         "method": plan.method.name,
         "definition": plan.method.definition,
-        "columns": [str(name) for name in plan.ready.published],
+        "columns": [str(name) for name in plan.prepared.published],
         **({} if unit is None else {"unit": str(unit.column), "contributions": unit.contributions}),
     }
 
 
-def _parameters(plan: Plan, said: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(plan: PublicationPlan, said: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything that decided the result, as plain values."""
-    ready = plan.ready
+    ready = plan.prepared
     return {
         "epsilon": plan.epsilon,
         **({} if plan.counting is None else {"delta": plan.counting.delta}),
@@ -233,7 +233,7 @@ def _parameters(plan: Plan, said: Mapping[str, Any]) -> dict[str, Any]:
         "k": plan.k,
         "budget": said["budget"],
         "sets": [[ready.names[j] for j in grouping.columns] for grouping in plan.groupings],
-        "keep": plan.kept,
+        "keep": plan.unprotected,
         "integers": [name for name, whole in zip(ready.names, ready.whole, strict=True) if whole],
         "truncate": plan.truncate,
         "monotone": plan.ordered and plan.monotone,
@@ -244,9 +244,9 @@ def _parameters(plan: Plan, said: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _facts(plan: Plan) -> dict[str, Any]:
+def _facts(plan: PublicationPlan) -> dict[str, Any]:
     """Return what a publication says of itself and of each column: promise, domains, and what was done."""
-    ready = plan.ready
+    ready = plan.prepared
     ends = zip(ready.bounds.lower.tolist(), ready.bounds.upper.tolist(), strict=True)
     answers = {answer.name: answer.outside for answer in ready.answers}
     return {
@@ -261,15 +261,15 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "clipped": dict(zip(ready.names, ready.outside.tolist(), strict=True)) | answers,
         "public_notes": tuple(_notes(plan)),
         "dropped": tuple(
-            str(name) for name in ready.table.names if name not in ready.published and name not in plan.kept
+            str(name) for name in ready.table.names if name not in ready.published and name not in plan.unprotected
         ),
         **(_of_groups(plan) if plan.counting is None else _of_counts(plan, plan.counting)),
     }
 
 
-def _of_groups(plan: Plan) -> dict[str, Any]:
+def _of_groups(plan: PublicationPlan) -> dict[str, Any]:
     """Return the noise of each column, its groups and the expected SSE."""
-    ready = plan.ready
+    ready = plan.prepared
     errors, labels, sizes = np.empty(len(ready.names)), np.empty(ready.X.shape, dtype=np.int64), {}
     for grouping in plan.groupings:
         averaging = grouping.averaging_error(ready.X, ready.clipped)
@@ -286,14 +286,14 @@ def _of_groups(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _of_counts(plan: Plan, counting: Counting) -> dict[str, Any]:
+def _of_counts(plan: PublicationPlan, counting: Counting) -> dict[str, Any]:
     """Return the noise on the counts of each column and of pairs; there are no groups."""
     spending = counting.spending
     return {
-        "scales": dict(zip(plan.ready.published, spending.histogram_scales, strict=True)),
+        "scales": dict(zip(plan.prepared.published, spending.histogram_scales, strict=True)),
         "truth": {},
         "expected_sse": {},
-        "labels": np.empty((len(plan.ready.X), 0), dtype=np.int64),
+        "labels": np.empty((len(plan.prepared.X), 0), dtype=np.int64),
         "sizes": {},
         "delta": counting.delta,
         "rho": spending.rho,
@@ -301,19 +301,19 @@ def _of_counts(plan: Plan, counting: Counting) -> dict[str, Any]:
     }
 
 
-def _notes(plan: Plan) -> list[str]:
+def _notes(plan: PublicationPlan) -> list[str]:
     notes = []
-    if plan.kept:
-        notes.append(f"released as they are, without protection: {', '.join(map(str, plan.kept))}")
-    notes += index_notes(plan.ready.table)
-    if plan.ready.bounds.from_data:
+    if plan.unprotected:
+        notes.append(f"released as they are, without protection: {', '.join(map(str, plan.unprotected))}")
+    notes += index_notes(plan.prepared.table)
+    if plan.prepared.bounds.from_data:
         notes.append("bounds were read from the data: for experiments, not for release")
     if plan.counting is not None:
         notes.append("records were drawn from a model: a row belongs to nobody, and sums of columns are not kept")
     elif not plan.method.keeps_rows:
         notes.append(
             "rows stand in the order of the groups, not in the order of the input"
-            if len(plan.groupings) + len(plan.ready.answers) == 1
+            if len(plan.groupings) + len(plan.prepared.answers) == 1
             else "every column stands in an order of its own: cells of a row do not belong together"
         )
     if not plan.truncate:

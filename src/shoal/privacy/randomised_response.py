@@ -62,7 +62,7 @@ def randomise(codes: Ints, categories: int, epsilon: float, rng: np.random.Gener
     return np.where(honest, codes, _uniform(n, categories, rng))
 
 
-def estimate_shares(told: Ints, categories: int, epsilon: float) -> tuple[Floats, float]:
+def estimate_shares(answers: Ints, categories: int, epsilon: float) -> tuple[Floats, float]:
     """Return the share of each category, estimated without bias from what was told, and a bound on its standard error.
 
     Examples
@@ -72,11 +72,11 @@ def estimate_shares(told: Ints, categories: int, epsilon: float) -> tuple[Floats
     ([0.5, 0.5], True)
     """
     t = truth_probability(categories, epsilon)
-    seen = np.bincount(told, minlength=categories) / len(told)
+    shares = np.bincount(answers, minlength=categories) / len(answers)
     # Telling a category has the variance p(1 − p) in a record, p being one of the two probabilities.
     low, high = (1 - t) / categories, t + (1 - t) / categories
-    error = math.sqrt(max(low * (1 - low), high * (1 - high)) / len(told)) / t
-    return (seen - low) / t, error
+    error = math.sqrt(max(low * (1 - low), high * (1 - high)) / len(answers)) / t
+    return (shares - low) / t, error
 
 
 def _truth_words(categories: int, epsilon: float) -> int:

@@ -42,7 +42,7 @@ ROUNDING = 1e-12  # what shares may exceed their sum by, kept as a reserve
 
 @dataclass(frozen=True)
 class Spending:
-    """How the budget is spent, from public quantities alone.
+    """The division of the budget, from public quantities alone.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """What was released: the values of the records drawn, column by column, and the pairs of columns in the tree."""
+    """The synthetic records: values column by column, and the pairs of columns in the tree."""
 
     values: Floats
     tree: tuple[tuple[int, int], ...]
@@ -159,9 +159,9 @@ def synthesise(
 class _Classes:
     """The classes that the bins of a column are merged into."""
 
-    def __init__(self, histogram: Floats, bins: ColumnBins, most: int) -> None:
+    def __init__(self, histogram: Floats, bins: ColumnBins, limit: int) -> None:
         self.counts = histogram
-        self.labels = merge_bins(histogram, most, bins.ordered)
+        self.labels = merge_bins(histogram, limit, bins.ordered)
         self.histogram: Floats = np.bincount(self.labels, weights=histogram).astype(np.float64)
 
     def bins_of(self, drawn: Ints, rng: np.random.Generator) -> Ints:

@@ -57,13 +57,13 @@ def tree_model(histograms: list[Floats], pairs: dict[tuple[int, int], Floats]) -
     >>> sorted(model.draw(3, np.random.default_rng(0)).tolist())
     [[0, 0], [1, 1], [1, 1]]
     """
-    seen, branches = [0], []
-    for parent in seen:  # grows while it is walked: breadth first
+    reached, branches = [0], []
+    for parent in reached:  # grows while it is walked: breadth first
         for (first, second), counts in pairs.items():
             if parent in (first, second):
                 child = second if parent == first else first
-                if child not in seen:
-                    seen.append(child)
+                if child not in reached:
+                    reached.append(child)
                     branches.append((parent, child, counts if parent == first else counts.T))
     return TreeModel(0, histograms[0], tuple(branches))
 
@@ -88,8 +88,8 @@ def with_sums(counts: Floats, rows: Floats, columns: Floats) -> Floats:
     return fitted
 
 
-def _factors(wanted: Floats, found: Floats) -> Floats:
-    return np.divide(wanted, found, out=np.zeros(len(wanted)), where=found > 0)
+def _factors(target: Floats, actual: Floats) -> Floats:
+    return np.divide(target, actual, out=np.zeros(len(target)), where=actual > 0)
 
 
 def spread(expected: Floats, n: int, rng: np.random.Generator) -> Ints:

@@ -10,7 +10,7 @@ from shoal.assessment.assessment import FREQUENCIES, frequency_rows
 from shoal.assessment.frequencies import TableChange
 from shoal.assessment.regressions import Coefficient
 from shoal.core.display import for_people
-from shoal.report.sections import Section, Table
+from shoal.report.sections import PageTable, Section
 
 __all__ = ["frequencies", "regressions"]
 
@@ -26,9 +26,9 @@ def regressions(coefficients: Sequence[Coefficient]) -> Section | None:
     head = ["coefficient", "masked", "within 95 %", "overlap"]
     tables = []
     for model in dict.fromkeys(c.model for c in coefficients):
-        own = [c for c in coefficients if c.model == model]
-        rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no", _overlap(c)] for c in own]
-        tables.append(Table(head, rows, note=model))
+        of_model = [c for c in coefficients if c.model == model]
+        rows = [[c.name, for_people(c.value.after), "yes" if c.inside else "no", _overlap(c)] for c in of_model]
+        tables.append(PageTable(head, rows, note=model))
     return Section("Regression", [text], tables=tables)
 
 
@@ -45,4 +45,4 @@ def frequencies(tables: Sequence[TableChange]) -> Section | None:
         "would have to move to turn the table before into the one after (total variation), and the Hellinger distance "
         "(0 is best, 1 worst). Columns of many numbers are counted in classes, by the deciles of the original."
     )
-    return Section("Frequency tables", [text], tables=[Table(FREQUENCIES, frequency_rows(tables))])
+    return Section("Frequency tables", [text], tables=[PageTable(FREQUENCIES, frequency_rows(tables))])

@@ -14,8 +14,8 @@ import numpy as np
 
 from shoal.assessment.statistics import Pair
 from shoal.core.display import for_people
+from shoal.core.messages import count as number_of
 from shoal.core.types import Ints
-from shoal.core.wording import count as number_of
 from shoal.report.protection import Bins
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def category_shares(name: str, values: Sequence[tuple[str, int, int]], records: 
     return Figure(_svg(draw, (2.25, 1.5), text), wide=False)
 
 
-def correlations(pairs: Sequence[tuple[str, Pair]], what: str, text: str) -> Figure:
+def correlations(pairs: Sequence[tuple[str, Pair]], measure: str, text: str) -> Figure:
     """Draw correlations before (open circle) and after (filled circle), one row each."""
 
     def draw(axes: Axes) -> None:
@@ -195,14 +195,14 @@ def correlations(pairs: Sequence[tuple[str, Pair]], what: str, text: str) -> Fig
         axes.set_ylim(-0.7, len(pairs) - 0.3)
         low = min(0.0, *before, *after)
         axes.set_xlim(low - 0.05 if low < 0 else -0.02, 1.03)
-        axes.set_xlabel(f"{what}: ○ before, ● after")
+        axes.set_xlabel(f"{measure}: ○ before, ● after")
         axes.grid(axis="x", color="#e4e9eb", linewidth=0.6)
         axes.set_axisbelow(True)
 
     return Figure(_svg(draw, (6.6, 0.65 + 0.24 * len(pairs)), text))
 
 
-def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, text: str) -> Figure:
+def risk_utility_map(trials: Sequence[Trial], ringed: tuple[str, int] | None, text: str) -> Figure:
     """Draw loss against risk: one mark a method, k beside it, the undominated ones joined, the chosen one ringed."""
     names = list(dict.fromkeys(trial.name for trial in trials))
 
@@ -211,13 +211,13 @@ def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, te
             front = sorted((t.loss, 100 * t.risk) for t in trials if t.pareto and t.promise == promise)
             axes.plot(*zip(*front, strict=True), color="#8d999e", linewidth=0.9, linestyle="--", zorder=1)
         for i, name in enumerate(names):
-            own = [trial for trial in trials if trial.name == name]
+            marks = [trial for trial in trials if trial.name == name]
             axes.scatter(
-                [trial.loss for trial in own],
-                [100 * trial.risk for trial in own],
+                [trial.loss for trial in marks],
+                [100 * trial.risk for trial in marks],
                 marker=MARKERS[i % len(MARKERS)],
                 s=30,
-                facecolor=[ACCENT if trial.pareto else "white" for trial in own],
+                facecolor=[ACCENT if trial.pareto else "white" for trial in marks],
                 edgecolor=INK,
                 linewidth=0.9,
                 zorder=3,
@@ -230,7 +230,7 @@ def risk_utility_map(trials: Sequence[Trial], chosen: tuple[str, int] | None, te
             x = float(np.mean([trial.loss for trial in of_k if 100 * trial.risk == y]))
             axes.annotate(f"k = {k}", (x, y), xytext=(0, 10), textcoords="offset points", ha="center", fontsize=8.5)
         for trial in trials:
-            if (trial.name, trial.k) == chosen:
+            if (trial.name, trial.k) == ringed:
                 axes.scatter(trial.loss, 100 * trial.risk, s=190, facecolor="none", edgecolor=INK, linewidth=1.4)
         axes.set_xlabel("information loss, %   (left is more useful)")
         axes.set_ylabel("risk of being found, %   (low is safer)")
@@ -300,14 +300,14 @@ def _ticks(bins: Bins, edges: Any) -> Any:
     span = float(edges[-1] - edges[0])
     low, high = bins.unit * np.sinh([edges[0], edges[-1]])
     powers = 10.0 ** np.arange(np.floor(np.log10(bins.unit)), np.ceil(np.log10(max(abs(low), abs(high)))) + 1)
-    chosen: list[float] = []
+    ticks: list[float] = []
     # From the outside in, so that the ends of the axis are named first.
     for value in sorted({0.0, *powers, *-powers}, key=lambda v: -abs(v)):
         place = np.arcsinh(value / bins.unit)
-        near = any(abs(place - np.arcsinh(other / bins.unit)) < span / 6 for other in chosen)
+        near = any(abs(place - np.arcsinh(tick / bins.unit)) < span / 6 for tick in ticks)
         if low <= value <= high and not near:
-            chosen.append(value)
-    return np.array(sorted(chosen))
+            ticks.append(value)
+    return np.array(sorted(ticks))
 
 
 def _few(n: int, *, integer: bool = False) -> Any:

@@ -21,8 +21,8 @@ from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.comparison.trials import Comparison, Trial
 from shoal.core.display import for_people
+from shoal.core.messages import agreeing, count, holders
 from shoal.core.version import __version__
-from shoal.core.wording import agreeing, count, holders
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.manifest import as_json, described, versions
 from shoal.masking.numbers import read_original
@@ -32,20 +32,20 @@ from shoal.report import analyses, sections
 from shoal.report.sections import Section
 from shoal.report.sentences import (
     AVERAGES,
-    how_safe,
-    how_useful,
     kept_share,
     listed,
+    loss_text,
     percent,
+    procedure_text,
     relations_changed,
-    risk_found,
-    told_apart,
+    risk_text,
+    safety_text,
     unavoidable,
+    uniqueness_text,
     unprotected,
-    what_is_lost,
-    what_was_done,
+    usefulness_text,
 )
-from shoal.report.withholding import IN_HOUSE, as_published, dominated_spreads, published_result
+from shoal.report.withheld_figures import IN_HOUSE, as_published, dominated_spreads, published_result
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
@@ -103,8 +103,8 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
         # A number and its unit stay on one line.
         finalize=lambda value: value.replace(" %", "\u00a0%") if type(value) is str else value,
     )
-    made = datetime.now(UTC).strftime("%d %B %Y")
-    html = environment.from_string(text).render(page=page, version=__version__, made=made)
+    date = datetime.now(UTC).strftime("%d %B %Y")
+    html = environment.from_string(text).render(page=page, version=__version__, made=date)
     with written_beside(target) as temporary:
         temporary.write_text(html, encoding="utf-8")
     return target
@@ -120,26 +120,26 @@ def release_page(
     """Make the page of a masked table."""
     source = original if isinstance(original, (str, os.PathLike)) else None
     measured = original is not None and release.labels.size
-    told = release.published()
-    figures = _measured(release, told, original, comparison) if measured else _unmeasured(told)
+    published = release.published()
+    figures = _measured(release, published, original, comparison) if measured else _unmeasured(published)
     return Page(
         title="Masking report",
         subtitle=_subtitle(release, output),
         tiles=figures.tiles,
         summary=[
-            ("What was done.", what_was_done(release)),
+            ("What was done.", procedure_text(release)),
             ("How safe is it?", figures.safe),
-            ("How useful is it?", figures.useful + unavoidable(told)),
+            ("How useful is it?", figures.useful + unavoidable(published)),
             unprotected(release),
         ],
-        sections=[*figures.sections, _details(release, told, source, output)],
+        sections=[*figures.sections, _details(release, published, source, output)],
         notes=(*release.notes, *figures.notes),
         warnings=release.warnings,
     )
 
 
 class _Figures(NamedTuple):
-    """What a page says of a release, with its original beside it or without."""
+    """The figures and sentences of a page about a release, with or without its original."""
 
     tiles: list[tuple[str, str]]
     safe: str
@@ -148,43 +148,43 @@ class _Figures(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _measured(release: Release, told: Release, original: Any, comparison: Comparison | None) -> _Figures:
+def _measured(release: Release, published: Release, original: Any, comparison: Comparison | None) -> _Figures:
     """Measure a release against its original; no value of the original is told, nor what one group makes up."""
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
     strata = codes_of(strata_of(table, release.parameters["by"]), len(X))
     confidential = [(name, *secret_codes(table, name)) for name in release.reached]
-    found = assess_arrays(before, Y, strata, k=release.k, confidential=confidential)
+    assessment = assess_arrays(before, Y, strata, k=release.k, confidential=confidential)
     # The recount knows the order of all kinds of values.
-    attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in found.risk.attributes]
-    found = replace(found, risk=replace(found.risk, attributes=tuple(attributes)))
-    found = as_published(found, told.column_loss, dominated_spreads(before, Y, release.labels))
+    attributes = [replace(a, closeness=release.reached[a.column]["closeness"]) for a in assessment.risk.attributes]
+    assessment = replace(assessment, risk=replace(assessment.risk, attributes=tuple(attributes)))
+    assessment = as_published(assessment, published.column_loss, dominated_spreads(before, Y, release.labels))
     parts = [
         sections.groups(release.sizes, release.k),
         # Of so many records, k units have a part.
-        sections.columns(X, Y, embedding, found.utility, release.k * release.unit_records),
+        sections.columns(X, Y, embedding, assessment.utility, release.k * release.unit_records),
         # Cells that were made missing are lost too, but cannot be drawn before and after.
-        sections.losses_table(told.column_loss) if release.blanked else sections.losses(found.utility),
-        sections.relations(found.utility),
-        sections.risks(found.risk),
-        *(_beside(release, comparison.published()) if comparison else ()),
+        sections.losses_table(published.column_loss) if release.blanked else sections.losses(assessment.utility),
+        sections.relations(assessment.utility),
+        sections.risks(assessment.risk),
+        *(_comparison_sections(release, comparison.published()) if comparison else ()),
         sections.moved(before.coordinates, before.place(Y), release.labels) if release.labels.ndim == 1 else None,
     ]
     return _Figures(
-        _tiles(told, found),
-        how_safe(release, found),
-        how_useful(told.loss, told.column_loss, found.utility),
+        _tiles(published, assessment),
+        safety_text(release, assessment),
+        usefulness_text(published.loss, published.column_loss, assessment.utility),
         [part for part in parts if part is not None],
         before.scale_notes(),
     )
 
 
-def _beside(release: Release, comparison: Comparison) -> list[Section | None]:
+def _comparison_sections(release: Release, comparison: Comparison) -> list[Section | None]:
     """Show a release beside runs that promise the same, and what other promises cost."""
     alike = [trial for trial in comparison.trials if trial.promise == release.promise]
-    own = next(((t.name, t.k) for t in alike if (t.method, t.k) == (release.parameters["method"], release.k)), None)
-    return [sections.risk_utility(alike or comparison.trials, own), sections.prices(comparison.prices)]
+    mark = next(((t.name, t.k) for t in alike if (t.method, t.k) == (release.parameters["method"], release.k)), None)
+    return [sections.risk_utility(alike or comparison.trials, mark), sections.prices(comparison.prices)]
 
 
 def _unmeasured(release: Release) -> _Figures:
@@ -199,28 +199,28 @@ def _unmeasured(release: Release) -> _Figures:
         + "How many records an intruder who holds the original values could link has not been measured, because the "
         "original was not at hand when this page was written; shoal assess tells it."
     )
-    useful = what_is_lost(release.loss, release.column_loss) + AVERAGES
+    useful = loss_text(release.loss, release.column_loss) + AVERAGES
     tiles = [
-        _alike(release, release.k),
+        _smallest_group_tile(release, release.k),
         (f"{release.uniques:,}", UNIQUE),
         (kept_share(release.loss), "of the information kept"),
         (f"{release.groups:,}", "groups"),
         _masked_tile(release),
     ]
-    shown = [sections.groups(release.sizes, release.k), sections.losses_table(release.column_loss)]
-    return _Figures(tiles, safe, useful, shown)
+    parts = [sections.groups(release.sizes, release.k), sections.losses_table(release.column_loss)]
+    return _Figures(tiles, safe, useful, parts)
 
 
-def assessment_page(found: Assessment) -> Page:
+def assessment_page(assessment: Assessment) -> Page:
     """Make the page of an assessment: nothing on it is a value of a single record."""
-    risk, utility = found.risk, found.utility
+    risk, utility = assessment.risk, assessment.utility
     names, counted = [column.name for column in utility.columns], risk.anonymity
     are = agreeing(counted.below, "is", "are")
-    below = f"{counted.below:,} of {count(found.records, 'record')} {are}"
+    below = f"{counted.below:,} of {count(assessment.records, 'record')} {are}"
     broken = f"{below} in groups of fewer than the promised {counted.asked}"
     parts = [
         Section("Columns before and after", [], tables=sections.columns_tables(utility)),
-        sections.losses(utility) if found.paired else None,
+        sections.losses(utility) if assessment.paired else None,
         sections.relations(utility),
         analyses.regressions(utility.model),
         analyses.frequencies(utility.tables),
@@ -229,36 +229,39 @@ def assessment_page(found: Assessment) -> Page:
     losses = {column.name: column.loss for column in utility.columns}
     return Page(
         title="Assessment of a masked table",
-        subtitle=f"{count(found.records, 'record')}, {listed(names)}",
+        subtitle=f"{count(assessment.records, 'record')}, {listed(names)}",
         tiles=[
             (f"≥ {counted.k}", ALIKE),
-            (f"{found.uniques:,}", UNIQUE),
-            *([(kept_share(utility.loss), "of the information kept")] if found.paired else []),
+            (f"{assessment.uniques:,}", UNIQUE),
+            *([(kept_share(utility.loss), "of the information kept")] if assessment.paired else []),
             *_linked(risk),
         ],
         summary=[
-            ("How safe is it?", f"Counted in the masked table: {found.verified}; {risk_found(risk)}"),
+            ("How safe is it?", f"Counted in the masked table: {assessment.verified}; {risk_text(risk)}"),
             (
                 "How useful is it?",
-                how_useful(utility.loss, losses, utility) if found.paired else relations_changed(utility),
+                usefulness_text(utility.loss, losses, utility) if assessment.paired else relations_changed(utility),
             ),
-            ("What does it not protect?", f"{told_apart(found.uniques, found.records)}{sections.APPROXIMATE}"),
+            (
+                "What does it not protect?",
+                f"{uniqueness_text(assessment.uniques, assessment.records)}{sections.APPROXIMATE}",
+            ),
         ],
         sections=[part for part in parts if part is not None],
-        notes=(IN_HOUSE, *found.notes, *([broken] if counted.below else [])),
+        notes=(IN_HOUSE, *assessment.notes, *([broken] if counted.below else [])),
     )
 
 
 def comparison_page(comparison: Comparison) -> Page:
     """Make the page of a comparison."""
-    chosen = comparison.choice
+    choice = comparison.choice
     sizes = ", ".join(map(str, comparison.parameters["k"]))
     methods = len({trial.method for trial in comparison.trials})
-    least: dict[int, Trial] = {}
+    most_useful: dict[int, Trial] = {}
     for trial in comparison.front:
-        if trial.promise == chosen.promise:
-            least.setdefault(trial.k, trial)
-    best = "; ".join(f"{t.name} at k = {k} ({for_people(t.loss, 3)} % lost)" for k, t in sorted(least.items()))
+        if trial.promise == choice.promise:
+            most_useful.setdefault(trial.k, trial)
+    best = "; ".join(f"{t.name} at k = {k} ({for_people(t.loss, 3)} % lost)" for k, t in sorted(most_useful.items()))
     promised = len(comparison.choices) > 1
     same, promise = (" that promises the same", ", and which promise,") if promised else ("", "")
     summary = [
@@ -271,20 +274,20 @@ def comparison_page(comparison: Comparison) -> Page:
         ),
         f"{len(comparison.front)} of {count(len(comparison.trials), 'run')} "
         f"{agreeing(len(comparison.front), 'is', 'are')} beaten by no other{same} in both loss and risk. "
-        f"Of these, the most useful for their group size {agreeing(len(least), 'is', 'are')} {best}."
+        f"Of these, the most useful for their group size {agreeing(len(most_useful), 'is', 'are')} {best}."
         if comparison.front
         else "Nothing that was tried is k-anonymous for whole records.",
         (
-            f"Between them, {chosen.name} at k = {chosen.k} is the balanced choice: it is nearest to no loss and no "
-            f"risk, both measured by their range here. It loses {for_people(chosen.loss, 3)} % of the information, and "
+            f"Between them, {choice.name} at k = {choice.k} is the balanced choice: it is nearest to no loss and no "
+            f"risk, both measured by their range here. It loses {for_people(choice.loss, 3)} % of the information, and "
             "an intruder who links by the original values, or guesses within the right group, is right for "
-            f"{percent(chosen.risk)} of the records. Which k{promise} is right remains a decision of people: it "
+            f"{percent(choice.risk)} of the records. Which k{promise} is right remains a decision of people: it "
             "depends on who gets the data and what they may know."
         ),
     ]
     repeat = {"shoal": __version__, "versions": versions(), "parameters": dict(comparison.parameters)}
     parts = [
-        sections.risk_utility(comparison.trials, (chosen.name, chosen.k)),
+        sections.risk_utility(comparison.trials, (choice.name, choice.k)),
         sections.prices(comparison.prices),
         sections.trials_table(comparison),
         sections.details([("Parameters and versions", _compact(as_json(repeat)))], []),
@@ -293,9 +296,9 @@ def comparison_page(comparison: Comparison) -> Page:
         title="Comparison of methods",
         subtitle=f"{comparison.records:,} records; columns {', '.join(map(str, comparison.columns))}",
         tiles=[
-            (f"k = {chosen.k}", f"with {chosen.name} is the balanced choice"),
-            (f"{chosen.loss:.1f} %", "information lost by it"),
-            (percent(chosen.risk), "risk of being found by an intruder with the originals"),
+            (f"k = {choice.k}", f"with {choice.name} is the balanced choice"),
+            (f"{choice.loss:.1f} %", "information lost by it"),
+            (percent(choice.risk), "risk of being found by an intruder with the originals"),
             (f"{len(comparison.trials)}", f"{agreeing(len(comparison.trials), 'run')} compared"),
         ],
         summary=list(zip(("What was done.", "What came out?", "What to choose?"), summary, strict=True)),
@@ -309,23 +312,23 @@ def _subtitle(release: Release, output: str | os.PathLike[str] | None) -> str:
     return f"{table}{count(release.records, 'record')}, {listed(release.columns)}"
 
 
-def _tiles(release: Release, found: Assessment) -> list[tuple[str, str]]:
+def _tiles(release: Release, assessment: Assessment) -> list[tuple[str, str]]:
     return [
-        _alike(release, found.risk.anonymity.k),
+        _smallest_group_tile(release, assessment.risk.anonymity.k),
         (f"{release.uniques:,}", UNIQUE),
         (kept_share(release.loss), "of the information kept"),
-        *_linked(found.risk),
+        *_linked(assessment.risk),
         _masked_tile(release),
     ]
 
 
 def _linked(risk: Risk) -> list[tuple[str, str]]:
     """Tell how many records an intruder links, if that was measured."""
-    told = "linked rightly by an intruder who has the originals"
-    return [] if risk.linkage is None else [(percent(risk.linkage.share), told)]
+    label = "linked rightly by an intruder who has the originals"
+    return [] if risk.linkage is None else [(percent(risk.linkage.share), label)]
 
 
-def _alike(release: Release, records: int) -> tuple[str, str]:
+def _smallest_group_tile(release: Release, records: int) -> tuple[str, str]:
     """Tell how many records, or units, look alike."""
     unit = release.parameters["unit"]
     if not release.anonymous:
@@ -337,21 +340,21 @@ def _masked_tile(release: Release) -> tuple[str, str]:
     return f"{len(release.columns)}", f"{agreeing(len(release.columns), 'column')} masked"
 
 
-def _details(release: Release, told: Release, source: Any, output: Any) -> Section:
-    manifest = described(told)
-    manifest = _rounded({**manifest, "result": published_result(manifest["result"], release, told)})
+def _details(release: Release, published: Release, source: Any, output: Any) -> Section:
+    manifest = described(published)
+    manifest = _rounded({**manifest, "result": published_result(manifest["result"], release, published)})
     commands = []
     if output is not None:
         manifest["output"] = {"path": Path(output).name, "sha256": sha256(written_path(output))}
     # What no command can hold: weights without a column, labels, a function, an order that is random.
-    written = (
+    repeatable = (
         not not_recorded(release.parameters)
         and release.parameters["method"] in ALL_METHODS
         and release.parameters["shuffle"] in (None, False)
     )
-    if written and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
+    if repeatable and "hierarchy" not in release.kinds.values() and source is not None and output is not None:
         commands.append(("On the command line", as_command(release.parameters, Path(source).name, Path(output).name)))
-    if written:
+    if repeatable:
         commands.append(("In Python", as_call(release.parameters, Path(source).name if source is not None else None)))
     return sections.details([("Parameters, versions and results", _compact(as_json(manifest)))], commands)
 
@@ -367,4 +370,4 @@ def _rounded(value: Any) -> Any:
 
 def _compact(text: str) -> str:
     """Put lists of plain values on one line."""
-    return re.sub(r"\[[^\[\]{}]*\]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
+    return re.sub(r"\[[^\[\]{}]*\]", lambda match: re.sub(r"\s*\n\s*", " ", match[0]), text)

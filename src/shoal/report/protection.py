@@ -1,4 +1,4 @@
-"""What a report may show of original values: counts over wide bins, and nothing of any single record.
+"""The part of original values that a report may show: counts over wide bins, nothing of any single record.
 
 The edges of the bins come from the released values, which are public; a bin that holds fewer than k records of either
 table is merged with its neighbour; the outer bins are open, so that no least or greatest original shows.
@@ -52,8 +52,8 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
     >>> found.before.tolist()
     [5, 5, 5, 5]
     """
-    seen = ~np.isnan(x)
-    x, y = x[seen], y[seen]
+    present = ~np.isnan(x)
+    x, y = x[present], y[present]
     if len(y) < 2 * k:
         return None
     low, first, third, high = np.quantile(y, (0.01, 0.25, 0.75, 0.99), method="nearest")
@@ -66,19 +66,19 @@ def protected_bins(x: Floats, y: Floats, k: int) -> Bins | None:
     places = np.linspace(ends[0], ends[1], BINS + 1)
     edges: Floats = unit * np.sinh(places) if unit else places
     before, after = _counts(x, edges), _counts(y, edges)
-    kept: list[int] = []
+    inner: list[int] = []
     first_bin = 0
     for i in range(1, len(edges) + 1):
         # An edge stays if enough records lie on both sides of it, up to the edge before and beyond.
-        left = slice(first_bin, i)
-        enough = min(before[left].sum(), after[left].sum()) >= k and min(before[i:].sum(), after[i:].sum()) >= k
+        span = slice(first_bin, i)
+        enough = min(before[span].sum(), after[span].sum()) >= k and min(before[i:].sum(), after[i:].sum()) >= k
         if enough:
-            kept.append(i - 1)
+            inner.append(i - 1)
             first_bin = i
-    if not kept:
+    if not inner:
         return None
-    starts = [0, *(edge + 1 for edge in kept)]
-    return Bins(edges[kept], np.add.reduceat(before, starts), np.add.reduceat(after, starts), unit, step)
+    starts = [0, *(edge + 1 for edge in inner)]
+    return Bins(edges[inner], np.add.reduceat(before, starts), np.add.reduceat(after, starts), unit, step)
 
 
 def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> list[tuple[str, int, int]] | None:
@@ -93,19 +93,19 @@ def protected_values(x: Floats, y: Floats, names: Sequence[object], k: int) -> l
     >>> protected_values(x, y, ["clerk", "nurse", "smith"], 4)
     [('clerk', 6, 6), ('others', 6, 6)]
     """
-    seen = ~np.isnan(x)
-    before, after = (np.bincount(v[seen].astype(np.int64), minlength=len(names)) for v in (x, y))
+    present = ~np.isnan(x)
+    before, after = (np.bincount(v[present].astype(np.int64), minlength=len(names)) for v in (x, y))
     # An inner node of a hierarchy is no original value: a count of 0 tells of nobody.
     enough = (after >= k) & ((before >= k) | (before == 0))
-    shown = [code for code in np.argsort(-after, kind="stable")[:SHOWN_VALUES] if enough[code]]
-    n = int(seen.sum())
-    rest = [n - int(counts[shown].sum()) for counts in (before, after)]
-    while shown and any(0 < count < k for count in rest):
-        last = shown.pop()
+    frequent = [code for code in np.argsort(-after, kind="stable")[:SHOWN_VALUES] if enough[code]]
+    n = int(present.sum())
+    rest = [n - int(counts[frequent].sum()) for counts in (before, after)]
+    while frequent and any(0 < count < k for count in rest):
+        last = frequent.pop()
         rest = [rest[0] + int(before[last]), rest[1] + int(after[last])]
-    if not shown:
+    if not frequent:
         return None
-    values = [(str(names[code]), int(before[code]), int(after[code])) for code in sorted(shown)]
+    values = [(str(names[code]), int(before[code]), int(after[code])) for code in sorted(frequent)]
     return [*values, ("others", rest[0], rest[1])] if any(rest) else values
 
 

@@ -12,7 +12,7 @@ from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.comparison.trials import Comparison, Price, Trial
 from shoal.core.display import for_people
-from shoal.core.dominance import is_told
+from shoal.core.dominance import is_published
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 from shoal.masking.coding import Embedding
@@ -27,13 +27,13 @@ from shoal.report.figures import (
     risk_utility_map,
 )
 from shoal.report.protection import protected_bins, protected_values
-from shoal.report.withholding import UNTOLD, lost_share
+from shoal.report.withheld_figures import WITHHELD, lost_share
 from shoal.tables.columns import Name
 
 __all__ = [
     "APPROXIMATE",
+    "PageTable",
     "Section",
-    "Table",
     "columns",
     "columns_tables",
     "details",
@@ -63,7 +63,7 @@ APPROXIMATE = (
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of text; all columns but the first are set as numbers if `numeric`; `note` stands before it."""
 
     head: Sequence[str]
@@ -91,7 +91,7 @@ class Section:
     title: str
     text: Sequence[str]
     figures: Sequence[Figure] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     code: Sequence[tuple[str, str]] = ()
 
 
@@ -111,7 +111,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
     figures = []
     for j in sorted(order):
         column, coding = utility.columns[j], embedding.codings[j]
-        if not is_told(column.loss):
+        if not is_published(column.loss):
             continue
         if coding is not None:
             shares = protected_values(X[:, j], Y[:, j], coding.values, k)
@@ -136,17 +136,17 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
     if len(utility.columns) > len(order):
         text.append(f"Of {len(utility.columns)} columns, the {len(order)} that lost most are drawn.")
     if len(figures) < len(order):
-        text.append("Columns with one value only, or too few to be shown safely, are not drawn." + UNTOLD)
+        text.append("Columns with one value only, or too few to be shown safely, are not drawn." + WITHHELD)
     return Section("Columns before and after", text, figures, columns_tables(utility))
 
 
-def columns_tables(utility: Utility) -> list[Table]:
+def columns_tables(utility: Utility) -> list[PageTable]:
     """Tell what became of every column, in numbers: one table of those of numbers, one of those of categories."""
-    made = [_numbers_table(utility), _categories_table(utility)]
-    return [table for table in made if table.rows]
+    tables = [_numbers_table(utility), _categories_table(utility)]
+    return [table for table in tables if table.rows]
 
 
-def _categories_table(utility: Utility) -> Table:
+def _categories_table(utility: Utility) -> PageTable:
     rows = []
     for c in utility.categories:
         enough = c.values >= FEWEST
@@ -159,10 +159,10 @@ def _categories_table(utility: Utility) -> Table:
         "value, and the least share that would have to change to turn the distribution before into the one after "
         "(total variation, 0 is best)."
     )
-    return Table(["column", "kind", "lost", "cells changed", "total variation"], rows, note=note)
+    return PageTable(["column", "kind", "lost", "cells changed", "total variation"], rows, note=note)
 
 
-def _numbers_table(utility: Utility) -> Table:
+def _numbers_table(utility: Utility) -> PageTable:
     rows = []
     for column in utility.numbers:
         enough = column.values >= FEWEST
@@ -186,13 +186,13 @@ def _numbers_table(utility: Utility) -> Table:
         "cumulative shares (KS, 0 is best); and how far values moved on average as a distribution, in standard "
         f"deviations (Wasserstein, 0 is best).{OTHERS_ONCE if utility.weighted else ''}"
     )
-    return Table(head, rows, note=note)
+    return PageTable(head, rows, note=note)
 
 
 def losses(utility: Utility) -> Section:
     """Show the loss of each column."""
-    known = [column for column in utility.columns if is_told(column.loss)]
-    ordered = sorted(known, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
+    public = [column for column in utility.columns if is_published(column.loss)]
+    ordered = sorted(public, key=lambda column: -column.loss)[:SHOWN_COLUMNS]
     text = (
         "The share of each column's variance that is gone. A column that has little to do with the others loses more, "
         "since a group that is alike in most columns need not be alike in that one."
@@ -202,10 +202,10 @@ def losses(utility: Utility) -> Section:
     alternative = "Information loss of each column in percent: " + ", ".join(
         f"{name} {for_people(value, 3)}" for name, value in zip(names, values, strict=True)
     )
-    if len(known) < len(utility.columns):
-        text += UNTOLD
+    if len(public) < len(utility.columns):
+        text += WITHHELD
     return Section(
-        "Loss per column", [text], [bars(names, values, "information lost, %", alternative)] if known else []
+        "Loss per column", [text], [bars(names, values, "information lost, %", alternative)] if public else []
     )
 
 
@@ -213,9 +213,9 @@ def losses_table(losses: Mapping[Name, float]) -> Section:
     """Tell what every column loses, in numbers."""
     rows = [[str(name), _lost(loss)] for name, loss in losses.items()]
     text = "The share of a column's variance that its masked values no longer tell."
-    if not all(map(is_told, losses.values())):
-        text += UNTOLD
-    return Section("Loss of each column", [text], tables=[Table(["column", "lost"], rows)])
+    if not all(map(is_published, losses.values())):
+        text += WITHHELD
+    return Section("Loss of each column", [text], tables=[PageTable(["column", "lost"], rows)])
 
 
 def relations(utility: Utility) -> Section | None:
@@ -224,8 +224,8 @@ def relations(utility: Utility) -> Section | None:
     if not changes:
         return None
     changes.sort(key=lambda change: -abs(change[2].after - change[2].before))
-    pairs = [(f"{left} – {right}", pair) for left, right, pair in changes]
-    shown = pairs[:SHOWN_PAIRS]
+    pairs = [(f"{first} – {second}", pair) for first, second, pair in changes]
+    largest = pairs[:SHOWN_PAIRS]
     text = [
         (
             "Group means move correlations away from zero as a rule, because what differs within groups is gone. The "
@@ -240,12 +240,12 @@ def relations(utility: Utility) -> Section | None:
             "order, the correlation ratio of one such column with numbers or ranks, else the correlation of ranks "
             "without its sign."
         )
-    if len(pairs) > len(shown):
-        rest = abs(pairs[len(shown)][1].after - pairs[len(shown)][1].before)
-        text.append(f"{len(pairs) - len(shown)} more pairs changed by at most {rest:.3f} each.")
-    what = "Correlations and associations" if utility.categories else "Correlations"
-    alternative = f"{what} before and after: " + "; ".join(
-        f"{name} {pair.before:.2f} to {pair.after:.2f}" for name, pair in shown
+    if len(pairs) > len(largest):
+        rest = abs(pairs[len(largest)][1].after - pairs[len(largest)][1].before)
+        text.append(f"{len(pairs) - len(largest)} more pairs changed by at most {rest:.3f} each.")
+    measure = "Correlations and associations" if utility.categories else "Correlations"
+    alternative = f"{measure} before and after: " + "; ".join(
+        f"{name} {pair.before:.2f} to {pair.after:.2f}" for name, pair in largest
     )
     if utility.eigenvalues is not None:
         text.append(": ".join(utility.eigenvalues.rows()[0]).capitalize() + " (0 is best).")
@@ -256,7 +256,7 @@ def relations(utility: Utility) -> Section | None:
             f"score has a mean squared error of {utility.propensity.pmse:.4f} (0 is best, 0.25 worst). That equal "
             "values repeat is plain to see in any masked table and is not counted here."
         )
-    return Section("Relations between columns", text, [correlations(shown, what.lower(), alternative)])
+    return Section("Relations between columns", text, [correlations(largest, measure.lower(), alternative)])
 
 
 def risks(risk: Risk) -> Section:
@@ -265,11 +265,11 @@ def risks(risk: Risk) -> Section:
     return Section(
         "Risk",
         ["No single figure says that a table is safe. Each of these answers one question, and leaves others open."],
-        tables=[Table(["measure", "result", "what it means", "what it does not mean"], rows, numeric=False)],
+        tables=[PageTable(["measure", "result", "what it means", "what it does not mean"], rows, numeric=False)],
     )
 
 
-def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Section:
+def risk_utility(trials: Sequence[Trial], ringed: tuple[str, int] | None) -> Section:
     """Draw the risk–utility map."""
     meaning = (
         "Each mark is one choice of method and group size: the further left, the more useful; the lower, the safer. "
@@ -280,29 +280,29 @@ def risk_utility(trials: Sequence[Trial], chosen: tuple[str, int] | None) -> Sec
     if len({trial.promise for trial in trials}) > 1:
         meaning += " Runs are measured against those that promise the same of confidential columns."
     text = [meaning]
-    if chosen is not None:
-        text.append(f"The ring marks {chosen[0]} at k = {chosen[1]}.")
+    if ringed is not None:
+        text.append(f"The ring marks {ringed[0]} at k = {ringed[1]}.")
     if len(trials) == 1:
         text = ["The mark is this release. For other methods and group sizes beside it, run shoal compare."]
     # Runs that protect no whole record would push all others into a corner of the map.
-    told = [trial for trial in trials if is_told(trial.loss)]
-    shown = [trial for trial in told if trial.anonymous] or told
-    if len(told) < len(trials):
-        text[-1] += UNTOLD
-    absent = dict.fromkeys(trial.method for trial in trials if not trial.anonymous and trial not in shown)
+    public = [trial for trial in trials if is_published(trial.loss)]
+    drawn = [trial for trial in public if trial.anonymous] or public
+    if len(public) < len(trials):
+        text[-1] += WITHHELD
+    absent = dict.fromkeys(trial.method for trial in trials if not trial.anonymous and trial not in drawn)
     for method in absent:
         linked = [100 * trial.linked for trial in trials if trial.method == method]
         between = f"{min(linked):.0f} to {max(linked):.0f}" if len(linked) > 1 else f"{linked[0]:.0f}"
         text.append(f"Not drawn: {method}, which is not k-anonymous; {between} % of its records are linked rightly.")
     alternative = "Risk–utility map: " + "; ".join(
-        f"{t.name} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in shown
+        f"{t.name} k={t.k}: loss {t.loss:.2f} %, risk {100 * t.risk:.1f} %" for t in drawn
     )
-    return Section("Risk and utility", text, [risk_utility_map(shown, chosen, alternative)] if shown else [])
+    return Section("Risk and utility", text, [risk_utility_map(drawn, ringed, alternative)] if drawn else [])
 
 
-def prices(found: Sequence[Price]) -> Section | None:
+def prices(priced: Sequence[Price]) -> Section | None:
     """Draw what promises of confidential columns cost; nothing if none was tried in several ways."""
-    if not found:
+    if not priced:
         return None
     axes = {
         "diversity": "l: the diversity that is promised   (right is safer)",
@@ -317,15 +317,15 @@ def prices(found: Sequence[Price]) -> Section | None:
     ]
     figures = []
     for parameter, label in axes.items():
-        own = [price for price in found if price.parameter == parameter]
-        if own:
-            told = "; ".join(map(_told_price, own))
-            text.append(f"{parameter.capitalize()}: {told}.")
-            figures.append(price_curves(own, label, f"Information loss by {parameter}: {told}"))
+        curve = [price for price in priced if price.parameter == parameter]
+        if curve:
+            description = "; ".join(map(_price_text, curve))
+            text.append(f"{parameter.capitalize()}: {description}.")
+            figures.append(price_curves(curve, label, f"Information loss by {parameter}: {description}"))
     return Section("What promises cost", text, figures)
 
 
-def _told_price(price: Price) -> str:
+def _price_text(price: Price) -> str:
     """Say what a promise costs a method."""
     sign = "l" if price.parameter == "diversity" else "t"
     losses = [f"{for_people(loss, 3)} % at {sign} = {value:g}" for value, loss in price.losses]
@@ -345,7 +345,7 @@ def moved(Z: Floats, W: Floats, labels: Ints) -> Section:
         "Records without close neighbours must move farthest to be hidden. These are the groups whose records moved "
         "most, by their number in the labels file. How far is not told: of a small group it would tell the values."
     )
-    table = Table(["group", "records"], rows)
+    table = PageTable(["group", "records"], rows)
     return Section("Records that moved farthest", [text], tables=[table])
 
 
@@ -360,7 +360,7 @@ def trials_table(comparison: Comparison) -> Section:
         )
     ]
     text += [f"Left out: {method}: {why}." for method, why in comparison.left_out.items()]
-    return Section("All runs", text, tables=[Table(head, rows)])
+    return Section("All runs", text, tables=[PageTable(head, rows)])
 
 
 def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, str]]) -> Section:
@@ -371,4 +371,4 @@ def details(listings: Sequence[tuple[str, str]], commands: Sequence[tuple[str, s
 
 def _lost(loss: float) -> str:
     """Write a loss as it is published."""
-    return f"{for_people(loss, 3)} %" if is_told(loss) else lost_share(loss)
+    return f"{for_people(loss, 3)} %" if is_published(loss) else lost_share(loss)

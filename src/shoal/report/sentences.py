@@ -7,31 +7,31 @@ from collections.abc import Mapping, Sequence
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
-from shoal.core.dominance import is_told
-from shoal.core.wording import agreeing, count
+from shoal.core.dominance import is_published
+from shoal.core.messages import agreeing, count
 from shoal.masking.release import Release
 from shoal.report import sections
-from shoal.report.withholding import lost_share
+from shoal.report.withheld_figures import lost_share
 from shoal.tables.columns import TIMED, Name
 
 __all__ = [
     "AVERAGES",
     "either",
-    "how_safe",
-    "how_useful",
     "kept_share",
     "listed",
+    "loss_text",
+    "other_changes_text",
     "percent",
+    "procedure_text",
     "relations_changed",
-    "risk_found",
-    "stands_for",
+    "representative_text",
+    "risk_text",
+    "safety_text",
     "together",
-    "told_apart",
     "unavoidable",
+    "uniqueness_text",
     "unprotected",
-    "what_else",
-    "what_is_lost",
-    "what_was_done",
+    "usefulness_text",
 ]
 
 AVERAGES = "Averages over many records stay close to the originals; single records do not."
@@ -39,23 +39,23 @@ AVERAGES = "Averages over many records stay close to the originals; single recor
 
 def kept_share(loss: float) -> str:
     """Return the share of the information that is kept, of a loss as it is published."""
-    if is_told(loss):
+    if is_published(loss):
         return f"{max(0.0, 100 - loss):.1f} %"
     return f"over {100 - loss:.0f} %" if loss < 100 else "under 50 %" if loss == 100 else "0.0 %"
 
 
 def unavoidable(release: Release) -> str:
     """Tell what is proven to be lost by any groups, rounded down."""
-    least = release.bound or 0.0
-    return f" Any groups that keep what is promised here lose at least {least:.1f} %: that is proven." if least else ""
+    bound = release.bound or 0.0
+    return f" Any groups that keep what is promised here lose at least {bound:.1f} %: that is proven." if bound else ""
 
 
 def unprotected(release: Release) -> tuple[str, str]:
     """Tell what the release does not protect."""
     are = agreeing(len(release.left), "is", "are")
     text = f"{together(release.left)} {are} released as before. " if release.left else "No other column is released. "
-    text += told_apart(release.uniques, release.records)
-    alike = [name for name, found in release.reached.items() if found["diversity"] < 2]
+    text += uniqueness_text(release.uniques, release.records)
+    alike = [name for name, reached in release.reached.items() if reached["diversity"] < 2]
     if alike:
         same = either(list(map(str, alike)))
         text += f"There are groups whose records all have the same {same}: whoever finds one knows. "
@@ -67,18 +67,18 @@ def unprotected(release: Release) -> tuple[str, str]:
     return ("What does it not protect?", text + sections.APPROXIMATE)
 
 
-def told_apart(uniques: int, records: int) -> str:
+def uniqueness_text(uniques: int, records: int) -> str:
     """Tell how many records are unique over all columns."""
     end = ": whoever knows all of that about somebody finds the record. " if uniques else ". "
     are = agreeing(uniques, "is", "are")
     return f"Over all that is released, {uniques:,} of {count(records, 'record')} {are} unique{end}"
 
 
-def what_was_done(release: Release) -> str:
+def procedure_text(release: Release) -> str:
     """Tell what was done to the table."""
     by = release.parameters["by"]
     within = f", within each {together(by)}," if by else ""
-    aggregate = stands_for(release)
+    aggregate = representative_text(release)
     if release.labels.ndim == 2:
         return (
             f"In {together(release.columns)}, each column on its own{within} values were put in groups of at least "
@@ -87,22 +87,22 @@ def what_was_done(release: Release) -> str:
     return (
         f"{release.records:,} records were put{within} in {count(release.groups, 'group')} of at least {release.k} "
         f"similar ones. In {together(release.columns)}, every value was replaced by {aggregate} of its group. "
-        + what_else(release)
+        + other_changes_text(release)
     )
 
 
-def what_else(release: Release) -> str:
+def other_changes_text(release: Release) -> str:
     """Tell what else was done to the table."""
-    asked = release.parameters
-    dropped = asked["identifiers"]
+    parameters = release.parameters
+    dropped = parameters["identifiers"]
     text = f"{together(dropped)} {agreeing(len(dropped), 'was', 'were')} left out. " if dropped else ""
-    more = asked["small"] == "merge" or asked["shuffle"] not in (None, False) or len(release.kept) == 0
-    if more or asked["missing"] == "drop" or asked["small"] == "suppress" or release.codes:
+    rearranged = parameters["small"] == "merge" or parameters["shuffle"] not in (None, False) or len(release.kept) == 0
+    if rearranged or parameters["missing"] == "drop" or parameters["small"] == "suppress" or release.codes:
         return text + "The notes below say what else was done to the table."
     return text + "Nothing else in the table was changed."
 
 
-def stands_for(release: Release) -> str:
+def representative_text(release: Release) -> str:
     """Tell what is released for a group, by the kinds of its columns."""
     weighted = "weighted " if release.parameters["weights"] is not None else ""
     aggregate, kinds = f"{weighted}{release.parameters['aggregate']}", set(release.kinds.values())
@@ -110,22 +110,22 @@ def stands_for(release: Release) -> str:
         return f"the {aggregate}"
     words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
     words |= dict.fromkeys(TIMED.values(), f"the {aggregate}")
-    others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
-    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
+    by_kind = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
+    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *by_kind])
 
 
-def how_safe(release: Release, found: Assessment) -> str:
+def safety_text(release: Release, assessment: Assessment) -> str:
     """Tell what was counted again, and what an intruder finds."""
-    risk = found.risk
+    risk = assessment.risk
     if not release.anonymous:
         return (
             f"Each released value is shared by at least {release.k} records, but a record's combination of values may "
-            f"be unique: the table is NOT k-anonymous for whole records; {risk_found(risk)}"
+            f"be unique: the table is NOT k-anonymous for whole records; {risk_text(risk)}"
         )
-    return f"Counted again on the released table: {release.verified}; {risk_found(risk)}"
+    return f"Counted again on the released table: {release.verified}; {risk_text(risk)}"
 
 
-def risk_found(risk: Risk) -> str:
+def risk_text(risk: Risk) -> str:
     """Tell how many records were unique, and how many an intruder could link."""
     text = f"before, {percent(risk.uniqueness.before)} of the records were unique in these columns."
     if risk.linkage is None:
@@ -137,9 +137,9 @@ def risk_found(risk: Risk) -> str:
     )
 
 
-def how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
+def usefulness_text(loss: float, losses: Mapping[Name, float], utility: Utility) -> str:
     """Tell what is lost, and where most."""
-    text = what_is_lost(loss, losses)
+    text = loss_text(loss, losses)
     if loss > 100:
         text += (
             "That is more than all of it: the value of a group can be farther from its records than the mean of all. "
@@ -147,12 +147,12 @@ def how_useful(loss: float, losses: Mapping[Name, float], utility: Utility) -> s
     return text + relations_changed(utility)
 
 
-def what_is_lost(loss: float, losses: Mapping[Name, float]) -> str:
+def loss_text(loss: float, losses: Mapping[Name, float]) -> str:
     """Tell what is lost, of losses as they are published."""
-    kept = f"{kept_share(loss)} of the information (the variance between records)"
-    text = f"{kept} is kept, {lost_share(loss)} is lost. "
+    share = f"{kept_share(loss)} of the information (the variance between records)"
+    text = f"{share} is kept, {lost_share(loss)} is lost. "
     worst = max(losses, key=lambda name: losses[name])
-    if len(losses) > 1 and is_told(losses[worst]):
+    if len(losses) > 1 and is_published(losses[worst]):
         text += f"The column {worst} loses most ({lost_share(losses[worst])}). "
     return text
 
@@ -160,13 +160,13 @@ def what_is_lost(loss: float, losses: Mapping[Name, float]) -> str:
 def relations_changed(utility: Utility) -> str:
     """Tell what became of relations between columns."""
     text = ""
-    for what, changes in (
+    for measure, changes in (
         ("correlation", utility.correlation_changes()),
         ("association", utility.association_changes()),
     ):
-        for left, right, pair in changes[:1]:
+        for first, second, pair in changes[:1]:
             text += (
-                f"The {what} that changed most is that of {left} and {right}, from {pair.before:.2f} to "
+                f"The {measure} that changed most is that of {first} and {second}, from {pair.before:.2f} to "
                 f"{pair.after:.2f}. "
             )
     return text + AVERAGES
@@ -179,8 +179,8 @@ def percent(share: float) -> str:
 
 def listed(names: Sequence[object]) -> str:
     """List names, eight of many."""
-    shown = ", ".join(map(str, names[:8]))
-    return shown if len(names) <= 8 else f"{shown} and {count(len(names) - 8, 'more column')}"
+    text = ", ".join(map(str, names[:8]))
+    return text if len(names) <= 8 else f"{text} and {count(len(names) - 8, 'more column')}"
 
 
 def either(texts: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError
-from shoal.core.memory import available_memory
+from shoal.core.memory_limits import available_memory
 from shoal.tables.columns import Name
 from shoal.tables.files import CSV, PARQUET, check_data_set, check_target, read_table
 from shoal.tables.frames import open_table

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from shoal.core.messages import listed
 from shoal.core.types import Ints
-from shoal.core.wording import listed
 from shoal.tables.columns import Name
 from shoal.tables.table import Table
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import polars as pl
 
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import agreeing, listed
 from shoal.core.types import Bools, Ints
-from shoal.core.wording import agreeing, listed
 from shoal.kernels.words import Words
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Column, Name, NewColumn, Spelling

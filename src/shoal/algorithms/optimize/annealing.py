@@ -28,16 +28,16 @@ from shoal.algorithms.optimize.patch import (
     patch_shake,
 )
 from shoal.algorithms.optimize.random import Word, below, uniform
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Groups", "anneal", "groups_of"]
+__all__ = ["MemberRows", "anneal", "groups_of"]
 
 MOST_GROUPS = 6
 
 
-class Groups(NamedTuple):
+class MemberRows(NamedTuple):
     """A partition as lists of members; the first ``used[0]`` rows are in use."""
 
     members: Ints  # (n // k + 1, 2k − 1)
@@ -47,11 +47,11 @@ class Groups(NamedTuple):
 
 
 @kernel
-def groups_of(labels: Ints, k: int) -> Groups:
+def groups_of(labels: Ints, k: int) -> MemberRows:
     """Turn labels 0 … q−1 of groups below 2k records into lists of members."""
     n = len(labels)
     rows = n // k + 1
-    groups = Groups(
+    groups = MemberRows(
         np.zeros((rows, 2 * k - 1), dtype=np.int64),
         np.zeros(rows, dtype=np.int64),
         labels.copy(),
@@ -66,7 +66,9 @@ def groups_of(labels: Ints, k: int) -> Groups:
 
 
 @kernel
-def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word) -> tuple[int, int]:
+def _gather(
+    groups: MemberRows, near: Ints, want: int, room: int, patch: Patch, rows: Ints, rng: Word
+) -> tuple[int, int]:
     """Fill the patch with a random record's group and neighbouring ones; return records and groups taken."""
     n, width = near.shape
     rows[0] = groups.label[below(rng, n)]
@@ -78,10 +80,10 @@ def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows
         record = groups.members[row, below(rng, groups.size[row])]
         # The square prefers the nearest without excluding the others.
         draw = uniform(rng)
-        other = near[record, np.int64(draw * draw * width)]
-        if other < 0:
+        neighbour = near[record, np.int64(draw * draw * width)]
+        if neighbour < 0:
             continue
-        row = groups.label[other]
+        row = groups.label[neighbour]
         fresh = m + groups.size[row] <= room
         for g in range(q):
             fresh = fresh and rows[g] != row
@@ -99,7 +101,7 @@ def _gather(groups: Groups, near: Ints, want: int, room: int, patch: Patch, rows
 
 
 @kernel
-def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints, column_pool: ColumnPool) -> None:
+def _write_back(groups: MemberRows, patch: Patch, m: int, q: int, p: int, rows: Ints, column_pool: ColumnPool) -> None:
     """Replace q rows by the patch's p groups."""
     for g in range(q, p):
         rows[g] = groups.used[0]
@@ -117,13 +119,13 @@ def _write_back(groups: Groups, patch: Patch, m: int, q: int, p: int, rows: Ints
     for g in range(p, q):
         last = groups.used[0] - 1
         _fill_row(groups, rows[g], last)
-        for other in range(g + 1, q):
-            if rows[other] == last:
-                rows[other] = rows[g]
+        for later in range(g + 1, q):
+            if rows[later] == last:
+                rows[later] = rows[g]
 
 
 @kernel
-def _fill_row(groups: Groups, row: int, last: int) -> None:
+def _fill_row(groups: MemberRows, row: int, last: int) -> None:
     """Move the last group to a row that is no longer in use."""
     if row != last:
         groups.size[row] = groups.size[last]
@@ -148,7 +150,7 @@ def anneal(
     X: Floats,
     k: int,
     near: Ints,
-    groups: Groups,
+    groups: MemberRows,
     column_pool: ColumnPool,
     steps: int,
     temperature: float,
@@ -156,8 +158,8 @@ def anneal(
     rng: Word,
 ) -> float:
     """Take the given number of steps, unless asked to stop; return the change of the SSE."""
-    most = 2 * k - 1
-    room = max(2 * most, min(MOST_GROUPS * most, 72))
+    largest = 2 * k - 1
+    room = max(2 * largest, min(MOST_GROUPS * largest, 72))
     patch = patch_new(room, MOST_GROUPS + 1)
     rows = np.empty(MOST_GROUPS + 1, dtype=np.int64)
     before = np.empty(room, dtype=np.int64)
@@ -175,12 +177,12 @@ def anneal(
         p = q
         if uniform(rng) < 0.5:
             p = q - 1 + below(rng, 3)
-            if p * k > m or p * most < m:
+            if p * k > m or p * largest < m:
                 p = q
-            patch_rebuild(patch, m, p, k, most, rng)
+            patch_rebuild(patch, m, p, k, largest, rng)
         elif q > 1:
-            patch_shake(patch, m, q, k, most, 1 + below(rng, 4), rng)
-        patch_descend(patch, m, p, k, most, state)
+            patch_shake(patch, m, q, k, largest, 1 + below(rng, 4), rng)
+        patch_descend(patch, m, p, k, largest, state)
         delta = patch_cost(patch, p) - cost
         if p == q and _equal(before, patch.group, m):
             continue

@@ -1,11 +1,12 @@
 """Certificates: the multipliers that prove a lower bound, and their check without the solver that found them.
 
 A certificate holds multipliers: a dual for each record and the prices of cuts. Any multipliers prove some bound
-(`optimize.lower_bounds`). A check prices all groups again, by an enumeration that misses none (`sparse.pricing`), and
-compares the bound that the multipliers prove with the one that is claimed. It does not rely on the search, the columns
-or the linear programme. O(n log n) time in few columns and O(n) memory if the multipliers are nearly feasible.
+(`optimize.lower_bounds`). A check prices all groups again, by an enumeration that misses none
+(`sparse.near_pricing`), and compares the bound that the multipliers prove with the one that is claimed. It does not
+rely on the search, the columns or the linear programme. O(n log n) time in few columns and O(n) memory if the
+multipliers are nearly feasible.
 
-Where branching went on (`optimize.branching`), there are multipliers for each of several cases, which are priced over
+After branching (`optimize.branch_and_bound`) there are multipliers for each of several cases, which are priced over
 all pairs of records (`optimize.pricing`). The check then also makes sure that the cases leave no partition out; the
 bound is the least of theirs. A best partition into groups of k … 2k−1 records is in one of the cases, so that these
 sizes are enough in each. Fewer than 2k records are one group, whatever the multipliers.
@@ -24,14 +25,14 @@ from numpy.typing import ArrayLike
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound
 from shoal.algorithms.optimize.pricing import distances
-from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, prove_by
-from shoal.algorithms.optimize.sparse.table import make_table
+from shoal.algorithms.optimize.sparse.near_table import make_table
+from shoal.algorithms.optimize.sparse.repair import Effort, FeasibleDuals, prove_by
 from shoal.core.errors import InputError
 from shoal.core.measures import sst
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 
-__all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "Stratum", "few_records", "verify_bound"]
+__all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "StratumCertificate", "few_records", "verify_bound"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def few_records(X: Floats, k: int) -> Certificate:
     return Certificate(k, np.zeros(len(X)), no_cuts(), value * (1 - 1e-11), value)
 
 
-class Stratum(NamedTuple):
+class StratumCertificate(NamedTuple):
     """Records that have groups of their own, and the proof of a bound for these.
 
     Parameters
@@ -123,7 +124,7 @@ class Certificates:
         All strata: every record is in one of them.
     """
 
-    strata: tuple[Stratum, ...]
+    strata: tuple[StratumCertificate, ...]
 
     @property
     def bound(self) -> float:
@@ -212,12 +213,12 @@ def verify_bound(
         return _compared(certificate.bound, total * (1 - 1e-12), total, total * 1e-12, 0)
     proven, tolerance, visited = np.inf, 0.0, 0
     for case in cases:
-        found = _proven(records, k, case, most)
-        if found is None:
+        proof = _proven(records, k, case, most)
+        if proof is None:
             reason = "too many groups violate the multipliers"
             return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, visited, reason)
-        proven, visited = min(proven, found.value), visited + found.visited
-        tolerance = max(tolerance, found.tolerance)
+        proven, visited = min(proven, proof.value), visited + proof.visited
+        tolerance = max(tolerance, proof.tolerance)
     return _compared(certificate.bound, proven, total, tolerance, visited)
 
 
@@ -228,7 +229,7 @@ def _compared(claimed: float, proven: float, total: float, tolerance: float, vis
     return BoundCheck(valid, claimed, proven, 100 * proven / total if total > 0 else 0.0, tolerance, visited, reason)
 
 
-def _check_strata(records: Floats, k: int, certificates: Certificates, most: int) -> BoundCheck:
+def _check_strata(records: Floats, k: int, certificates: Certificates, max_visits: int) -> BoundCheck:
     """Check every stratum: what is proven of them adds up, if every record is in one and no column counts twice."""
     n, strata = len(records), certificates.strata
     rows = np.concatenate([stratum.rows for stratum in strata]) if strata else np.empty(0, dtype=np.int64)
@@ -236,17 +237,19 @@ def _check_strata(records: Floats, k: int, certificates: Certificates, most: int
         return BoundCheck(False, certificates.bound, 0.0, 0.0, 0.0, 0, "not every record is in one stratum")
     proven, tolerance, visited = 0.0, 0.0, 0
     for number, stratum in enumerate(strata):
-        named = np.sort(stratum.columns)
-        if not np.array_equal(named, np.intersect1d(named, np.arange(records.shape[1]))):
+        columns = np.sort(stratum.columns)
+        if not np.array_equal(columns, np.intersect1d(columns, np.arange(records.shape[1]))):
             reason = f"stratum {number} names a column twice, or one that there is not"
             return BoundCheck(False, certificates.bound, 0.0, 0.0, 0.0, visited, reason)
-        check = verify_bound(records[np.ix_(stratum.rows, stratum.columns)], k, stratum.certificate, most=most)
+        check = verify_bound(records[np.ix_(stratum.rows, stratum.columns)], k, stratum.certificate, most=max_visits)
         if not check:
             return replace(check, claimed=certificates.bound, reason=f"stratum {number}: {check.reason}")
         proven, tolerance = proven + check.proven, tolerance + check.tolerance
         visited += check.visited
     present = np.isfinite(records)
-    total = sum(sst(column[here][:, None]) for column, here in zip(records.T, present.T, strict=True) if here.any())
+    total = sum(
+        sst(column[finite][:, None]) for column, finite in zip(records.T, present.T, strict=True) if finite.any()
+    )
     return _compared(certificates.bound, proven, total, tolerance, visited)
 
 
@@ -286,19 +289,19 @@ def _cover(paths: list[tuple[Decision, ...]]) -> bool:
     return all(_cover([path[1:] for path in paths if path[0][2] == decided]) for decided in (0, 1))
 
 
-def _proven(X: Floats, k: int, case: Case, most: int) -> Bound | Repaired | None:
+def _proven(X: Floats, k: int, case: Case, max_visits: int) -> Bound | FeasibleDuals | None:
     """Return what the multipliers of a case prove, None if too many groups violate them."""
     duals, cuts = np.ascontiguousarray(case.duals, dtype=np.float64), case.cuts
     if case.decisions:
-        return lower_bound(X, distances(X), k, duals, cuts, room=5_000_000, most=most, state=fresh_state())
-    named = np.zeros(len(X), dtype=np.bool_)
-    named[cuts.member] = True
-    table = make_table(X, k, 2 * k - 1, fresh_state(), zero=~named & (duals == 0.0))
+        return lower_bound(X, distances(X), k, duals, cuts, room=5_000_000, max_visits=max_visits, state=fresh_state())
+    in_cuts = np.zeros(len(X), dtype=np.bool_)
+    in_cuts[cuts.member] = True
+    table = make_table(X, k, 2 * k - 1, fresh_state(), zero=~in_cuts & (duals == 0.0))
     if table is None:
         return None
     place = np.empty(len(X), dtype=np.int64)
     place[table.ids] = np.arange(len(table))
-    effort = Effort(fresh_state(), room=max(400, 5_000_000 // len(X)), most=max(1, most // len(X)))
+    effort = Effort(fresh_state(), room=max(400, 5_000_000 // len(X)), max_visits=max(1, max_visits // len(X)))
     return prove_by(table, k, duals[table.ids], replace(cuts, member=place[cuts.member]), effort)
 
 
@@ -306,7 +309,7 @@ def _wrong_cuts(cuts: Cuts, decided: Ints, n: int) -> str:
     """Say what is wrong with the cuts: only positive weights of distinct records make inequalities that always hold."""
     if (np.delete(cuts.price, decided) < 0).any():
         return "the price of a cut is negative"
-    if (cuts.part < 1).any() or (cuts.whole < 1).any():
+    if (cuts.part < 1).any() or (cuts.denominator < 1).any():
         return "the weights of a cut are not positive"
     for records, parts, _ in cuts.each():
         if len(parts) != len(records) or not all(0 <= i < n for i in records):

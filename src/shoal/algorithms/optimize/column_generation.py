@@ -21,20 +21,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_that_matter
-from shoal.algorithms.optimize.master import Master, Relaxed
+from shoal.algorithms.optimize.master import Master, RelaxationSolution
 from shoal.algorithms.optimize.pricing import distances, guess_groups, pair_weights
 from shoal.algorithms.optimize.separation import violated_cuts
 from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.algorithms.optimize.sparse.table import make_near
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["ColumnGeneration", "Limits"]
+__all__ = ["ColumnGeneration", "GenerationLimits"]
 
 # Groups of so few among so few records: the simplex method needs no help.
 _SMALL, _FEW = 4, 400
@@ -52,8 +52,8 @@ _PRICINGS = 2000
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How far column generation goes.
+class GenerationLimits:
+    """The limits of column generation.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Limits:
         Rounds of cuts.
     deadline
         The `time.monotonic` at which to stop.
-    room, most
+    room, max_visits
         Limits of one enumeration: groups and prefixes.
     exact
         Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
@@ -73,7 +73,7 @@ class Limits:
     rounds: int = 60
     deadline: float = np.inf
     room: int = 200_000
-    most: int = 30_000_000
+    max_visits: int = 30_000_000
     exact: bool = True
 
 
@@ -84,21 +84,21 @@ class ColumnGeneration:
     X: Floats
     k: int
     upper: float
-    seen: Columns  # groups that the search has met
+    candidates: GroupColumns  # groups that the search has met
     incumbent: int  # this number of them, the first ones, are a partition
     state: State
-    limits: Limits
+    limits: GenerationLimits
     best: Bound | None = None
-    latest: Relaxed | None = None  # the master problem as last solved
+    latest: RelaxationSolution | None = None  # the master problem as last solved
 
     def __post_init__(self) -> None:
         self.n = len(self.X)
         self.D = distances(self.X)
         self.W = np.empty_like(self.D)
         first = np.arange(self.incumbent)
-        self.master = self._over(self.seen.take(first))
+        self.master = self._over(self.candidates.take(first))
         self.known = set(self.master.columns.keys())
-        self.taken = np.zeros(len(self.seen), dtype=bool)
+        self.taken = np.zeros(len(self.candidates), dtype=bool)
         self.taken[first] = True
         # Reduced costs matter in relation to the share of one record.
         self.noise = 1e-7 * self.upper / self.n
@@ -114,24 +114,24 @@ class ColumnGeneration:
         return self.latest.value if self.latest else np.inf
 
     def over(self) -> bool:
-        """Whether time is up or a stop was asked for."""
+        """Return whether time is up or a stop was requested."""
         return bool(self.state[STOP]) or time.monotonic() >= self.limits.deadline
 
     def closed(self) -> bool:
-        """Whether bound and incumbent agree."""
+        """Return whether bound and incumbent agree."""
         return self.upper - self.bound <= self.limits.gap * self.upper
 
-    def better(self, labels: Ints, other: Ints | None) -> Ints:
+    def better(self, labels: Ints, candidate: Ints | None) -> Ints:
         """Return another partition if it loses less than any before, and `labels` if not."""
-        if other is None:
+        if candidate is None:
             return labels
-        other = canonical_labels(other)
-        value = sse(self.X, other)
+        candidate = canonical_labels(candidate)
+        value = sse(self.X, candidate)
         if value >= self.upper:
             return labels
         self.upper = value
         publish(self.state, sse=value)
-        return other
+        return candidate
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
@@ -147,18 +147,18 @@ class ColumnGeneration:
             if weak == 4 or turn == self.limits.rounds or not self.separate(answer):
                 return
 
-    def separate(self, answer: Relaxed) -> bool:
+    def separate(self, answer: RelaxationSolution) -> bool:
         """Replace the cuts without a price by new ones that the solution violates; tell whether there are any."""
         master = self.master
         master.drop(np.flatnonzero((answer.cuts.price <= self.noise) & (answer.cuts.decided < 0)))
         x = np.concatenate([answer.x, np.zeros(len(master.columns) - len(answer.x))])
-        fresh = violated_cuts(master.columns, x, self.n, least=0.02, most=60, each=3, state=self.state)
+        fresh = violated_cuts(master.columns, x, self.n, threshold=0.02, limit=60, each=3, state=self.state)
         have = set(master.cuts.each())
         fresh = Cuts.of([cut for cut in fresh.each() if cut not in have])
         master.cut(fresh)
         return len(fresh) > 0
 
-    def _over(self, columns: Columns) -> Master:
+    def _over(self, columns: GroupColumns) -> Master:
         """Return the master problem over some columns."""
         # In units of the share of one record, the solver's tolerance is the noise.
         unit = self.upper / self.n
@@ -182,24 +182,24 @@ class ColumnGeneration:
         duals[table.ids] = first.duals
         groups = np.sort(table.ids[first.columns.member].reshape(-1, self.k), axis=1)
         cheapest = np.sort(np.argsort(first.rest(), kind="stable")[: _KEEP * self.n])
-        columns = Columns.of_rows(self.X, groups[cheapest])
+        columns = GroupColumns.of_rows(self.X, groups[cheapest])
         keys = columns.keys()
         fresh = np.array([j for j, key in enumerate(keys) if key not in self.known], dtype=np.int64)
         self.known.update(keys[j] for j in fresh)
         self.master = self._over(self.master.columns.join(columns.take(fresh)))
         # An early bound, whatever the rest gives: the smaller the share, the fewer groups are to be listed.
-        least = np.zeros(self.n)
-        least[table.ids] = table.least
+        floor = np.zeros(self.n)
+        floor[table.ids] = table.floor
         for share in _SHARES if self.limits.exact else ():
-            if self.over() or self._prove(share * duals + (1 - share) * least, no_cuts()) is None:
+            if self.over() or self._prove(share * duals + (1 - share) * floor, no_cuts()) is None:
                 break
 
-    def decide(self, decisions: Sequence[Decision], most: float) -> None:
-        """Go on under some decisions about pairs of records, each broken for `most`, and nothing proven yet."""
+    def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
+        """Go on under some decisions about pairs of records, each broken for `penalty`, and nothing proven yet."""
         master = self.master
         if self.latest is not None and len(master.columns) > 4 * _KEEP * self.n:
             self._put_aside(master.keep(self._nearest(self.latest.duals, self.latest.cuts)))
-        master.decide(decisions, most)
+        master.decide(decisions, penalty)
         self.best = self.latest = None
 
     def _nearest(self, duals: Floats, cuts: Cuts) -> Ints:
@@ -209,19 +209,19 @@ class ColumnGeneration:
         rest[: self.incumbent] = -np.inf
         return np.sort(np.argsort(rest, kind="stable")[: _KEEP * self.n])
 
-    def _put_aside(self, columns: Columns) -> None:
+    def _put_aside(self, columns: GroupColumns) -> None:
         """Return columns of the master problem to those seen."""
         self.known.difference_update(columns.keys())
-        self.seen = self.seen.join(columns)
+        self.candidates = self.candidates.join(columns)
         self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
 
     def _incumbent_labels(self) -> Ints:
         labels = np.empty(self.n, dtype=np.int64)
         for g in range(self.incumbent):
-            labels[self.seen[g]] = g
+            labels[self.candidates[g]] = g
         return labels
 
-    def relax(self, accuracy: float) -> Relaxed | None:
+    def relax(self, accuracy: float) -> RelaxationSolution | None:
         """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""
         for _ in range(_PRICINGS):
             answer = self.master.solve()
@@ -232,20 +232,20 @@ class ColumnGeneration:
                 return None
             self.latest = answer
             fresh, short = self._price(answer)
-            apart = short
+            gap = short
             if fresh <= self.n // 40 and self.limits.exact:
                 exact = self._price_exactly(answer)
                 if exact is None and not fresh:
                     return None
                 if exact is not None:
-                    fresh, apart = fresh + exact, self.value - self.bound
+                    fresh, gap = fresh + exact, self.value - self.bound
                 if self.closed():
                     return answer
-            if apart <= accuracy * self.value or fresh <= (0 if self.limits.exact else self.n // 40):
+            if gap <= accuracy * self.value or fresh <= (0 if self.limits.exact else self.n // 40):
                 return answer
         return None
 
-    def _price_exactly(self, answer: Relaxed) -> int | None:
+    def _price_exactly(self, answer: RelaxationSolution) -> int | None:
         """Prove a bound, and add the groups that it found violated; None if there are too many to list."""
         bound = self._prove(answer.duals, answer.cuts)
         if bound is None:
@@ -253,7 +253,7 @@ class ColumnGeneration:
         rest = reduced_costs(bound.columns, answer.duals, answer.cuts)
         return self._add(bound.columns.take(np.argsort(rest, kind="stable")[:2000]), answer.duals, answer.cuts)
 
-    def _price(self, answer: Relaxed) -> tuple[int, float]:
+    def _price(self, answer: RelaxationSolution) -> tuple[int, float]:
         """Add columns of negative reduced cost, seen or guessed; return how many, and by how much the duals are off."""
         short = np.zeros(self.n)
         fresh = self._from_seen(answer.duals, answer.cuts, short)
@@ -268,7 +268,7 @@ class ColumnGeneration:
             duals,
             cuts.paying(self.noise),
             room=self.limits.room,
-            most=self.limits.most,
+            max_visits=self.limits.max_visits,
             state=self.state,
         )
         if bound is not None and bound.value > self.bound:
@@ -278,22 +278,22 @@ class ColumnGeneration:
         return bound
 
     def _from_seen(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
-        rest = reduced_costs(self.seen, duals, cuts)
+        rest = reduced_costs(self.candidates, duals, cuts)
         rest[self.taken] = 0.0
         order = np.argsort(rest, kind="stable")[: 3 * self.n]
         order = order[rest[order] < -self.noise]
         self.taken[order] = True
-        return self._add(self.seen.take(order), duals, cuts, short)
+        return self._add(self.candidates.take(order), duals, cuts, short)
 
     def _from_guesses(self, duals: Floats, cuts: Cuts, short: Floats) -> int:
         added = 0
         for size in sizes_that_matter(self.n, self.k, cuts)[:3]:
             pair_weights(self.D, self.X.shape[1], duals, cuts, size, self.W)
             groups = np.unique(np.sort(guess_groups(self.W, size, -size * self.noise, self.state), axis=1), axis=0)
-            added += self._add(Columns.of(self.X, groups), duals, cuts, short)
+            added += self._add(GroupColumns.of(self.X, groups), duals, cuts, short)
         return added
 
-    def _add(self, columns: Columns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
+    def _add(self, columns: GroupColumns, duals: Floats, cuts: Cuts, short: Floats | None = None) -> int:
         """Add the columns that are new and have a negative reduced cost; note what each record is short of."""
         keys = columns.keys()
         rest = reduced_costs(columns, duals, cuts)

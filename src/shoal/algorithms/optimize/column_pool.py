@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.algorithms.optimize.random import Word
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Ints
 
 __all__ = ["ColumnPool", "add_column", "columns_in", "new_column_pool"]
@@ -23,18 +23,18 @@ class ColumnPool(NamedTuple):
     """Up to `len(size)` groups of up to `members.shape[1]` records."""
 
     key: Word  # a random word for each record
-    seen: Word  # the hash of the group at each place
+    hashes: Word  # the hash of the group at each place
     members: NDArray[np.int32]
     size: Ints  # 0 at empty places
 
 
-def new_column_pool(n: int, most: int, places: int, seed: int) -> ColumnPool:
+def new_column_pool(n: int, largest: int, places: int, seed: int) -> ColumnPool:
     """Return an empty column pool; `places` must be a power of two."""
     key = np.random.SeedSequence((seed, 0x5EED)).generate_state(n, np.uint64).astype(np.uint64)
     return ColumnPool(
         key=key,
-        seen=np.zeros(places, dtype=np.uint64),
-        members=np.zeros((places, most), dtype=np.int32),
+        hashes=np.zeros(places, dtype=np.uint64),
+        members=np.zeros((places, largest), dtype=np.int32),
         size=np.zeros(places, dtype=np.int64),
     )
 
@@ -46,9 +46,9 @@ def add_column(column_pool: ColumnPool, members: Ints, size: int) -> None:
     for i in range(size):
         mark ^= column_pool.key[members[i]]
     place = np.int64(mark & np.uint64(len(column_pool.size) - 1))
-    if column_pool.size[place] > 0 and column_pool.seen[place] == mark:
+    if column_pool.size[place] > 0 and column_pool.hashes[place] == mark:
         return
-    column_pool.seen[place] = mark
+    column_pool.hashes[place] = mark
     column_pool.size[place] = size
     for i in range(size):
         column_pool.members[place, i] = members[i]

@@ -10,8 +10,8 @@ With three records and weights ½ these are the subset-row cuts of M. Jepsen, B.
 (Operations Research 56, 2008): at most one group holds two or more of three records. D. Pecin, A. Pessoa, M. Poggi,
 E. Uchoa and H. Santos (Operations Research Letters 45, 2017) list the weights that matter for up to five records.
 
-A decision of branching (`optimize.branching`) has the same form: for two records with weights ½ the coefficient tells
-whether a group holds both, and the left side is 1 if they are together and 0 if they are apart, an equation.
+A decision of branching (`optimize.branch_and_bound`) has the same form: for two records with weights ½ the coefficient
+tells whether a group holds both, and the left side is 1 if they are together and 0 if they are apart, an equation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from itertools import combinations
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns, places_of
-from shoal.core.compiling import kernel
+from shoal.algorithms.optimize.group_columns import GroupColumns, places_of
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
-from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.counting_sort import sort_by_target
 
 __all__ = ["Cuts", "Decision", "cut_entries", "double_rows", "no_cuts", "pair_prices", "reduced_costs"]
 
@@ -41,8 +41,8 @@ class Cuts:
     ----------
     start, member
         The records of each cut.
-    part, whole
-        The weight of record ``member[a]`` in cut c is ``part[a] / whole[c]``.
+    part, denominator
+        The weight of record ``member[a]`` in cut c is ``part[a] / denominator[c]``.
     price
         The multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and μ⌊p(R)/q⌋ leaves the bound.
     decided
@@ -52,14 +52,14 @@ class Cuts:
     Examples
     --------
     >>> cuts = Cuts.of([((0, 1, 2), (1, 1, 1), 2), ((0, 2, 3, 4, 5), (1, 1, 1, 1, 1), 2)])
-    >>> cuts.most.tolist()
+    >>> cuts.right_sides.tolist()
     [1, 2]
     """
 
     start: Ints
     member: Ints
     part: Ints
-    whole: Ints
+    denominator: Ints
     price: Floats
     decided: Ints
 
@@ -72,13 +72,13 @@ class Cuts:
             start,
             np.array([i for records, _, _ in cuts for i in records], dtype=np.int64),
             np.array([p for _, parts, _ in cuts for p in parts], dtype=np.int64),
-            np.array([whole for _, _, whole in cuts], dtype=np.int64),
+            np.array([denominator for _, _, denominator in cuts], dtype=np.int64),
             np.zeros(len(cuts)),
             np.full(len(cuts), -1),
         )
 
     @classmethod
-    def of_rows(cls, member: Ints, part: Ints, whole: int) -> Cuts:
+    def of_rows(cls, member: Ints, part: Ints, denominator: int) -> Cuts:
         """Collect cuts of one number of records, one in each row, with one denominator, at no price yet.
 
         Examples
@@ -89,15 +89,20 @@ class Cuts:
         count, size = member.shape
         start = np.arange(count + 1) * size
         return cls(
-            start, member.reshape(-1), part.reshape(-1), np.full(count, whole), np.zeros(count), np.full(count, -1)
+            start,
+            member.reshape(-1),
+            part.reshape(-1),
+            np.full(count, denominator),
+            np.zeros(count),
+            np.full(count, -1),
         )
 
     @classmethod
     def deciding(cls, decisions: Iterable[Decision]) -> Cuts:
         """Return the equations of decisions about pairs of records, at no price yet."""
-        made = list(decisions)
-        rows = cls.of([((i, j), (1, 1), 2) for i, j, _ in made])
-        return replace(rows, decided=np.array([decided for _, _, decided in made], dtype=np.int64))
+        triples = list(decisions)
+        rows = cls.of([((i, j), (1, 1), 2) for i, j, _ in triples])
+        return replace(rows, decided=np.array([decided for _, _, decided in triples], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.price)
@@ -105,8 +110,10 @@ class Cuts:
     def decisions(self) -> list[Decision]:
         """Return the decisions; one that is not about two records with weights ½ reads (−1, −1, −1)."""
         return [
-            (records[0], records[1], decided) if len(records) == 2 and (parts, whole) == ((1, 1), 2) else (-1, -1, -1)
-            for (records, parts, whole), decided in zip(self.each(), self.decided.tolist(), strict=True)
+            (records[0], records[1], decided)
+            if len(records) == 2 and (parts, denominator) == ((1, 1), 2)
+            else (-1, -1, -1)
+            for (records, parts, denominator), decided in zip(self.each(), self.decided.tolist(), strict=True)
             if decided >= 0
         ]
 
@@ -115,19 +122,19 @@ class Cuts:
         """The largest coefficients, ⌊p(R)/q⌋."""
         if not len(self):
             return np.empty(0, dtype=np.int64)
-        total: Ints = np.add.reduceat(self.part, self.start[:-1]) // self.whole
+        total: Ints = np.add.reduceat(self.part, self.start[:-1]) // self.denominator
         return total
 
     @property
-    def most(self) -> Ints:
+    def right_sides(self) -> Ints:
         """The right sides: ⌊p(R)/q⌋, or what was decided."""
         right: Ints = np.where(self.decided < 0, self.coefficients, self.decided)
         return right
 
     @property
     def worth(self) -> Floats:
-        """What each cut takes off the bound: μ times its right side."""
-        return self.price * self.most
+        """The amount that each cut takes off the bound: μ times its right side."""
+        return self.price * self.right_sides
 
     @property
     def magnitude(self) -> float:
@@ -144,24 +151,26 @@ class Cuts:
 
     def each(self) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
         """Return the cuts one by one, as `of` takes them."""
-        bounds = zip(self.start[:-1].tolist(), self.start[1:].tolist(), self.whole.tolist(), strict=True)
+        bounds = zip(self.start[:-1].tolist(), self.start[1:].tolist(), self.denominator.tolist(), strict=True)
         member, part = self.member.tolist(), self.part.tolist()
-        return [(tuple(member[a:b]), tuple(part[a:b]), whole) for a, b, whole in bounds]
+        return [(tuple(member[a:b]), tuple(part[a:b]), denominator) for a, b, denominator in bounds]
 
     def take(self, which: Ints) -> Cuts:
         """Return some of the cuts with their prices."""
         start, at = places_of(self.start, which)
-        return Cuts(start, self.member[at], self.part[at], self.whole[which], self.price[which], self.decided[which])
+        return Cuts(
+            start, self.member[at], self.part[at], self.denominator[which], self.price[which], self.decided[which]
+        )
 
-    def join(self, other: Cuts) -> Cuts:
+    def join(self, following: Cuts) -> Cuts:
         """Return these cuts followed by others."""
         return Cuts(
-            np.concatenate([self.start, other.start[1:] + self.start[-1]]),
-            np.concatenate([self.member, other.member]),
-            np.concatenate([self.part, other.part]),
-            np.concatenate([self.whole, other.whole]),
-            np.concatenate([self.price, other.price]),
-            np.concatenate([self.decided, other.decided]),
+            np.concatenate([self.start, following.start[1:] + self.start[-1]]),
+            np.concatenate([self.member, following.member]),
+            np.concatenate([self.part, following.part]),
+            np.concatenate([self.denominator, following.denominator]),
+            np.concatenate([self.price, following.price]),
+            np.concatenate([self.decided, following.decided]),
         )
 
 
@@ -171,18 +180,18 @@ def no_cuts() -> Cuts:
 
 
 @kernel
-def double_rows(found: Ints) -> Ints:
+def double_rows(rows: Ints) -> Ints:
     """Return a copy with room for twice as many rows."""
-    more = np.empty((2 * len(found), found.shape[1]), dtype=np.int64)
-    more[: len(found)] = found
-    return more
+    doubled = np.empty((2 * len(rows), rows.shape[1]), dtype=np.int64)
+    doubled[: len(rows)] = rows
+    return doubled
 
 
 @kernel
-def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, whole: Ints) -> Ints:
+def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, denominator: Ints) -> Ints:
     """Return (column, cut, ⌊p(G∩R)/q⌋); record i is in the cuts ``cut[first[i]:first[i + 1]]``."""
-    total = np.zeros(len(whole), dtype=np.int64)
-    found, count = np.empty((1024, 3), dtype=np.int64), 0
+    total = np.zeros(len(denominator), dtype=np.int64)
+    entries, count = np.empty((1024, 3), dtype=np.int64), 0
     for column in range(len(start) - 1):
         for a in range(start[column], start[column + 1]):
             for at in range(first[member[a]], first[member[a] + 1]):
@@ -190,22 +199,22 @@ def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, whol
         for a in range(start[column], start[column + 1]):
             for at in range(first[member[a]], first[member[a] + 1]):
                 c = cut[at]
-                if total[c] >= whole[c]:
-                    if count == len(found):
-                        found = double_rows(found)
-                    found[count, 0], found[count, 1], found[count, 2] = column, c, total[c] // whole[c]
+                if total[c] >= denominator[c]:
+                    if count == len(entries):
+                        entries = double_rows(entries)
+                    entries[count, 0], entries[count, 1], entries[count, 2] = column, c, total[c] // denominator[c]
                     count += 1
                 total[c] = 0
-    return found[:count]
+    return entries[:count]
 
 
-def cut_entries(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
+def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
     """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0.
 
     Examples
     --------
-    >>> column = Columns.of(np.zeros((4, 1)), [np.array([0, 2, 3])])
-    >>> [found.tolist() for found in cut_entries(column, 4, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
+    >>> column = GroupColumns.of(np.zeros((4, 1)), [np.array([0, 2, 3])])
+    >>> [entry.tolist() for entry in cut_entries(column, 4, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
     [[0], [0], [1]]
     """
     if not len(cuts) or not len(columns):
@@ -213,17 +222,17 @@ def cut_entries(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]
         return nothing, nothing, nothing
     order, first = sort_by_target(cuts.member, n)
     cut = np.repeat(np.arange(len(cuts)), np.diff(cuts.start))[order]
-    found = _entries(columns.start, columns.member, first, cut, cuts.part[order], cuts.whole)
-    return found[:, 0], found[:, 1], found[:, 2]
+    entries = _entries(columns.start, columns.member, first, cut, cuts.part[order], cuts.denominator)
+    return entries[:, 0], entries[:, 1], entries[:, 2]
 
 
-def reduced_costs(columns: Columns, duals: Floats, cuts: Cuts) -> Floats:
+def reduced_costs(columns: GroupColumns, duals: Floats, cuts: Cuts) -> Floats:
     """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column.
 
     Examples
     --------
     >>> X = np.array([[0.0], [2.0]])
-    >>> reduced_costs(Columns.of(X, [np.array([0, 1])]), np.array([0.5, 0.5]), no_cuts()).tolist()
+    >>> reduced_costs(GroupColumns.of(X, [np.array([0, 1])]), np.array([0.5, 0.5]), no_cuts()).tolist()
     [1.0]
     """
     if not len(columns):
@@ -236,15 +245,15 @@ def reduced_costs(columns: Columns, duals: Floats, cuts: Cuts) -> Floats:
 
 
 @cache
-def _share(parts: tuple[int, ...], whole: int, size: int) -> float:
+def _share(parts: tuple[int, ...], denominator: int, size: int) -> float:
     """Return the largest b with b·(pairs of S with p_i + p_j ≥ q) ≤ ⌊p(S)/q⌋ for all S ⊆ R of up to `size` records."""
-    least = np.inf
+    smallest = np.inf
     for count in range(2, min(size, len(parts)) + 1):
-        for chosen in set(combinations(sorted(parts), count)):
-            pairs = sum(p + r >= whole for p, r in combinations(chosen, 2))
+        for subset in set(combinations(sorted(parts), count)):
+            pairs = sum(p + r >= denominator for p, r in combinations(subset, 2))
             if pairs:
-                least = min(least, sum(chosen) // whole / pairs)
-    return float(least)
+                smallest = min(smallest, sum(subset) // denominator / pairs)
+    return float(smallest)
 
 
 def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
@@ -265,20 +274,20 @@ def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
     >>> pairs.tolist(), prices.tolist()
     ([[4, 5], [4, 9], [5, 9]], [2.0, 2.0, 2.0])
     """
-    found: list[tuple[Ints, Ints, Floats]] = []
+    priced: list[tuple[Ints, Ints, Floats]] = []
     sizes = np.diff(cuts.start)
     for count in np.unique(sizes):
         which = np.flatnonzero((sizes == count) & (cuts.price != 0.0))
         at = cuts.start[which, None] + np.arange(count)
-        member, part, whole = cuts.member[at], cuts.part[at], cuts.whole[which]
-        kinds, kind = np.unique(np.column_stack([np.sort(part, axis=1), whole]), axis=0, return_inverse=True)
+        member, part, denominator = cuts.member[at], cuts.part[at], cuts.denominator[which]
+        kinds, kind = np.unique(np.column_stack([np.sort(part, axis=1), denominator]), axis=0, return_inverse=True)
         shares = np.array([_share(tuple(parts), q, size) for *parts, q in kinds.tolist()])
         price = cuts.price[which] * np.where(np.isfinite(shares), shares, 0.0)[kind.reshape(-1)]
         for a, b in combinations(range(count), 2):
-            some = np.flatnonzero((part[:, a] + part[:, b] >= whole) & (price != 0.0))
-            found.append((which[some], member[some][:, [a, b]], price[some]))
-    if not found:
+            rows = np.flatnonzero((part[:, a] + part[:, b] >= denominator) & (price != 0.0))
+            priced.append((which[rows], member[rows][:, [a, b]], price[rows]))
+    if not priced:
         return np.empty((0, 2), dtype=np.int64), np.empty(0)
-    cut, pair, price = (np.concatenate(part) for part in zip(*found, strict=True))
+    cut, pair, price = (np.concatenate(part) for part in zip(*priced, strict=True))
     order = np.argsort(cut, kind="stable")
     return pair[order], price[order]

@@ -16,9 +16,9 @@ from functools import cache
 import numpy as np
 
 from shoal.algorithms.mdav import mdav
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove
-from shoal.algorithms.optimize.rounding import round_groups
+from shoal.algorithms.optimize.relaxation_rounding import round_groups
 from shoal.algorithms.registry import Outcome
 from shoal.algorithms.two_swap import improve, start_labels
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
@@ -63,13 +63,13 @@ def decomposition(
         # The proof of a subset needs memory for all its pairs: subsets of large tables stay far below PROVABLE.
         parts = divide(labels, max(subsets, -(-2 * n // PROVABLE) if n > PROVABLE else 1))  # Step 4
         facts["subsets"] = len(parts)
-        found = _solve_all(X, k, labels, parts, until, subset_limit, limited)  # Steps 5 and 6
-        note("step 5", found)
-        found = _swap(X, canonical_labels(found), limited, None)  # Step 7
-        note("step 7", found)
-    worse = sse(X, canonical_labels(labels)) < sse(X, canonical_labels(found))
+        solved = _solve_all(X, k, labels, parts, until, subset_limit, limited)  # Steps 5 and 6
+        note("step 5", solved)
+        solved = _swap(X, canonical_labels(solved), limited, None)  # Step 7
+        note("step 7", solved)
+    worse = sse(X, canonical_labels(labels)) < sse(X, canonical_labels(solved))
     facts["returned"] = ("step 3" if first_swap else "step 2") if worse else "step 7"
-    return Outcome(labels if worse else found, facts=facts)
+    return Outcome(labels if worse else solved, facts=facts)
 
 
 @cache
@@ -96,15 +96,15 @@ def divide(labels: Ints, subsets: int) -> list[Ints]:
     [[0, 1, 2, 3], [4, 5]]
     """
     n = len(labels)
-    least = max(1, int(n / subsets + 0.5))
+    target_size = max(1, int(n / subsets + 0.5))
     sizes = group_sizes(labels)
     of_group = np.empty(len(sizes), dtype=np.int64)
-    part = held = 0
+    part = filled = 0
     for g, size in enumerate(sizes):
-        if held >= least and part < subsets - 1:
-            part, held = part + 1, 0
+        if filled >= target_size and part < subsets - 1:
+            part, filled = part + 1, 0
         of_group[g] = part
-        held += size
+        filled += size
     of_record = of_group[labels]
     return [np.flatnonzero(of_record == p) for p in range(part + 1)]
 
@@ -113,7 +113,7 @@ def _solve_all(
     X: Floats, k: int, labels: Ints, parts: list[Ints], until: float, subset_limit: float, state: State
 ) -> Ints:
     """Solve one subset after the other, as long as there is time."""
-    found = np.empty(len(X), dtype=np.int64)
+    result = np.empty(len(X), dtype=np.int64)
     count = 0
     for number, part in enumerate(parts):
         # The time left is shared by the remaining subsets and Step 7.
@@ -126,10 +126,10 @@ def _solve_all(
             # As in the paper, even if it is worse; but a subset that the time limit cut short must not be.
             if until == np.inf or sse(records, solved) < sse(records, better):
                 better = solved
-        found[part] = better + count
+        result[part] = better + count
         count += len(group_sizes(better))
         state[DONE] += len(part)
-    return found
+    return result
 
 
 def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
@@ -139,8 +139,8 @@ def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:
         return start
     with within(state, seconds, 0) as limited:
 
-        def polish(columns: Columns, x: Floats) -> Ints | None:
+        def polish(columns: GroupColumns, x: Floats) -> Ints | None:
             return round_groups(X, k, columns, x, state=limited, threads=1)
 
-        found = prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds, polish)
-    return canonical_labels(found.labels)
+        proof = prove(Incumbent(X, k, start, limited), [], time.monotonic() + seconds, polish)
+    return canonical_labels(proof.labels)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.optimize.random import Word, below, uniform
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
@@ -46,7 +46,7 @@ class Partition(NamedTuple):
     members: Ints  # (rows, 3k): one place more than a group may have, for exchanges
     sums: Floats  # (rows, d): the sum of the members of each row
     free: Ints  # the empty rows, the first `left[0]` of them
-    left: Ints  # (1,)
+    free_count: Ints  # (1,)
     moved: Ints  # records that a step has moved, in order, and where they were
     origin: Ints
     dissolved: Ints  # rows that a step dissolves
@@ -68,8 +68,8 @@ def new_partition(X: Floats, labels: Ints, k: int) -> Partition:
     sums[:groups] = np.add.reduceat(X[order], np.cumsum(size[:groups]) - size[:groups], axis=0)
     free = np.r_[groups:rows, np.zeros(groups, dtype=np.int64)]
     log = np.empty((3, min(n, 3 * k * (k + 2))), dtype=np.int64)  # a step moves a record once at most
-    left = np.array([rows - groups])
-    return Partition(labels.copy(), place, size, members, sums, free, left, log[0], log[1], log[2], np.empty(d))
+    free_count = np.array([rows - groups])
+    return Partition(labels.copy(), place, size, members, sums, free, free_count, log[0], log[1], log[2], np.empty(d))
 
 
 @kernel(counted=False, inner=True)
@@ -107,15 +107,15 @@ def _leave(X: Floats, partition: Partition, near: Ints, i: int, closed: int, new
     Rows of fewer than `closed` records, which are dissolved too, are left out, but for the new one.
     """
     label, size, room = partition.label, partition.size, partition.members.shape[1] - 1
-    own, least, into = label[i], np.inf, -1
+    home, cheapest, into = label[i], np.inf, -1
     for t in range(near.shape[1]):
-        row = label[near[i, t]] if near[i, t] >= 0 else own
-        if row not in (own, into) and size[row] < room and (size[row] >= closed or row == new):
+        row = label[near[i, t]] if near[i, t] >= 0 else home
+        if row not in (home, into) and size[row] < room and (size[row] >= closed or row == new):
             c = size[row]
             cost = _square(X, partition.sums, row, c, i) * c / (c + 1)
-            if cost < least:
-                least, into = cost, row
-    return least, into
+            if cost < cheapest:
+                cheapest, into = cost, row
+    return cheapest, into
 
 
 @kernel(counted=False, inner=True)
@@ -124,7 +124,7 @@ def _gather(X: Floats, partition: Partition, near: Ints, k: int, i: int, spare: 
 
     With `spare`, of groups that have more than k records only.
     """
-    label, size, new = partition.label, partition.size, partition.free[partition.left[0] - 1]
+    label, size, new = partition.label, partition.size, partition.free[partition.free_count[0] - 1]
     change, done = 0.0, 0
     for t in range(near.shape[1] + 1):
         record = i if t == 0 else near[i, t - 1]
@@ -154,7 +154,7 @@ def _dissolve(
 
     The change is infinite if it would not stay below the limit, or if asked to stop: large groups take a while.
     """
-    size, members, new = partition.size, partition.members, partition.free[partition.left[0] - 1]
+    size, members, new = partition.size, partition.members, partition.free[partition.free_count[0] - 1]
     while size[row] > 0 and change < limit and not state[STOP]:
         record = members[row, size[row] - 1]
         cost, into = _leave(X, partition, near, record, k, new)
@@ -176,14 +176,14 @@ def _spread(X: Floats, partition: Partition, row: int) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _to_dissolve(partition: Partition, least: int, done: int) -> int:
-    """List the rows that records were taken from and that have fewer than `least` now; return how many there are."""
+def _to_dissolve(partition: Partition, smallest: int, done: int) -> int:
+    """List the rows that records were taken from and that have fewer than `smallest` now; return how many there are."""
     size, dissolved, rows = partition.size, partition.dissolved, 0
     for t in range(done):
         row = partition.origin[t]
-        fresh = 0 < size[row] < least
-        for other in range(rows):
-            fresh = fresh and dissolved[other] != row
+        fresh = 0 < size[row] < smallest
+        for earlier in range(rows):
+            fresh = fresh and dissolved[earlier] != row
         if fresh:
             dissolved[rows] = row
             rows += 1
@@ -198,32 +198,32 @@ def _free_rows(partition: Partition, done: int) -> None:
         if size[origin[t]] == 0:
             # Marked, as several records may have left it.
             size[origin[t]] = -1
-            partition.free[partition.left[0]] = origin[t]
-            partition.left[0] += 1
+            partition.free[partition.free_count[0]] = origin[t]
+            partition.free_count[0] += 1
     for t in range(done):
         size[origin[t]] = max(size[origin[t]], 0)
 
 
 @kernel(counted=False, inner=True)
 def _regroup(
-    X: Floats, partition: Partition, near: Ints, k: int, i: int, way: int, limit: float, state: State
+    X: Floats, partition: Partition, near: Ints, k: int, i: int, move: int, limit: float, state: State
 ) -> float:
-    """Dissolve a group (way 0) or form one (1: of what others can spare; 2: of the nearest); return the change."""
+    """Dissolve a group (move 0) or form one (1: of what others can spare; 2: of the nearest); return the change."""
     change, done = 0.0, 0
-    if way == 0:
+    if move == 0:
         partition.origin[0] = partition.label[i]
         rows = _to_dissolve(partition, len(X) + 1, 1)
     else:
-        change, done = _gather(X, partition, near, k, i, way == 1)
+        change, done = _gather(X, partition, near, k, i, move == 1)
         if done < k:
             change = np.inf
-        rows = _to_dissolve(partition, k, done) if way == 2 else 0
+        rows = _to_dissolve(partition, k, done) if move == 2 else 0
     for t in range(rows):
         change -= _spread(X, partition, partition.dissolved[t])
     for t in range(rows):
         change, done = _dissolve(X, partition, near, k, partition.dissolved[t], done, change, limit, state)
     if change < limit:
-        partition.left[0] -= way > 0
+        partition.free_count[0] -= move > 0
         _free_rows(partition, done)
         return change
     for t in range(done - 1, -1, -1):
@@ -235,24 +235,24 @@ def _regroup(
 def _best_exchange(X: Floats, partition: Partition, k: int, i: int, row: int) -> tuple[float, int]:
     """Return the least change by moving a record to a row or exchanging it with a member, and which; −1 for moving."""
     size, sums, between = partition.size, partition.sums, partition.between
-    own = partition.label[i]
-    c, b = 1.0 / size[own], 1.0 / size[row]
-    here, there = 0.0, 0.0
+    home = partition.label[i]
+    c, b = 1.0 / size[home], 1.0 / size[row]
+    home_distance, row_distance = 0.0, 0.0
     for j in range(X.shape[1]):
-        x, mean, other = X[i, j], sums[own, j] * c, sums[row, j] * b
-        here += (x - mean) * (x - mean)
-        there += (x - other) * (x - other)
-        between[j] = 2.0 * (other - mean)
+        x, mean, row_mean = X[i, j], sums[home, j] * c, sums[row, j] * b
+        home_distance += (x - mean) * (x - mean)
+        row_distance += (x - row_mean) * (x - row_mean)
+        between[j] = 2.0 * (row_mean - mean)
     best, partner = np.inf, -1
-    if size[own] > k and size[row] < partition.members.shape[1] - 1:
-        best = there / (1.0 + b) - here / (1.0 - c)
-    both = b + c
+    if size[home] > k and size[row] < partition.members.shape[1] - 1:
+        best = row_distance / (1.0 + b) - home_distance / (1.0 - c)
+    weight = b + c
     for t in range(size[row]):
         member = partition.members[row, t]
         change = 0.0
         for j in range(X.shape[1]):
             e = X[member, j] - X[i, j]
-            change += e * (between[j] - both * e)
+            change += e * (between[j] - weight * e)
         if change < best:
             best, partner = change, member
     return best, partner
@@ -297,14 +297,14 @@ def exchange(
             continue
         # The square prefers the nearest without excluding the others.
         draw = uniform(rng)
-        other = near[i, int(draw * draw * width)]
-        if other < 0 or label[other] == label[i]:
+        neighbour = near[i, int(draw * draw * width)]
+        if neighbour < 0 or label[neighbour] == label[i]:
             continue
-        row, own = label[other], label[i]
+        row, home = label[neighbour], label[i]
         change, partner = _best_exchange(X, partition, k, i, row)
         if change < limit:
             total += change
             _put(X, partition, i, row)
             if partner >= 0:
-                _put(X, partition, partner, own)
+                _put(X, partition, partner, home)
     return total

@@ -28,8 +28,8 @@ from math import fsum
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.pricing import enumerate_groups
 from shoal.core.types import Floats, Ints, State
 
@@ -58,7 +58,7 @@ class Bound:
     duals: Floats
     cuts: Cuts
     tolerance: float
-    columns: Columns
+    columns: GroupColumns
     visited: int
 
 
@@ -75,7 +75,7 @@ def sizes_that_matter(n: int, k: int, cuts: Cuts) -> range:
 
 
 def lower_bound(
-    X: Floats, D: Floats, k: int, duals: Floats, cuts: Cuts, *, room: int, most: int, state: State
+    X: Floats, D: Floats, k: int, duals: Floats, cuts: Cuts, *, room: int, max_visits: int, state: State
 ) -> Bound | None:
     """Return the bound that the multipliers prove, or None if too many groups violate them to enumerate.
 
@@ -87,7 +87,7 @@ def lower_bound(
         The least size of a group.
     duals, cuts
         Any multipliers; prices of cuts must not be negative.
-    room, most
+    room, max_visits
         Limits of the enumeration for each size: groups found and prefixes visited.
     state
         Shared progress; None is returned when asked to stop.
@@ -98,7 +98,7 @@ def lower_bound(
     >>> from shoal.algorithms.optimize.pricing import distances
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
-    >>> bound = lower_bound(X, distances(X), 2, np.ones(4), no_cuts(), room=99, most=999, state=fresh_state())
+    >>> bound = lower_bound(X, distances(X), 2, np.ones(4), no_cuts(), room=99, max_visits=999, state=fresh_state())
     >>> round(bound.value, 9)
     4.0
     """
@@ -109,13 +109,15 @@ def lower_bound(
     work = np.empty_like(D)
     violating: list[Ints] = []
     for size in sizes_that_matter(n, k, cuts):
-        found = enumerate_groups(D, d, duals, cuts, size, 0.0, room=room, most=most, state=state, work=work)
-        visited += found.visited
-        if not found.complete:
+        enumerated = enumerate_groups(
+            D, d, duals, cuts, size, 0.0, room=room, max_visits=max_visits, state=state, work=work
+        )
+        visited += enumerated.visited
+        if not enumerated.complete:
             return None
-        if not len(found.groups):
+        if not len(enumerated.groups):
             continue
-        columns = Columns.of(X, list(found.groups))
+        columns = GroupColumns.of(X, list(enumerated.groups))
         rest = reduced_costs(columns, duals, cuts)
         weight = columns.cost + np.add.reduceat(np.abs(duals)[columns.member], columns.start[:-1]) + cuts.magnitude
         slack = weight * (d + size * size + 8 + len(cuts)) * 2.0**-52
@@ -125,8 +127,8 @@ def lower_bound(
         exact = before.copy()
         np.maximum.at(exact, columns.member, np.repeat(np.maximum(-rest, 0.0) / size, size))
         tolerance += float((fix - exact).sum())
-        violating.extend(found.groups[rest < 0])
+        violating.extend(enumerated.groups[rest < 0])
     value = fsum([*duals, *(-fix), *(-cuts.worth)])
     # π − f is rounded when it is stored as the repaired dual, by one unit in the last place for each record.
     value -= abs(value) * 2.0**-50
-    return Bound(value, duals - fix, cuts, tolerance, Columns.of(X, violating), visited)
+    return Bound(value, duals - fix, cuts, tolerance, GroupColumns.of(X, violating), visited)

@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, Decision, cut_entries
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Master", "Relaxed", "matrix"]
+__all__ = ["Master", "RelaxationSolution", "matrix"]
 
 # The solver's numbers for the two simplex methods.
 _DUAL, _PRIMAL = 1, 4
 
 
-class Relaxed(NamedTuple):
+class RelaxationSolution(NamedTuple):
     """The relaxation solved to a tolerance.
 
     Parameters
@@ -47,12 +47,12 @@ class Relaxed(NamedTuple):
     x: Floats
 
 
-def matrix(columns: Columns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
+def matrix(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:
     """Return the rows of records and cuts by columns: where each column starts, its rows and its entries.
 
     Examples
     --------
-    >>> column = Columns.of(np.zeros((3, 1)), [np.array([0, 2])])
+    >>> column = GroupColumns.of(np.zeros((3, 1)), [np.array([0, 2])])
     >>> [part.tolist() for part in matrix(column, 3, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
     [[0, 3], [0, 2, 3], [1.0, 1.0, 1.0]]
     """
@@ -69,7 +69,7 @@ class Master:
     """The linear relaxation over the columns and cuts given so far, solved from the last solution by HiGHS."""
 
     def __init__(
-        self, n: int, columns: Columns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
+        self, n: int, columns: GroupColumns, cuts: Cuts, over: Callable[[], bool], *, unit: float, deadline: float
     ) -> None:
         import highspy
 
@@ -88,7 +88,7 @@ class Master:
         self._add_rows(cuts, none, none, none)
         self._add_columns(columns)
 
-    def add(self, columns: Columns) -> None:
+    def add(self, columns: GroupColumns) -> None:
         """Add columns."""
         self.columns = self.columns.join(columns)
         self._add_columns(columns)
@@ -106,26 +106,26 @@ class Master:
         if len(idle):
             basis = self.solver.getBasis()
             columns, rows = basis.col_status, basis.row_status
-            left = np.setdiff1d(np.arange(len(self.cuts)), idle)
+            remaining = np.setdiff1d(np.arange(len(self.cuts)), idle)
             self.solver.deleteRows(len(idle), (idle + self.n).astype(np.int32))
-            self.cuts = self.cuts.take(left)
-            self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in left])
+            self.cuts = self.cuts.take(remaining)
+            self._resume(columns, rows[: self.n] + [rows[self.n + c] for c in remaining])
 
-    def keep(self, which: Ints) -> Columns:
+    def keep(self, which: Ints) -> GroupColumns:
         """Keep some of the columns, by number and in order; return the others."""
         gone = np.setdiff1d(np.arange(len(self.columns)), which)
-        others = self.columns.take(gone)
+        removed = self.columns.take(gone)
         if len(gone):
             basis = self.solver.getBasis()
             before, rows = basis.col_status, basis.row_status
-            left = np.ones(self.solver.getNumCol(), dtype=np.int64)
-            left[self.place[gone]] = 0
+            staying = np.ones(self.solver.getNumCol(), dtype=np.int64)
+            staying[self.place[gone]] = 0
             self.solver.deleteCols(len(gone), self.place[gone].astype(np.int32))
-            number = np.cumsum(left) - 1
+            number = np.cumsum(staying) - 1
             self.columns, self.place = self.columns.take(which), number[self.place[which]]
             self.breaking = number[self.breaking]
-            self._resume([before[c] for c in np.flatnonzero(left)], rows)
-        return others
+            self._resume([before[c] for c in np.flatnonzero(staying)], rows)
+        return removed
 
     def _resume(self, columns: list[Any], rows: list[Any]) -> None:
         """Go on from what is left of a basis: the solver forgets it with the first column or active row deleted."""
@@ -137,10 +137,10 @@ class Master:
         basis.valid = basis.alien = True
         self.solver.setBasis(basis)
 
-    def decide(self, decisions: Sequence[Decision], most: float) -> None:
+    def decide(self, decisions: Sequence[Decision], penalty: float) -> None:
         """Put decisions about pairs of records in the place of those before.
 
-        One may be broken at a price of `most`: there is a solution in any case, and the multipliers stay below that.
+        One may be broken at a price of `penalty`: there is a solution in any case, and the multipliers stay below that.
         The lower it is, the less the duals differ from those before; `broken` tells whether it was too low.
         """
         self.drop(np.flatnonzero(self.cuts.decided >= 0))
@@ -149,7 +149,7 @@ class Master:
             self.breaking = np.append(self.breaking, self.solver.getNumCol())
             self.solver.addCol(0.0, 0.0, np.inf, 0, np.empty(0, dtype=np.int32), np.empty(0))
         for column in self.breaking.tolist():
-            self.solver.changeColCost(column, most / self.unit)
+            self.solver.changeColCost(column, penalty / self.unit)
         self.cut(rows)
         for at in range(2 * len(rows)):
             row = self.n + len(self.cuts) - len(rows) + at // 2
@@ -167,13 +167,13 @@ class Master:
         self.solver.setBasis(basis)
         return value
 
-    def solve(self) -> Relaxed | None:
+    def solve(self) -> RelaxationSolution | None:
         """Solve it, to the solver's own tolerances; None if stopped or the arithmetic fails."""
         import highspy
 
         # The solver counts the seconds of all its runs together.
-        left = max(self.deadline - time.monotonic(), 0.1)
-        self.solver.setOptionValue("time_limit", min(self.solver.getRunTime() + left, 1e30))
+        seconds = max(self.deadline - time.monotonic(), 0.1)
+        self.solver.setOptionValue("time_limit", min(self.solver.getRunTime() + seconds, 1e30))
         self.solver.run()
         if self.solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:
             # A lost basis: once more from scratch.
@@ -186,9 +186,11 @@ class Master:
         value = float(self.solver.getInfo().objective_function_value) * self.unit
         self.broken = bool(np.array(answer.col_value)[self.breaking].sum() > 1e-6)
         prices = np.where(self.cuts.decided < 0, np.maximum(-duals[self.n :], 0.0), -duals[self.n :])
-        return Relaxed(value, duals[: self.n], self.cuts.priced(prices), np.array(answer.col_value)[self.place])
+        return RelaxationSolution(
+            value, duals[: self.n], self.cuts.priced(prices), np.array(answer.col_value)[self.place]
+        )
 
-    def _add_columns(self, columns: Columns) -> None:
+    def _add_columns(self, columns: GroupColumns) -> None:
         count = len(columns)
         if count:
             start, row, entry = matrix(columns, self.n, self.cuts)
@@ -212,7 +214,7 @@ class Master:
             self.solver.addRows(
                 count,
                 np.where(cuts.decided < 0, -np.inf, cuts.decided),
-                cuts.most.astype(np.float64),
+                cuts.right_sides.astype(np.float64),
                 len(column),
                 start.astype(np.int32),
                 self.place[column[order]].astype(np.int32),

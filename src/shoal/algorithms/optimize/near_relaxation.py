@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns, groups_in
-from shoal.algorithms.optimize.rounding import KEPT
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
+from shoal.algorithms.optimize.relaxation_rounding import KEPT
 from shoal.algorithms.optimize.set_partitioning import improve
 from shoal.core.measures import canonical_labels
 from shoal.core.types import Floats, Ints, State
@@ -22,10 +22,10 @@ __all__ = ["improve_near"]
 def improve_near(
     X: Floats,
     labels: Ints,
-    columns: Columns,
+    columns: GroupColumns,
     x: Floats,
     *,
-    most: int,
+    largest: int,
     nodes: int,
     time_limit: float | None,
     state: State,
@@ -38,7 +38,7 @@ def improve_near(
         The records, and the best partition known.
     columns, x
         Groups, and the value of each in a solution of the relaxation; those without one count as 0.
-    most
+    largest
         With more records to be grouped anew it is not tried.
     nodes, time_limit
         Nodes and seconds after which the integer programme gives up.
@@ -49,30 +49,30 @@ def improve_near(
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [0.0], [1.0], [5.0], [1.0], [5.0]])
-    >>> columns = Columns.of_rows(X, np.array([[0, 1], [2, 4], [3, 5], [4, 5]]))
-    >>> limits = {"most": 4, "nodes": 1, "time_limit": None, "state": fresh_state()}
+    >>> columns = GroupColumns.of_rows(X, np.array([[0, 1], [2, 4], [3, 5], [4, 5]]))
+    >>> limits = {"largest": 4, "nodes": 1, "time_limit": None, "state": fresh_state()}
     >>> improve_near(X, np.array([0, 0, 1, 1, 2, 2]), columns, np.array([1.0, 0.5, 0.5, 0.5]), **limits).tolist()
     [0, 0, 1, 2, 1, 2]
     """
-    own = {group.tobytes() for group in groups_in(labels)}
-    kept = [j for j in np.flatnonzero(x > KEPT) if columns[j].tobytes() in own]
+    current = {group.tobytes() for group in groups_in(labels)}
+    fixed = [j for j in np.flatnonzero(x > KEPT) if columns[j].tobytes() in current]
     free = np.ones(len(X), dtype=bool)
-    free[columns.take(np.array(kept, dtype=np.int64)).member] = False
+    free[columns.take(np.array(fixed, dtype=np.int64)).member] = False
     rest = np.flatnonzero(free)
-    if not 0 < len(rest) <= most:
+    if not 0 < len(rest) <= largest:
         return None
     place = np.cumsum(free) - 1
     inside = columns.take(np.flatnonzero(np.bincount(columns.owner, ~free[columns.member], len(columns)) == 0))
     choice = improve(
         np.ascontiguousarray(X[rest]),
         canonical_labels(labels[rest]),
-        Columns(inside.start, place[inside.member], inside.cost),
+        GroupColumns(inside.start, place[inside.member], inside.cost),
         time_limit=time_limit,
         nodes=nodes,
         state=state,
     )
     if choice.labels is None:
         return None
-    found = labels.copy()
-    found[rest] = labels.max() + 1 + choice.labels
-    return canonical_labels(found)
+    improved = labels.copy()
+    improved[rest] = labels.max() + 1 + choice.labels
+    return canonical_labels(improved)

@@ -43,10 +43,10 @@ def nearest(X: Floats, count: int, *, step: int = 1, slack: float = 0.0) -> Ints
     count = min(count, -(-n // step) - 1)
     # A common offset would cost the tree its digits.
     X = X - X[0]
-    _, found = cKDTree(X[::step]).query(X, count + 1, eps=slack, workers=-1)
-    found = found.reshape(n, count + 1) * step
+    _, places = cKDTree(X[::step]).query(X, count + 1, eps=slack, workers=-1)
+    places = places.reshape(n, count + 1) * step
     # A record is not always first in its own list: duplicates may precede it, or push it out.
-    other = found != np.arange(n)[:, None]
-    full = other.all(axis=1)
-    other[full, -1] = False
-    return np.ascontiguousarray(found[other].reshape(n, count), dtype=np.int64)
+    foreign = places != np.arange(n)[:, None]
+    full = foreign.all(axis=1)
+    foreign[full, -1] = False
+    return np.ascontiguousarray(places[foreign].reshape(n, count), dtype=np.int64)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.optimize.random import Word, below
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
@@ -56,13 +56,13 @@ class Patch(NamedTuple):
 
 
 @kernel
-def patch_new(most: int, groups: int) -> Patch:
-    """Return an empty patch with room for `most` places and some groups."""
+def patch_new(places: int, groups: int) -> Patch:
+    """Return an empty patch with room for `places` places and some groups."""
     return Patch(
-        np.empty(most, dtype=np.int64),
-        np.empty(most, dtype=np.int64),
-        np.empty((most, most)),
-        np.empty((most, groups)),
+        np.empty(places, dtype=np.int64),
+        np.empty(places, dtype=np.int64),
+        np.empty((places, places)),
+        np.empty((places, groups)),
         np.empty(groups),
         np.empty(groups, dtype=np.int64),
     )
@@ -117,9 +117,9 @@ def patch_relocation(patch: Patch, i: int, b: int) -> float:
     """Return the change of cost when place i moves to group b."""
     a = patch.group[i]
     ca, cb = patch.size[a], patch.size[b]
-    left = (patch.pairs[a] - patch.link[i, a]) / (ca - 1) if ca > 1 else 0.0
-    here = patch.pairs[b] / cb if cb > 0 else 0.0
-    change: float = left + (patch.pairs[b] + patch.link[i, b]) / (cb + 1) - patch.pairs[a] / ca - here
+    reduced = (patch.pairs[a] - patch.link[i, a]) / (ca - 1) if ca > 1 else 0.0
+    current = patch.pairs[b] / cb if cb > 0 else 0.0
+    change: float = reduced + (patch.pairs[b] + patch.link[i, b]) / (cb + 1) - patch.pairs[a] / ca - current
     return change
 
 
@@ -127,9 +127,9 @@ def patch_relocation(patch: Patch, i: int, b: int) -> float:
 def patch_swap(patch: Patch, i: int, j: int) -> float:
     """Return the change of cost when places i and j change groups."""
     a, b = patch.group[i], patch.group[j]
-    apart = patch.distance[i, j]
-    change: float = (patch.link[j, a] - patch.link[i, a] - apart) / patch.size[a]
-    change += (patch.link[i, b] - patch.link[j, b] - apart) / patch.size[b]
+    distance = patch.distance[i, j]
+    change: float = (patch.link[j, a] - patch.link[i, a] - distance) / patch.size[a]
+    change += (patch.link[i, b] - patch.link[j, b] - distance) / patch.size[b]
     return change
 
 
@@ -151,7 +151,7 @@ def patch_move(patch: Patch, m: int, i: int, b: int) -> None:
 
 @kernel
 def patch_descend(  # noqa: C901, PLR0912 - the search spends its time here, and is slower when split up
-    patch: Patch, m: int, q: int, k: int, most: int, state: State
+    patch: Patch, m: int, q: int, k: int, largest: int, state: State
 ) -> None:
     """Take the best relocation or swap of each place in turn until no place has an improving one, or asked to stop."""
     unchanged = 0
@@ -164,18 +164,18 @@ def patch_descend(  # noqa: C901, PLR0912 - the search spends its time here, and
         best, into, partner = -noise, -1, -1
         if patch.size[a] > k:
             for b in range(q):
-                if b != a and patch.size[b] < most:
+                if b != a and patch.size[b] < largest:
                     change = patch_relocation(patch, i, b)
                     if change < best:
                         best, into, partner = change, b, -1
         ca = 1.0 / patch.size[a]
-        own = patch.link[i, a]
+        home_link = patch.link[i, a]
         for j in range(m):
             b = patch.group[j]
             if b != a:
-                apart = patch.distance[i, j]
-                change = (patch.link[j, a] - own - apart) * ca + (
-                    patch.link[i, b] - patch.link[j, b] - apart
+                distance = patch.distance[i, j]
+                change = (patch.link[j, a] - home_link - distance) * ca + (
+                    patch.link[i, b] - patch.link[j, b] - distance
                 ) / patch.size[b]
                 if change < best:
                     best, into, partner = change, b, j
@@ -201,20 +201,20 @@ def _linked(patch: Patch, i: int, q: int) -> float:
 
 
 @kernel
-def patch_shake(patch: Patch, m: int, q: int, k: int, most: int, moves: int, rng: Word) -> None:
-    """Make a few random moves that keep every size between k and `most`."""
+def patch_shake(patch: Patch, m: int, q: int, k: int, largest: int, moves: int, rng: Word) -> None:
+    """Make a few random moves that keep every size between k and `largest`."""
     for _ in range(moves):
         i, j = below(rng, m), below(rng, m)
         a, b = patch.group[i], patch.group[j]
         if a == b:
             continue
         patch_move(patch, m, i, b)
-        if patch.size[a] < k or patch.size[b] > most:
+        if patch.size[a] < k or patch.size[b] > largest:
             patch_move(patch, m, j, a)
 
 
 @kernel
-def patch_rebuild(patch: Patch, m: int, q: int, k: int, most: int, rng: Word) -> None:
+def patch_rebuild(patch: Patch, m: int, q: int, k: int, largest: int, rng: Word) -> None:
     """Regroup all places: q times a random free place and the k−1 that cost it least, then the others."""
     for a in range(m):
         patch.group[a] = -1
@@ -229,7 +229,7 @@ def patch_rebuild(patch: Patch, m: int, q: int, k: int, most: int, rng: Word) ->
             patch_move(patch, m, _nearest_free(patch, m, g), g)
     for a in range(m):
         if patch.group[a] < 0:
-            patch_move(patch, m, a, _cheapest_group(patch, a, q, most))
+            patch_move(patch, m, a, _cheapest_group(patch, a, q, largest))
 
 
 @kernel
@@ -253,13 +253,13 @@ def _nearest_free(patch: Patch, m: int, g: int) -> int:
 
 
 @kernel
-def _cheapest_group(patch: Patch, a: int, q: int, most: int) -> int:
-    """Return the group of fewer than `most` records that place a costs least."""
-    into, least = -1, np.inf
+def _cheapest_group(patch: Patch, a: int, q: int, largest: int) -> int:
+    """Return the group of fewer than `largest` records that place a costs least."""
+    into, cheapest = -1, np.inf
     for g in range(q):
         c = patch.size[g]
-        if c < most:
+        if c < largest:
             cost = (patch.pairs[g] + patch.link[a, g]) / (c + 1) - patch.pairs[g] / c
-            if cost < least:
-                into, least = g, cost
+            if cost < cheapest:
+                into, cheapest = g, cost
     return into

@@ -35,15 +35,15 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.algorithms.optimize.cuts import Cuts, double_rows, pair_prices
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Bools, Floats, Ints, State
 
-__all__ = ["Found", "distances", "enumerate_groups", "guess_groups", "pair_weights"]
+__all__ = ["Enumeration", "distances", "enumerate_groups", "guess_groups", "pair_weights"]
 
 
 @dataclass(frozen=True)
-class Found:
+class Enumeration:
     """Groups of one size found by pricing, one in each row, and whether these are all."""
 
     groups: Ints
@@ -106,22 +106,22 @@ def _weights(D: Floats, d: int, duals: Floats, pair: Ints, price: Floats, s: int
 class _Prefix(NamedTuple):
     """The records chosen so far, and what is known of the first m of them for every m."""
 
-    chosen: Ints  # (s,)
+    records: Ints  # (s,)
     total: Floats  # (s + 1,): the sum of their weights
     cursor: Ints  # (s + 1,): the record to try next
     degree: Floats  # (s, n): the weights from each record to them
-    own: Floats  # (s, s): the weighted degree of each among them
+    inner_degree: Floats  # (s, s): the weighted degree of each among them
 
 
 @kernel
-def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State) -> tuple[Ints, int, int]:
-    """Enumerate the sets of s records whose weights sum to at most `limit`; stop at `room` sets or `most` visits.
+def _search(W: Floats, s: int, limit: float, room: int, max_visits: int, state: State) -> tuple[Ints, int, int]:
+    """Enumerate the sets of s records whose weights sum to at most `limit`; stop at `room` sets or `max_visits` visits.
 
     Returns the sets, their number (room + 1 when there may be more) and the visits.
     """
     n = len(W)
     sets = np.empty((min(room, 1024), s), dtype=np.int64)
-    found, visited = 0, 0
+    count, visited = 0, 0
     allowed = _allowed(s, limit)
     prefix = _Prefix(
         np.empty(s, dtype=np.int64),
@@ -132,8 +132,8 @@ def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State)
     )
     for first in range(n):
         if state[STOP]:
-            return sets[:found], room + 1, visited
-        # degree[0] is 0: this sets chosen, degree, own and total of a single record.
+            return sets[:count], room + 1, visited
+        # degree[0] is 0: this sets records, degree, inner degree and total of a single record.
         _append(W, prefix, 0, first)
         prefix.cursor[1] = first + 1
         m = 1
@@ -143,19 +143,19 @@ def _search(W: Floats, s: int, limit: float, room: int, most: int, state: State)
                 m -= 1
                 continue
             visited += m > 1  # pairs are not counted
-            if visited >= most or state[STOP] or (m + 1 == s and found == room):
-                return sets[:found], room + 1, visited
+            if visited >= max_visits or state[STOP] or (m + 1 == s and count == room):
+                return sets[:count], room + 1, visited
             if m + 1 < s:
                 _append(W, prefix, m, v)
                 m += 1
                 continue
-            if found == len(sets):
+            if count == len(sets):
                 sets = double_rows(sets)
             for t in range(m):
-                sets[found, t] = prefix.chosen[t]
-            sets[found, m] = v
-            found += 1
-    return sets[:found], found, visited
+                sets[count, t] = prefix.records[t]
+            sets[count, m] = v
+            count += 1
+    return sets[:count], count, visited
 
 
 @kernel
@@ -187,9 +187,9 @@ def _is_removed(W: Floats, prefix: _Prefix, m: int, v: int) -> bool:
     """Tell whether v, added to a prefix, has the largest degree, or the highest number among equals."""
     degree = prefix.degree[m, v]
     for t in range(m):
-        u = prefix.chosen[t]
-        other = prefix.own[m, t] + W[u, v]
-        if u == v or other > degree or (other == degree and u > v):
+        u = prefix.records[t]
+        rival = prefix.inner_degree[m, t] + W[u, v]
+        if u == v or rival > degree or (rival == degree and u > v):
             return False
     return True
 
@@ -198,10 +198,10 @@ def _is_removed(W: Floats, prefix: _Prefix, m: int, v: int) -> bool:
 def _append(W: Floats, prefix: _Prefix, m: int, v: int) -> None:
     """Make v the next record of a prefix of m."""
     for t in range(m):
-        prefix.own[m + 1, t] = prefix.own[m, t] + W[prefix.chosen[t], v]
+        prefix.inner_degree[m + 1, t] = prefix.inner_degree[m, t] + W[prefix.records[t], v]
     row, longer, line = prefix.degree[m], prefix.degree[m + 1], W[v]
-    prefix.own[m + 1, m] = row[v]
-    prefix.chosen[m] = v
+    prefix.inner_degree[m + 1, m] = row[v]
+    prefix.records[m] = v
     prefix.total[m + 1] = prefix.total[m] + row[v]
     for x in range(len(row)):
         longer[x] = row[x] + line[x]
@@ -217,10 +217,10 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
     limit: float,
     *,
     room: int,
-    most: int,
+    max_visits: int,
     state: State,
     work: Floats | None = None,
-) -> Found:
+) -> Enumeration:
     """Return all groups of one size whose reduced cost may be at most `limit`, unless there are too many.
 
     Parameters
@@ -231,7 +231,7 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
         The multipliers.
     size, limit
         The size of the groups and the largest reduced cost asked for.
-    room, most
+    room, max_visits
         Give up (``complete=False``) beyond this number of groups or prefixes.
     state
         Shared progress; a stop also gives up.
@@ -243,14 +243,14 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
     >>> from shoal.algorithms.optimize.cuts import no_cuts
     >>> from shoal.core.progress import fresh_state
     >>> D = distances(np.array([[0.0], [1.0], [5.0], [7.0]]))
-    >>> found = enumerate_groups(D, 1, np.full(4, 0.5), no_cuts(), 2, 0.0, room=9, most=99, state=fresh_state())
+    >>> found = enumerate_groups(D, 1, np.full(4, 0.5), no_cuts(), 2, 0.0, room=9, max_visits=99, state=fresh_state())
     >>> found.groups.tolist()  # ½·1² − 1 is below 0, ½·2² − 1 is not
     [[0, 1]]
     """
     W = np.empty_like(D) if work is None else work
     pair_weights(D, d, duals, cuts, size, W)
-    groups, count, visited = _search(W, size, size * limit, room, most, state)
-    return Found(np.sort(groups, axis=1), bool(count <= room), int(visited))
+    groups, count, visited = _search(W, size, size * limit, room, max_visits, state)
+    return Enumeration(np.sort(groups, axis=1), bool(count <= room), int(visited))
 
 
 @kernel
@@ -262,58 +262,58 @@ def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
     """
     n = len(W)
     sets = np.empty((n, size), dtype=np.int64)
-    found = 0
+    count = 0
     degree = np.empty(n)
     inside = np.zeros(n, dtype=np.bool_)
-    chosen = np.empty(size, dtype=np.int64)
+    group = np.empty(size, dtype=np.int64)
     for first in range(n):
         if state[STOP]:
             break
-        total = _gather(W, first, chosen, inside, degree)
+        total = _gather(W, first, group, inside, degree)
         for _ in range(2 * size):
-            out, into, gain = _best_exchange(W, chosen, inside, degree)
+            out, into, gain = _best_exchange(W, group, inside, degree)
             if out < 0:
                 break
-            u = chosen[out]
+            u = group[out]
             for v in range(n):
                 degree[v] += W[into, v] - W[u, v]
             inside[u], inside[into] = False, True
-            chosen[out] = into
+            group[out] = into
             total += gain
         if total < limit:
-            sets[found] = chosen
-            found += 1
-    return sets[:found]
+            sets[count] = group
+            count += 1
+    return sets[:count]
 
 
 @kernel
-def _gather(W: Floats, first: int, chosen: Ints, inside: Bools, degree: Floats) -> float:
+def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -> float:
     """Add to one record those of the smallest weights; write the degrees of all, and return the sum of the weights."""
     for v in range(len(W)):
         degree[v] = W[first, v]
         inside[v] = False
-    chosen[0] = first
+    group[0] = first
     inside[first] = True
     total = 0.0
-    for m in range(1, len(chosen)):
-        best, least = -1, np.inf
+    for m in range(1, len(group)):
+        best, smallest = -1, np.inf
         for v in range(len(W)):
-            if degree[v] < least and not inside[v]:
-                best, least = v, degree[v]
-        chosen[m] = best
+            if degree[v] < smallest and not inside[v]:
+                best, smallest = v, degree[v]
+        group[m] = best
         inside[best] = True
-        total += least
+        total += smallest
         for v in range(len(W)):
             degree[v] += W[best, v]
     return total
 
 
 @kernel
-def _best_exchange(W: Floats, chosen: Ints, inside: Bools, degree: Floats) -> tuple[int, int, float]:
+def _best_exchange(W: Floats, group: Ints, inside: Bools, degree: Floats) -> tuple[int, int, float]:
     """Return the place to empty (−1 if that gains nothing), the record to put there and the change of the sum."""
     out, into, gain = -1, -1, 0.0
-    for t in range(1, len(chosen)):
-        u = chosen[t]
+    for t in range(1, len(group)):
+        u = group[t]
         # W has a meaningless diagonal: degrees of members are corrected where they are used.
         lost = degree[u] - W[u, u]
         for v in range(len(W)):

@@ -9,8 +9,8 @@ before. The reach grows step by step, until it finds one or covers the distance 
 programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per unit of the mean squared error).
 
 How many groups matter depends on the best partition known, so it is improved by every solution of the relaxation, that
-of the table and those of the cases (`optimize.branching`): rounded and annealed by the caller, then joined with the
-best partition so far (`optimize.near_relaxation`).
+of the table and those of the cases (`optimize.branch_and_bound`): rounded and annealed by the caller, then joined with
+the best partition so far (`optimize.near_relaxation`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.algorithms.optimize.branching import Branch, Branches, branch
+from shoal.algorithms.optimize.branch_and_bound import Branch, Branches, branch
 from shoal.algorithms.optimize.certificate import Case, Certificate
-from shoal.algorithms.optimize.column_generation import ColumnGeneration, Limits
-from shoal.algorithms.optimize.columns import Columns, groups_in
+from shoal.algorithms.optimize.column_generation import ColumnGeneration, GenerationLimits
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.near_relaxation import improve_near
 from shoal.algorithms.optimize.pricing import enumerate_groups
@@ -35,7 +35,7 @@ from shoal.core.measures import sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Bools, Floats, Ints, State
 
-__all__ = ["PROVABLE", "Incumbent", "Proven", "prove", "recombine"]
+__all__ = ["PROVABLE", "Incumbent", "ProofResult", "prove", "recombine"]
 
 # Two n×n arrays of float64: 400 MB.
 PROVABLE = 5000
@@ -54,7 +54,7 @@ _PREFIXES = 1_000_000
 # An optimum is the solver's, to its tolerances: claimed with this much (relative) taken off.
 _TRUST = 1e-8
 
-Polish = Callable[[Columns, Floats], Ints | None]
+Polish = Callable[[GroupColumns, Floats], Ints | None]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Incumbent:
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProofResult:
     """The result of `prove`; see `shoal.algorithms.registry.Outcome`. `rounded` is a partition to go on from."""
 
     labels: Ints
@@ -79,15 +79,15 @@ class Proven:
     rounded: Ints | None = None
 
 
-def _generation(incumbent: Incumbent, seen: list[Ints], limits: Limits) -> ColumnGeneration:
-    own = groups_in(incumbent.labels)
-    columns = Columns.of(incumbent.X, own + seen)
+def _generation(incumbent: Incumbent, candidates: list[Ints], limits: GenerationLimits) -> ColumnGeneration:
+    current = groups_in(incumbent.labels)
+    columns = GroupColumns.of(incumbent.X, current + candidates)
     return ColumnGeneration(
-        incumbent.X, incumbent.k, sse(incumbent.X, incumbent.labels), columns, len(own), incumbent.state, limits
+        incumbent.X, incumbent.k, sse(incumbent.X, incumbent.labels), columns, len(current), incumbent.state, limits
     )
 
 
-def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: Polish) -> Ints | None:
+def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> Ints | None:
     """Return the best partition that the groups seen allow, or one near the relaxation's solution, if it is better.
 
     Without a time limit the integer programme is limited in nodes, so that the result is always the same.
@@ -96,7 +96,7 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None, polis
         return None
     later = _after(0.7, until)
     deadline = np.inf if later is None else later
-    generation = _generation(incumbent, seen, Limits(deadline=deadline, rounds=_RECOMBINE, exact=False))
+    generation = _generation(incumbent, candidates, GenerationLimits(deadline=deadline, rounds=_RECOMBINE, exact=False))
     generation.run()
     latest = generation.latest
     if latest is None:
@@ -106,8 +106,8 @@ def recombine(incumbent: Incumbent, seen: list[Ints], until: float | None, polis
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
     nodes = 1 if until is None else None
-    chosen, _ = _choose(generation, columns.take(np.sort(near)), latest.cuts, labels, until, nodes)
-    return generation.better(labels, chosen)
+    choice, _ = _choose(generation, columns.take(np.sort(near)), latest.cuts, labels, until, nodes)
+    return generation.better(labels, choice)
 
 
 def _after(share: float, until: float | None) -> float | None:
@@ -116,23 +116,30 @@ def _after(share: float, until: float | None) -> float | None:
 
 
 def _choose(
-    generation: ColumnGeneration, columns: Columns, cuts: Cuts, labels: Ints, until: float | None, nodes: int | None
+    generation: ColumnGeneration,
+    columns: GroupColumns,
+    cuts: Cuts,
+    labels: Ints,
+    until: float | None,
+    nodes: int | None,
 ) -> tuple[Ints | None, bool]:
     """Solve the set partitioning over the columns and the incumbent's."""
-    left = None if until is None else max(0.1, until - time.monotonic())
+    seconds = None if until is None else max(0.1, until - time.monotonic())
     paying = cuts.paying(generation.noise)
-    choice = improve(generation.X, labels, columns, cuts=paying, time_limit=left, nodes=nodes, state=generation.state)
+    choice = improve(
+        generation.X, labels, columns, cuts=paying, time_limit=seconds, nodes=nodes, state=generation.state
+    )
     return choice.labels, choice.proven
 
 
-def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: Polish) -> Proven:
+def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> ProofResult:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
     Parameters
     ----------
     incumbent
         The table and the partition to start from.
-    seen
+    candidates
         Groups that the search met.
     until
         The `time.monotonic` at which to stop; None goes on until the limits of each part.
@@ -144,35 +151,35 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: P
     labels = incumbent.labels
     nothing = Certificate(incumbent.k, np.zeros(len(labels)), no_cuts(), 0.0, optimum=None)
     if sse(incumbent.X, labels) == 0.0:
-        return Proven(labels, 0.0, "optimal", nothing)
+        return ProofResult(labels, 0.0, "optimal", nothing)
     # A prefix costs about a nanosecond for each record: no enumeration should outlast a tenth of the time.
-    most = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
-    generation = _generation(incumbent, seen, Limits(deadline=deadline, most=most))
+    max_visits = int(np.clip(1e8 * min(deadline - now, 1e4) / len(labels), 100_000, 30_000_000))
+    generation = _generation(incumbent, candidates, GenerationLimits(deadline=deadline, max_visits=max_visits))
     generation.run()
     best = generation.best
     if best is None:
         # Out of time before any bound: the columns generated may still hold a better partition.
         nodes = 1 if until is None else None
         better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes)
-        return Proven(generation.better(labels, better), 0.0, "bounded", nothing)
+        return ProofResult(generation.better(labels, better), 0.0, "bounded", nothing)
 
     def near(x: Floats, labels: Ints, eager: bool) -> Ints:
         return _near(generation, x, labels, polish, until, eager=eager)
 
     if generation.latest is not None and not generation.closed():
         labels = near(generation.latest.x, labels, True)
-    optimal, listed = generation.closed(), 0
+    optimal, group_count = generation.closed(), 0
     solved = not optimal  # multipliers that close the gap prove what they prove, and no digit more
     if not optimal and not incumbent.state[STOP]:
-        labels, optimal, listed = _prove_optimal(generation, best, labels, _after(0.1, until))
+        labels, optimal, group_count = _prove_optimal(generation, best, labels, _after(0.1, until))
     branches = Branches((Branch((), best),), labels, closed=False)
     if not optimal and not incumbent.state[STOP]:
-        end, most = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
+        end, cases = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
 
         def finish(proof: Bound, labels: Ints, eager: bool) -> tuple[Ints, bool]:
             return _finish(generation, proof, labels, until, eager=eager)
 
-        branches = branch(generation, best, labels, finish=finish, improve=near, until=end, most=most)
+        branches = branch(generation, best, labels, finish=finish, improve=near, until=end, limit=cases)
         # Bounds of cases that an integer programme ended are not theirs.
         optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
@@ -181,16 +188,16 @@ def prove(incumbent: Incumbent, seen: list[Ints], until: float | None, polish: P
     publish(incumbent.state, bound=bound)
     if len(branches.every) == 1:
         best = branches.every[0].proof
-    cases = [Case(one.decisions, one.proof.duals, one.proof.cuts) for one in branches.every[1:] and branches.every]
-    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None, tuple(cases))
+    proofs = [Case(one.decisions, one.proof.duals, one.proof.cuts) for one in branches.every[1:] and branches.every]
+    certificate = Certificate(incumbent.k, best.duals, best.cuts, claim, upper if optimal else None, tuple(proofs))
     facts: dict[str, object] = {
         "cuts": len(best.cuts),
         "columns": len(generation.master.columns),
-        "listed": listed,
+        "listed": group_count,
         "cases": len(branches.every),
     }
     status: Literal["optimal", "bounded"] = "optimal" if optimal or branches.closed else "bounded"
-    return Proven(branches.labels, bound, status, certificate, facts)
+    return ProofResult(branches.labels, bound, status, certificate, facts)
 
 
 def _claim(proof: Bound) -> float:
@@ -208,27 +215,27 @@ def _prove_optimal(
     """
     rest = np.sort(reduced_costs(generation.master.columns, best.duals, best.cuts))
     reach = float(rest[min(2 * generation.n, len(rest)) - 1])
-    listed = 0
+    group_count = 0
     while not generation.state[STOP]:
         gap = _reach(generation, best)
         reach = min(reach, gap)
-        columns, complete = _within(generation, best, reach, _LISTED, generation.limits.most)
-        left = np.inf if until is None else until - time.monotonic()
+        columns, complete = _within(generation, best, reach, _LISTED, generation.limits.max_visits)
+        seconds = np.inf if until is None else until - time.monotonic()
         # The solver looks at the clock rarely: only an integer programme that fits the time is begun.
-        if len(columns) > (40 * generation.n if until is None else 2000 * left):
+        if len(columns) > (40 * generation.n if until is None else 2000 * seconds):
             break
-        listed = len(columns)
+        group_count = len(columns)
         nodes = 500 if until is None else None
         better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes)
         labels = generation.better(labels, better)
         if not proven:
             break
         if complete and generation.upper - best.value <= reach:
-            return labels, True, listed
+            return labels, True, group_count
         if reach >= gap:
             break
         reach *= 1.5
-    return labels, False, listed
+    return labels, False, group_count
 
 
 def _finish(
@@ -263,7 +270,7 @@ def _near(
         labels,
         columns,
         x,
-        most=generation.n if eager else _NEAR,
+        largest=generation.n if eager else _NEAR,
         nodes=_NODES_NEAR,
         time_limit=None if until is None else max(0.1, 0.1 * (until - time.monotonic())),
         state=generation.state,
@@ -271,7 +278,7 @@ def _near(
     return generation.better(labels, near)
 
 
-def _keeping(columns: Columns, decisions: list[Decision]) -> Bools:
+def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:
     """Tell which groups hold both or neither of two records that are together, and not both of two that are apart."""
     keeping = np.ones(len(columns), dtype=bool)
     for i, j, together in decisions if len(columns) else ():
@@ -285,12 +292,14 @@ def _reach(generation: ColumnGeneration, best: Bound) -> float:
     return (generation.upper - best.value) * (1 + 1e-9) + 1e-9 * generation.upper
 
 
-def _within(generation: ColumnGeneration, best: Bound, reach: float, room: int, most: int) -> tuple[Columns, bool]:
+def _within(
+    generation: ColumnGeneration, best: Bound, reach: float, room: int, max_visits: int
+) -> tuple[GroupColumns, bool]:
     """List every group of k … 2k−1 records of a reduced cost within reach; if there are too many, those generated."""
     n, d = generation.X.shape
-    every: Columns | None = None
+    every: GroupColumns | None = None
     for size in range(generation.k, min(2 * generation.k - 1, n) + 1):
-        found = enumerate_groups(
+        enumerated = enumerate_groups(
             generation.D,
             d,
             best.duals,
@@ -298,14 +307,14 @@ def _within(generation: ColumnGeneration, best: Bound, reach: float, room: int, 
             size,
             reach,
             room=room,
-            most=most,
+            max_visits=max_visits,
             state=generation.state,
             work=generation.W,
         )
-        if not found.complete:
+        if not enumerated.complete:
             rest = reduced_costs(generation.master.columns, best.duals, best.cuts)
             return generation.master.columns.take(np.flatnonzero(rest <= reach)), False
-        columns = Columns.of(generation.X, found.groups)
+        columns = GroupColumns.of(generation.X, enumerated.groups)
         columns = columns.take(np.flatnonzero(reduced_costs(columns, best.duals, best.cuts) <= reach))
         every = columns if every is None else every.join(columns)
     return every if every is not None else generation.master.columns, True

@@ -17,7 +17,7 @@ from shoal.core.types import Floats, Ints
 __all__ = ["split_groups"]
 
 
-def split_groups(X: Floats, labels: Ints, most: int, random: np.random.Generator) -> list[Ints]:
+def split_groups(X: Floats, labels: Ints, largest: int, random: np.random.Generator) -> list[Ints]:
     """Return the records of each region, in ascending order; no group is divided.
 
     Examples
@@ -27,7 +27,7 @@ def split_groups(X: Floats, labels: Ints, most: int, random: np.random.Generator
     >>> [part.tolist() for part in parts]
     [[0, 1], [2, 3]]
     """
-    if len(X) <= most:
+    if len(X) <= largest:
         return [np.arange(len(X))]
     centres, sizes = centroids(X, labels), group_sizes(labels)
     region = np.zeros(len(sizes), dtype=np.int64)
@@ -35,7 +35,7 @@ def split_groups(X: Floats, labels: Ints, most: int, random: np.random.Generator
     done: list[Ints] = []
     while parts:
         part = parts.pop()
-        if sizes[part].sum() <= most or len(part) == 1:
+        if sizes[part].sum() <= largest or len(part) == 1:
             region[part] = len(done)
             done.append(part)
             continue

@@ -1,13 +1,13 @@
 """Search: the least information loss that can be found within a time limit, with a proven bound on request.
 
 Large-neighbourhood search with annealing from MDAV (`optimize.annealing`), a set-partitioning problem over the
-groups it has seen (`optimize.recombining`), and on request column generation, cuts and a proof
+groups it has seen (`optimize.recombination`), and on request column generation, cuts and a proof
 (`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for
 the proof of up to `PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
 
 Tables beyond `REGION` records are searched in regions, on all cores, from the solution of the linear relaxation,
-rounded (`optimize.rounding`). The result depends on the seed and the steps only; with a time limit the speed of the
-machine decides how many steps there are.
+rounded (`optimize.relaxation_rounding`). The result depends on the seed and the steps only; with a time limit the speed
+of the machine decides how many steps there are.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from shoal.algorithms.auto import exchanged
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
-from shoal.algorithms.optimize.columns import Columns
+from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.algorithms.optimize.initial_partition import mdav_start, start_from_labels
 from shoal.algorithms.optimize.neighbours import list_size, nearest
-from shoal.algorithms.optimize.proof import Incumbent, Proven, prove, recombine
+from shoal.algorithms.optimize.proof import Incumbent, ProofResult, prove, recombine
 from shoal.algorithms.optimize.random import seeded
-from shoal.algorithms.optimize.recombining import Regions, recombine_regions
+from shoal.algorithms.optimize.recombination import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
-from shoal.algorithms.optimize.rounding import round_groups, round_relaxation
+from shoal.algorithms.optimize.relaxation_rounding import round_groups, round_relaxation
+from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
-from shoal.algorithms.optimize.sparse.table import Table, make_near
-from shoal.algorithms.optimize.starting import given_start, mdav_start
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
 from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import DONE, STOP, fresh_state, publish, within
@@ -68,7 +68,7 @@ COOL, STEPS_TO_POLISH, POLISHED, ALONE = 0.05, 20, 0.75, 0.25
 
 @dataclass
 class Budget:
-    """How much of the allowed time or steps a phase of the search has used.
+    """The time or steps that a phase of the search may use.
 
     Parameters
     ----------
@@ -115,15 +115,15 @@ def search(
     _compile(bound=bound, large=large)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
-        given = None if start is None else given_start(X, k, start, "search")
-        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, given)
+        initial = None if start is None else start_from_labels(X, k, start, "search")
+        run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, initial)
         if steps != 0:
             run.improve_start()
         return run.with_bound(time_limit, steps) if bound else run.without_bound(time_limit, steps)
 
 
 def _paired(n: int, k: int, time_limit: float | None) -> bool:
-    """Whether a bound is proven on all pairs of records, not on near ones."""
+    """Return whether a bound is proven on all pairs of records, not on near ones."""
     if time_limit is None:
         return n <= PAIRED_BY_STEPS[0] and k <= PAIRED_BY_STEPS[1]
     return n <= PAIRED
@@ -184,17 +184,17 @@ class _Search:
             return Outcome(self.best, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof)
         if not self.upper:  # nothing to gain
             return Outcome(self.best, facts=self._facts())
-        left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
-        if self._roundable(left, steps):
-            return self._by_rounding(left, steps)
-        recombining = self.alone and self._recombinable(left, steps)
+        seconds = None if time_limit is None else time_limit - (time.monotonic() - self.began)
+        if self._roundable(seconds, steps):
+            return self._by_rounding(seconds, steps)
+        recombining = self.alone and self._recombinable(seconds, steps)
         share = 0.5 if recombining else 1.0
-        self.anneal(self._part(left, steps, share), 1.5, 0.0, share)
+        self.anneal(self._part(seconds, steps, share), 1.5, 0.0, share)
         if recombining and self.steps and not self.state[STOP]:
             if time_limit is None:
                 self._recombine_regions()
             else:
-                until, polish = self.began + 0.95 * time_limit, partial(self._polish, most=steps)
+                until, polish = self.began + 0.95 * time_limit, partial(self._polish, total_steps=steps)
                 self._take(recombine(self._incumbent(), columns_in(self.column_pool), until, polish))
             # Once more from there, cooler: for what is left of the time, or the other half of the steps.
             end = None if time_limit is None else self.began + time_limit
@@ -202,7 +202,7 @@ class _Search:
         return Outcome(self.best, facts=self._facts())
 
     def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
-        """Whether there is time to recombine: large groups or tables need more for their linear programmes."""
+        """Return whether there is time to recombine: linear programmes of large groups or tables need more."""
         if self.k > PATCHED:
             return False
         if seconds is None:
@@ -210,7 +210,7 @@ class _Search:
         return self.k <= QUICK or (self.n <= 2000 and seconds >= 30)
 
     def _roundable(self, seconds: float | None, steps: int | None) -> bool:
-        """Whether there is time to solve the linear relaxation of a large table."""
+        """Return whether there is time to solve the linear relaxation of a large table."""
         if self.alone or self.k > ROUNDED:
             return False
         return (steps or 0) >= STEPS_TO_RECOMBINE * self.n if seconds is None else seconds >= SECONDS_TO_ROUND * self.n
@@ -231,11 +231,17 @@ class _Search:
 
     def _recombine_regions(self) -> None:
         """Choose among the groups seen within small regions, twice; what is done depends on the groups alone."""
-        seen = Columns.of(self.X, columns_in(self.column_pool))
+        candidates = GroupColumns.of(self.X, columns_in(self.column_pool))
         for turn in range(2):
             self._take(
                 recombine_regions(
-                    self.X, self.best, seen, seen.cost / seen.sizes, RECOMBINED, (self.seed, turn), state=self.state
+                    self.X,
+                    self.best,
+                    candidates,
+                    candidates.cost / candidates.sizes,
+                    RECOMBINED,
+                    (self.seed, turn),
+                    state=self.state,
                 )
             )
 
@@ -247,10 +253,10 @@ class _Search:
         paired = _paired(self.n, self.k, time_limit)
         table = None if paired else make_near(self.X, self.k, self.state)
         if table is not None:
-            publish(self.state, bound=float(table.least.sum()) * (1 - 1e-12))
-        left = None if time_limit is None else time_limit - (time.monotonic() - self.began)
+            publish(self.state, bound=float(table.floor.sum()) * (1 - 1e-12))
+        seconds = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         until = None if time_limit is None else self.began + time_limit
-        result = self._prove_pairs(left, until, steps) if paired else self._prove_near(left, until, steps, table)
+        result = self._prove_pairs(seconds, until, steps) if paired else self._prove_near(seconds, until, steps, table)
         self.state[DONE] = self.n
         return Outcome(
             self.best,
@@ -260,13 +266,13 @@ class _Search:
             certificate=result.certificate,
         )
 
-    def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> Proven:
+    def _prove_pairs(self, seconds: float | None, until: float | None, steps: int | None) -> ProofResult:
         """Prove a bound on all pairs of records, which is quick, and improve the partition by it."""
         share = BEFORE if self.k <= ROUNDED else ALONE
         self.anneal(
             Budget(seconds and share * seconds, None if steps is None else int(POLISHED * steps)), 1.5, 0.0, share
         )
-        polish = partial(self._polish, most=steps)
+        polish = partial(self._polish, total_steps=steps)
         result = prove(self._incumbent(), columns_in(self.column_pool), until, polish)
         self._take(result.labels)
         if result.status != "optimal" and until is not None:
@@ -274,7 +280,9 @@ class _Search:
             self.anneal(self._rest(until, steps), 0.1, 1.0, 1.0)
         return result
 
-    def _prove_near(self, seconds: float | None, until: float | None, steps: int | None, table: Table | None) -> Proven:
+    def _prove_near(
+        self, seconds: float | None, until: float | None, steps: int | None, table: NearTable | None
+    ) -> ProofResult:
         """Prove a bound on near records, and anneal from the solution of the relaxation, rounded."""
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         share = PROVEN[0] if self.alone else PROVEN[1]
@@ -287,15 +295,21 @@ class _Search:
             self._go_on(result.rounded, until, steps)
         return result
 
-    def _polish(self, columns: Columns, x: Floats, most: int | None) -> Ints | None:
-        """Round a solution of the relaxation, and anneal from there for a moment, almost cold; `most` steps in all."""
+    def _polish(self, columns: GroupColumns, x: Floats, total_steps: int | None) -> Ints | None:
+        """Round a solution of the relaxation, then anneal briefly from there, almost cold, in `total_steps` at most."""
         rounded = round_groups(self.X, self.k, columns, x, state=self.state, threads=self.threads)
         if rounded is None:
             return None
         self._take(rounded)
-        left = self._rest(None, most).steps
-        some = STEPS_TO_POLISH * self.n
-        self.anneal(Budget(None, some if left is None else min(some, left)), COOL, BEFORE, BEFORE, rounded)
+        remaining = self._rest(None, total_steps).steps
+        polish_steps = STEPS_TO_POLISH * self.n
+        self.anneal(
+            Budget(None, polish_steps if remaining is None else min(polish_steps, remaining)),
+            COOL,
+            BEFORE,
+            BEFORE,
+            rounded,
+        )
         return self.best
 
     @staticmethod
@@ -362,8 +376,8 @@ class _Search:
             used = budget.used(self.steps - first)
             if used >= 1.0:
                 break
-            some = STEPS_TO_POLISH * self.n
-            steps = some if budget.steps is None else min(some, budget.steps - (self.steps - first))
+            polish_steps = STEPS_TO_POLISH * self.n
+            steps = polish_steps if budget.steps is None else min(polish_steps, budget.steps - (self.steps - first))
             seed = int(np.random.SeedSequence((self.seed, self.round)).generate_state(1)[0])
             self._take(exchanged(X, self.k, self.best, steps / self.n, seed, self.state, self.threads))
             self.steps += steps
@@ -384,7 +398,7 @@ class _Search:
     def _regions(self, labels: Ints, steps: int, temperature: float) -> tuple[Ints, float]:
         labels = canonical_labels(labels)
         parts = split_groups(self.X, labels, REGION, np.random.default_rng((self.seed, self.round)))
-        each, more = divmod(steps, len(parts))
+        each, extra = divmod(steps, len(parts))
 
         def run(number: int) -> tuple[Ints, float]:
             part = parts[number]
@@ -393,14 +407,16 @@ class _Search:
             groups = groups_of(canonical_labels(labels[part]), self.k)
             near = place[self.near[part]]
             rng = seeded(self.seed, self.round, number)
-            X, own = np.ascontiguousarray(self.X[part]), each + (number < more)
-            return groups.label, anneal(X, self.k, near, groups, self.column_pool, own, temperature, self.state, rng)
+            X, part_steps = np.ascontiguousarray(self.X[part]), each + (number < extra)
+            return groups.label, anneal(
+                X, self.k, near, groups, self.column_pool, part_steps, temperature, self.state, rng
+            )
 
         with ThreadPoolExecutor(self.threads) as workers:
             results = list(workers.map(run, range(len(parts))))
         joined = np.empty(self.n, dtype=np.int64)
         count = 0
-        for part, (found, _) in zip(parts, results, strict=True):
-            joined[part] = found + count
-            count += len(group_sizes(found))
+        for part, (part_labels, _) in zip(parts, results, strict=True):
+            joined[part] = part_labels + count
+            count += len(group_sizes(part_labels))
         return joined, float(sum(change for _, change in results))

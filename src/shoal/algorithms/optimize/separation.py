@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
-from shoal.core.compiling import kernel
+from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
@@ -52,19 +52,19 @@ class _Cut(NamedTuple):
     x: Floats  # the value of each column
     links: Ints  # (n, _LINKS): the records most linked to each, then −1
     parts: Ints  # the numerators of the places
-    whole: int  # the denominator
-    chosen: Ints  # the record at each place, −1 while there is none
-    taken: Ints  # 1 for the records chosen
+    denominator: int  # the denominator
+    records: Ints  # the record at each place, −1 while there is none
+    inside: Ints  # 1 for the records chosen
     weight: Ints  # the numerators of each column's records, added up
 
 
 @kernel
 def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
     """Return what the left side gains by the record; a column it shares with others counts a little in any case."""
-    total, part, whole = 0.0, cut.parts[place], cut.whole
+    total, part, denominator = 0.0, cut.parts[place], cut.denominator
     for at in range(cut.first[record], cut.first[record + 1]):
         c = cut.column[at]
-        total += cut.x[c] * ((cut.weight[c] + part) // whole - cut.weight[c] // whole)
+        total += cut.x[c] * ((cut.weight[c] + part) // denominator - cut.weight[c] // denominator)
         if cut.weight[c] > 0:
             total += partial * cut.x[c]
     return total
@@ -73,8 +73,8 @@ def _gain(cut: _Cut, place: int, record: int, partial: float) -> float:
 @kernel
 def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
     """Put a record into a place (sign 1) or take it out (−1)."""
-    cut.chosen[place] = record if sign > 0 else -1
-    cut.taken[record] = sign > 0
+    cut.records[place] = record if sign > 0 else -1
+    cut.inside[record] = sign > 0
     for at in range(cut.first[record], cut.first[record + 1]):
         cut.weight[cut.column[at]] += sign * cut.parts[place]
 
@@ -82,92 +82,92 @@ def _put(cut: _Cut, place: int, record: int, sign: int) -> None:
 @kernel
 def _best(cut: _Cut, place: int, partial: float) -> tuple[int, float]:
     """Return the free record, linked to one in another place, that gains most, and its gain."""
-    best, most = -1, -np.inf
-    for b in range(len(cut.chosen)):
-        if b != place and cut.chosen[b] >= 0:
-            for other in cut.links[cut.chosen[b]]:
-                if other >= 0 and cut.taken[other] == 0:
-                    gain = _gain(cut, place, other, partial)
-                    if gain > most:
-                        best, most = other, gain
-    return best, most
+    best, greatest = -1, -np.inf
+    for b in range(len(cut.records)):
+        if b != place and cut.records[b] >= 0:
+            for candidate in cut.links[cut.records[b]]:
+                if candidate >= 0 and cut.inside[candidate] == 0:
+                    gain = _gain(cut, place, candidate, partial)
+                    if gain > greatest:
+                        best, greatest = candidate, gain
+    return best, greatest
 
 
 @kernel
 def _fill(cut: _Cut, record: int, place: int) -> float:
     """Fill the places, starting with one record, as long as there are linked ones; return the left side."""
-    left = _gain(cut, place, record, 0.0)
+    total = _gain(cut, place, record, 0.0)
     _put(cut, place, record, 1)
     for a in range(len(cut.parts)):
-        if cut.chosen[a] < 0:
-            other, _ = _best(cut, a, _PARTIAL)
-            if other < 0:
+        if cut.records[a] < 0:
+            candidate, _ = _best(cut, a, _PARTIAL)
+            if candidate < 0:
                 break
-            left += _gain(cut, a, other, 0.0)
-            _put(cut, a, other, 1)
-    return left
+            total += _gain(cut, a, candidate, 0.0)
+            _put(cut, a, candidate, 1)
+    return total
 
 
 @kernel
-def _exchange(cut: _Cut, left: float) -> float:
+def _exchange(cut: _Cut, total: float) -> float:
     """Exchange the records of a full cut one by one as long as that gains; return the left side."""
     r = len(cut.parts)
     unchanged, a = 0, 0
     for _ in range(_EXCHANGES * r):
         if unchanged == r:
             break
-        old = cut.chosen[a]
+        old = cut.records[a]
         _put(cut, a, old, -1)
-        here = _gain(cut, a, old, 0.0)
-        other, there = _best(cut, a, 0.0)
+        current = _gain(cut, a, old, 0.0)
+        candidate, gain = _best(cut, a, 0.0)
         unchanged += 1
-        if other >= 0 and there > here + 1e-6:
-            left += there - here
-            old, unchanged = other, 0
+        if candidate >= 0 and gain > current + 1e-6:
+            total += gain - current
+            old, unchanged = candidate, 0
         _put(cut, a, old, 1)
         a = (a + 1) % r
-    return left
+    return total
 
 
 @kernel
-def _search(cut: _Cut, starts: Ints, least: float, state: State) -> tuple[Ints, Floats]:
+def _search(cut: _Cut, starts: Ints, threshold: float, state: State) -> tuple[Ints, Floats]:
     """Return the records of the violated cuts of one kind, and by how much; asked to stop, those found so far."""
     r = len(cut.parts)
-    right = cut.parts.sum() // cut.whole
-    found, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
+    right = cut.parts.sum() // cut.denominator
+    rows, excess = np.empty((len(starts), r), dtype=np.int64), np.empty(len(starts))
     count = 0
     for record, place in starts:
         if state[STOP]:
             break
-        left = _fill(cut, record, place)
-        if cut.chosen.min() >= 0:
-            left = _exchange(cut, left)
-            if left - right > least:
-                found[count], excess[count] = cut.chosen, left - right
+        total = _fill(cut, record, place)
+        if cut.records.min() >= 0:
+            total = _exchange(cut, total)
+            if total - right > threshold:
+                rows[count], excess[count] = cut.records, total - right
                 count += 1
         for a in range(r):
-            if cut.chosen[a] >= 0:
-                _put(cut, a, cut.chosen[a], -1)
-    return found[:count], excess[:count]
+            if cut.records[a] >= 0:
+                _put(cut, a, cut.records[a], -1)
+    return rows[:count], excess[:count]
 
 
 @kernel
-def _pick(records: Ints, n: int, each: int, most: int) -> Ints:
-    """Return the rows that are taken, in their order: up to `most`, no record in more than `each` of them."""
-    times, taken, count = np.zeros(n, dtype=np.int64), np.empty(len(records), dtype=np.int64), 0
+def _pick(records: Ints, n: int, each: int, limit: int) -> Ints:
+    """Return the rows that are taken, in their order: up to `limit`, no record in more than `each` of them."""
+    times, picked, count = np.zeros(n, dtype=np.int64), np.empty(len(records), dtype=np.int64), 0
     for row in range(len(records)):
-        free = count < most
+        free = count < limit
         for i in records[row]:
             free = free and times[i] < each
         if free:
-            taken[count] = row
+            picked[count] = row
             count += 1
             for i in records[row]:
                 times[i] += 1
-    return taken[:count]
+    return picked[:count]
 
 
-def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
+def _linked(columns: GroupColumns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
     """Return the columns of each record (first, column), and the records most linked to it, filled up with −1."""
     from scipy.sparse import csr_array
 
@@ -175,23 +175,25 @@ def _linked(columns: Columns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]:
     link = (holds.T @ holds.multiply(x[:, None])).tocsr()
     by_record = holds.tocsc()
     row, record = np.repeat(np.arange(n), np.diff(link.indptr)), link.indices
-    other = np.flatnonzero((record != row) & (link.data > 0))
-    order = other[np.lexsort((record[other], -np.round(link.data[other], 9), row[other]))]
+    edges = np.flatnonzero((record != row) & (link.data > 0))
+    order = edges[np.lexsort((record[edges], -np.round(link.data[edges], 9), row[edges]))]
     rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
     links = np.full((n, _LINKS), -1, dtype=np.int64)
     links[row[order][rank < _LINKS], rank[rank < _LINKS]] = record[order][rank < _LINKS]
     return by_record.indptr.astype(np.int64), by_record.indices.astype(np.int64), links
 
 
-def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: int, each: int, state: State) -> Cuts:
-    """Return violated cuts: of each kind up to `most`, the worst first, no record in more than `each` of them.
+def violated_cuts(
+    columns: GroupColumns, x: Floats, n: int, *, threshold: float, limit: int, each: int, state: State
+) -> Cuts:
+    """Return violated cuts: of each kind up to `limit`, the worst first, no record in more than `each` of them.
 
     Examples
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.zeros((3, 1))
-    >>> halves = Columns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
-    >>> violated_cuts(halves, np.full(3, 0.5), 3, least=0.1, most=9, each=1, state=fresh_state()).each()
+    >>> halves = GroupColumns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
+    >>> violated_cuts(halves, np.full(3, 0.5), 3, threshold=0.1, limit=9, each=1, state=fresh_state()).each()
     [((0, 1, 2), (1, 1, 1), 2)]
     """
     used = np.flatnonzero(x > 1e-4)
@@ -200,17 +202,17 @@ def violated_cuts(columns: Columns, x: Floats, n: int, *, least: float, most: in
     if not len(open_ones):
         return Cuts.of([])
     first, column, links = _linked(part, x, n)
-    kept = no_cuts()
-    for parts, whole in KINDS:
+    cuts = no_cuts()
+    for parts, denominator in KINDS:
         places = np.array(sorted({parts.index(p) for p in parts} | {len(parts) - 1}))
         starts = np.column_stack([np.repeat(open_ones, len(places)), np.tile(places, len(open_ones))])
-        chosen, weight = np.full(len(parts), -1), np.zeros(len(x), dtype=np.int64)
-        cut = _Cut(first, column, x, links, np.array(parts), whole, chosen, np.zeros(n, dtype=np.int64), weight)
-        found, excess = _search(cut, starts, least, state)
+        records, weight = np.full(len(parts), -1), np.zeros(len(x), dtype=np.int64)
+        cut = _Cut(first, column, x, links, np.array(parts), denominator, records, np.zeros(n, dtype=np.int64), weight)
+        rows, excess = _search(cut, starts, threshold, state)
         # The same cut is found from several records: known by its records in order, each with its numerator.
-        coded = np.sort(found * (whole + 1) + cut.parts, axis=1)
+        coded = np.sort(rows * (denominator + 1) + cut.parts, axis=1)
         coded = coded[np.argsort(-np.round(excess, 9), kind="stable")]
         coded = coded[np.sort(np.unique(coded, axis=0, return_index=True)[1])]
-        coded = coded[_pick(coded // (whole + 1), n, each, most)]
-        kept = kept.join(Cuts.of_rows(coded // (whole + 1), coded % (whole + 1), whole))
-    return kept
+        coded = coded[_pick(coded // (denominator + 1), n, each, limit)]
+        cuts = cuts.join(Cuts.of_rows(coded // (denominator + 1), coded % (denominator + 1), denominator))
+    return cuts

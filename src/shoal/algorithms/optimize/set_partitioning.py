@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns, groups_in
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.master import matrix
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
@@ -36,7 +36,7 @@ class Choice:
 
 
 def choose(
-    columns: Columns,
+    columns: GroupColumns,
     n: int,
     upper: float,
     *,
@@ -70,7 +70,7 @@ def choose(
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [1.0], [5.0], [5.0]])
     >>> pairs = [np.array([a, b]) for a in range(4) for b in range(a + 1, 4)]
-    >>> choose(Columns.of(X, pairs), 4, 99.0, state=fresh_state()).labels.tolist()
+    >>> choose(GroupColumns.of(X, pairs), 4, 99.0, state=fresh_state()).labels.tolist()
     [0, 0, 1, 1]
     """
     import highspy
@@ -91,11 +91,11 @@ def choose(
             solver.setOptionValue(name, value)
     solver.passModel(_programme(columns, n, no_cuts() if cuts is None else cuts, unit=upper / n or 1.0))
     if incumbent is not None:
-        known = highspy.HighsSolution()
+        solution = highspy.HighsSolution()
         values = np.zeros(len(columns))
         values[incumbent] = 1.0
-        known.col_value = list(values)
-        solver.setSolution(known)
+        solution.col_value = list(values)
+        solver.setSolution(solution)
 
     def stop(event: object) -> None:
         if state[STOP]:
@@ -112,7 +112,7 @@ def choose(
 def improve(
     X: Floats,
     labels: Ints,
-    columns: Columns,
+    columns: GroupColumns,
     *,
     cuts: Cuts | None = None,
     time_limit: float | None = None,
@@ -125,28 +125,28 @@ def improve(
     --------
     >>> from shoal.core.progress import fresh_state
     >>> X = np.array([[0.0], [5.0], [1.0], [5.0]])
-    >>> others = Columns.of(X, [np.array([0, 2]), np.array([1, 3])])
+    >>> others = GroupColumns.of(X, [np.array([0, 2]), np.array([1, 3])])
     >>> improve(X, np.array([0, 0, 1, 1]), others, state=fresh_state()).labels.tolist()
     [0, 1, 0, 1]
     """
-    own = Columns.of(X, groups_in(labels))
-    place = {key: j for j, key in enumerate(own.keys())}
-    others = columns.take(np.array([j for j, key in enumerate(columns.keys()) if key not in place], dtype=np.int64))
-    if not len(others):
+    current = GroupColumns.of(X, groups_in(labels))
+    place = {key: j for j, key in enumerate(current.keys())}
+    additional = columns.take(np.array([j for j, key in enumerate(columns.keys()) if key not in place], dtype=np.int64))
+    if not len(additional):
         return Choice(None, proven=True)
     return choose(
-        own.join(others),
+        current.join(additional),
         len(X),
-        float(own.cost.sum()) * (1 - 1e-12),
+        float(current.cost.sum()) * (1 - 1e-12),
         cuts=cuts,
-        incumbent=np.arange(len(own)),
+        incumbent=np.arange(len(current)),
         time_limit=time_limit,
         nodes=nodes,
         state=state,
     )
 
 
-def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:
+def _programme(columns: GroupColumns, n: int, cuts: Cuts, unit: float) -> Any:
     """Return the integer programme: every record once, at the least SSE in some unit."""
     import highspy
 
@@ -157,7 +157,7 @@ def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:
     lp.col_cost_ = columns.cost / unit
     lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
     lp.row_lower_ = np.concatenate([np.ones(n), np.full(len(cuts), -np.inf)])
-    lp.row_upper_ = np.concatenate([np.ones(n), cuts.most])
+    lp.row_upper_ = np.concatenate([np.ones(n), cuts.right_sides])
     lp.integrality_ = [highspy.HighsVarType.kInteger] * count
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_ = start.astype(np.int32), row.astype(np.int32)
@@ -165,14 +165,14 @@ def _programme(columns: Columns, n: int, cuts: Cuts, unit: float) -> Any:
     return lp
 
 
-def _checked(columns: Columns, n: int, upper: float, x: Floats) -> Ints | None:
+def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | None:
     """Return the labels of the solver's choice if it is a partition and better: everything is counted again."""
     if len(x) != len(columns):
         return None
-    chosen = np.flatnonzero(x > 0.5)
+    selected = np.flatnonzero(x > 0.5)
     labels = np.full(n, -1, dtype=np.int64)
-    for g, j in enumerate(chosen):
+    for g, j in enumerate(selected):
         labels[columns[j]] = g
-    if columns.sizes[chosen].sum() != n or (labels < 0).any() or columns.cost[chosen].sum() >= upper:
+    if columns.sizes[selected].sum() != n or (labels < 0).any() or columns.cost[selected].sum() >= upper:
         return None
     return labels

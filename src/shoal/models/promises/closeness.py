@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.models.model import Model, is_number
-from shoal.models.rules import ROUNDING, Kind, Rules, run_end
+from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
 
 __all__ = ["Closeness", "least_size", "with_masses"]
 
@@ -40,8 +40,8 @@ def _mass(level: float, below: Floats, guide: Ints, areas: Floats) -> float:
 def _moved(code: int, low: float, high: float, low_mass: float, mass: float, below: Floats, areas: Floats) -> float:
     """Return how far a member of this code is from the quantiles between the two levels of its place, in all."""
     # All three are computed: to choose among them is faster than to branch.
-    above, own = mass - low_mass - code * (high - low), mass + low_mass - code * (high + low) + 2 * areas[code]
-    added = -above if below[code] >= high else own
+    above, crossing = mass - low_mass - code * (high - low), mass + low_mass - code * (high + low) + 2 * areas[code]
+    added = -above if below[code] >= high else crossing
     return above if below[code] <= low else added
 
 
@@ -80,8 +80,8 @@ def _change(
     for j in range(begin, end):
         high = (j + 1) * share
         mass = masses[size, j + 1] if tabled else _mass(high, below, guide, areas)
-        other = j + 1 if up else j - 1
-        new = (members[other] if begin <= other < end else into) >> 32
+        neighbour = j + 1 if up else j - 1
+        new = (members[neighbour] if begin <= neighbour < end else into) >> 32
         total += _moved(new, low, high, low_mass, mass, below, areas)
         total -= _moved(members[j] >> 32, low, high, low_mass, mass, below, areas)
         low, low_mass = high, mass
@@ -109,14 +109,14 @@ def _swapped(
 @kernel(counted=False)
 def _nominal(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
     """The total variation distance from the table's distribution."""
-    apart, seen, begin = 0.0, 0.0, 0
+    distance, covered, begin = 0.0, 0.0, 0
     while begin < size:
         end = run_end(codes, begin, size)
         share = rules.shares[rules.first[rule] + codes[begin]]
-        apart += abs((end - begin) / size - share)
-        seen += share
+        distance += abs((end - begin) / size - share)
+        covered += share
         begin = end
-    reached = (apart + 1.0 - seen) / 2
+    reached = (distance + 1.0 - covered) / 2
     return reached, reached - rules.bounds[rule] if reached - rules.bounds[rule] > ROUNDING else 0.0
 
 
@@ -170,14 +170,14 @@ class Closeness(Model):
 
     t: float
     parameter: ClassVar = "closeness"
-    kinds: ClassVar = {"ordered": Kind(_ordered, _size, _swapped), "nominal": Kind(_nominal, _size)}
+    kinds: ClassVar = {"ordered": RuleKind(_ordered, _size, _swapped), "nominal": RuleKind(_nominal, _size)}
 
     def __post_init__(self) -> None:
         if self.t != 0 and not is_number(self.t, 0, 1):
             raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {self.t!r}.")
 
     @classmethod
-    def read(cls, given: Any) -> Closeness:
+    def read(cls, value: Any) -> Closeness:
         """Return one that is given as such, as a number, or as text.
 
         Examples
@@ -185,28 +185,28 @@ class Closeness(Model):
         >>> Closeness.read("0.2")
         Closeness(t=0.2)
         """
-        if isinstance(given, str):
+        if isinstance(value, str):
             try:
-                return cls(float(given))
+                return cls(float(value))
             except ValueError:
-                raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {given!r}.") from None
-        return given if isinstance(given, Closeness) else cls(given)
+                raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {value!r}.") from None
+        return value if isinstance(value, Closeness) else cls(value)
 
     @property
     def text(self) -> str:
-        """How it is written on the command line."""
+        """The model as written on the command line."""
         return f"{self.t!r}"
 
     @property
     def says(self) -> str:
-        """What it promises, in words."""
+        """The promise in words."""
         return f"a distribution at most {self.t:g} from that of the table"
 
-    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+    def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
         """Return the kind of the rule and t."""
         return self.kinds["ordered" if ordered else "nominal"], float(self.t), 0.0
 
-    def told(self, reached: float) -> str:
+    def reached_text(self, reached: float) -> str:
         """Say what a group reaches."""
         return f"a distance of {reached:.4g}"
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
 from shoal.models.model import Model, is_number
-from shoal.models.rules import ROUNDING, Kind, Rules, run_end
+from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
 
 __all__ = ["Diversity"]
 
@@ -62,20 +62,20 @@ def _ratio(codes: Ints, size: int, rare: int) -> float:
     """The most frequent values are found one after the other, of equal ones the lowest first: no memory is needed."""
     largest, frequent, before, place = 0, 0, size + 1, -1
     for value in range(rare):
-        count, found, begin = 0, -1, 0
+        count, position, begin = 0, -1, 0
         while begin < size:
             end = run_end(codes, begin, size)
             later = end - begin < before or (end - begin == before and begin > place)
             if later and end - begin > count:
-                count, found = end - begin, begin
+                count, position = end - begin, begin
             begin = end
-        if found < 0:
+        if position < 0:
             return np.inf
         if value == 0:
             largest = count
         if value < rare - 1:
             frequent += count
-        before, place = count, found
+        before, place = count, position
     return largest / (size - frequent)
 
 
@@ -108,8 +108,10 @@ class Diversity(Model):
     c: float = 3.0
     parameter: ClassVar = "diversity"
     kinds: ClassVar = {
-        "distinct": Kind(_distinct, _size), "entropy": Kind(_entropy, _size), "recursive": Kind(_recursive, _size),
-    }  # fmt: skip
+        "distinct": RuleKind(_distinct, _size),
+        "entropy": RuleKind(_entropy, _size),
+        "recursive": RuleKind(_recursive, _size),
+    }
 
     def __post_init__(self) -> None:
         if self.kind not in self.kinds:
@@ -122,7 +124,7 @@ class Diversity(Model):
             raise InputError(f"Parameter 'diversity' must have a positive factor c, got {self.c!r}.")
 
     @classmethod
-    def read(cls, given: Any) -> Diversity:
+    def read(cls, value: Any) -> Diversity:
         """Return one that is given as such, as a number, or as text.
 
         Examples
@@ -130,43 +132,43 @@ class Diversity(Model):
         >>> Diversity.read("recursive:3:2")
         Diversity(least=3.0, kind='recursive', c=2.0)
         """
-        if isinstance(given, Diversity):
-            return given
-        if not isinstance(given, str):
-            return cls(given)
-        kind, *numbers = given.split(":") if ":" in given else ("distinct", given)
+        if isinstance(value, Diversity):
+            return value
+        if not isinstance(value, str):
+            return cls(value)
+        kind, *numbers = value.split(":") if ":" in value else ("distinct", value)
         try:
-            least, *c = map(float, numbers)
+            minimum, *c = map(float, numbers)
         except ValueError:
-            least, c = 0.0, [0.0, 0.0]
+            minimum, c = 0.0, [0.0, 0.0]
         if len(c) > (kind == "recursive"):
             raise InputError(
-                f"Parameter 'diversity' must read like 3, entropy:3 or recursive:3:2 (l, then c), got {given!r}."
+                f"Parameter 'diversity' must read like 3, entropy:3 or recursive:3:2 (l, then c), got {value!r}."
             )
-        return cls(least, kind, *c)
+        return cls(minimum, kind, *c)
 
     @property
     def values(self) -> float:  # type: ignore[override]
-        """How many different values a column must have."""
+        """The number of different values that a column must have."""
         return self.least
 
     @property
     def text(self) -> str:
-        """How it is written on the command line."""
+        """The model as written on the command line."""
         if self.kind == "distinct":
             return f"{self.least:g}"
         return f"{self.kind}:{self.least:g}" + (f":{self.c:g}" if self.kind == "recursive" else "")
 
     @property
     def says(self) -> str:
-        """What it promises, in words."""
+        """The promise in words."""
         if self.kind == "distinct":
             return f"at least {self.least:g} different values"
         if self.kind == "entropy":
             return f"an entropy of at least log {self.least:g}"
         return f"recursive ({self.c:g}, {self.least:g})-diversity"
 
-    def rule(self, ordered: bool) -> tuple[Kind, float, float]:
+    def rule(self, ordered: bool) -> tuple[RuleKind, float, float]:
         """Return the kind of the rule, l and c."""
         return self.kinds[self.kind], float(self.least), float(self.c)
 
@@ -175,7 +177,7 @@ class Diversity(Model):
         """The name of what groups reach."""
         return "diversity" if self.kind == "distinct" else self.kind
 
-    def told(self, reached: float) -> str:
+    def reached_text(self, reached: float) -> str:
         """Say what a group reaches."""
         if self.kind == "distinct":
             return f"{reached:.0f} different values"
@@ -185,18 +187,18 @@ class Diversity(Model):
         """Name the largest l, or the least c, that may be asked where all records together reach so much."""
         if self.kind == "recursive" and reached < inf:
             return f"diversity recursive:{self.least:g}:{ceil(1e4 * reached + 0.5) / 1e4:g}"
-        least = floor(1e4 * exp(reached) + 1e-6) / 1e4 if self.kind == "entropy" else reached
-        return f"diversity {replace(self, least=least).text}" if 1 < least < inf else "a smaller l"
+        minimum = floor(1e4 * exp(reached) + 1e-6) / 1e4 if self.kind == "entropy" else reached
+        return f"diversity {replace(self, least=minimum).text}" if 1 < minimum < inf else "a smaller l"
 
     def number(self, reached: float) -> float:
         """Return what a group reaches, of an entropy its l."""
         return exp(reached) if self.kind == "entropy" else reached
 
-    def worst(self, found: Floats) -> float:
+    def worst(self, reached: Floats) -> float:
         """Return the least number of values or entropy, or the greatest ratio."""
-        return float(found.max() if self.kind == "recursive" else found.min())
+        return float(reached.max() if self.kind == "recursive" else reached.min())
 
     def scaled(self, factor: float) -> Diversity | None:
         """Return a promise of more or fewer values; None if they are as many."""
-        least = max(2, round(1 + factor * (self.least - 1)))
-        return replace(self, least=least) if least != self.least else None
+        minimum = max(2, round(1 + factor * (self.least - 1)))
+        return replace(self, least=minimum) if minimum != self.least else None

@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Point", "Programme", "solve", "start_point"]
+__all__ = ["Iterate", "Programme", "solve", "start_point"]
 
 # Steps between two looks at the error; shares of the error at the last restart that make another one due.
 _LOOK = 40
@@ -44,11 +44,11 @@ class Programme(NamedTuple):
     entry: Ints  # the cuts of group j are cut[entry[j]:entry[j + 1]], with coefficients times
     cut: Ints
     times: Floats
-    most: Floats  # the right sides of cuts
+    limits: Floats  # the right sides of cuts
     cut_scale: Floats  # as s
 
 
-class Point(NamedTuple):
+class Iterate(NamedTuple):
     """A primal and a dual solution, neither of them feasible."""
 
     x: Floats
@@ -58,15 +58,15 @@ class Point(NamedTuple):
     used: Floats  # the left side of each cut
 
 
-def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) -> Point:
+def start_point(programme: Programme, x: Floats, duals: Floats, prices: Floats) -> Iterate:
     """Return a point to start from."""
-    point = Point(x.copy(), duals.copy(), prices.copy(), np.zeros(len(duals)), np.zeros(len(prices)))
+    point = Iterate(x.copy(), duals.copy(), prices.copy(), np.zeros(len(duals)), np.zeros(len(prices)))
     _cover(programme, point)
     return point
 
 
 @kernel
-def _cover(p: Programme, point: Point) -> None:
+def _cover(p: Programme, point: Iterate) -> None:
     """Write what x covers and uses."""
     for j in range(len(p.cost)):
         if point.x[j] > 0.0:
@@ -77,7 +77,7 @@ def _cover(p: Programme, point: Point) -> None:
 
 
 @kernel(inline=True)
-def _rest(p: Programme, point: Point, j: int) -> float:
+def _rest(p: Programme, point: Iterate, j: int) -> float:
     """Return the reduced cost of a group."""
     rest: float = p.cost[j]
     for a in range(p.start[j], p.start[j + 1]):
@@ -88,7 +88,7 @@ def _rest(p: Programme, point: Point, j: int) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _primal_step(p: Programme, here: Point, to: Point, step: float) -> float:
+def _primal_step(p: Programme, point: Iterate, to: Iterate, step: float) -> float:
     """Take the step of x; return its squared length."""
     for i in range(len(to.covered)):
         to.covered[i] = 0.0
@@ -96,7 +96,7 @@ def _primal_step(p: Programme, here: Point, to: Point, step: float) -> float:
         to.used[c] = 0.0
     moved = 0.0
     for j in range(len(p.cost)):
-        value = here.x[j] - step / p.weight[j] * _rest(p, here, j)
+        value = point.x[j] - step / p.weight[j] * _rest(p, point, j)
         if value > 0.0:
             for a in range(p.start[j], p.start[j + 1]):
                 to.covered[p.member[a]] += value
@@ -105,33 +105,33 @@ def _primal_step(p: Programme, here: Point, to: Point, step: float) -> float:
         else:
             value = 0.0
         to.x[j] = value
-        value -= here.x[j]
+        value -= point.x[j]
         moved += p.weight[j] * value * value
     return moved
 
 
 @kernel(counted=False, inner=True)
-def _dual_step(p: Programme, here: Point, to: Point, step: float) -> tuple[float, float]:
+def _dual_step(p: Programme, point: Iterate, to: Iterate, step: float) -> tuple[float, float]:
     """Take the step of the multipliers; return its squared length and its product with the step of x."""
     moved, cross = 0.0, 0.0
-    for i in range(len(here.duals)):
-        to.duals[i] = here.duals[i]
+    for i in range(len(point.duals)):
+        to.duals[i] = point.duals[i]
         if p.scale[i] > 0.0:
-            change = step * p.scale[i] * (1.0 - (2.0 * to.covered[i] - here.covered[i]))
+            change = step * p.scale[i] * (1.0 - (2.0 * to.covered[i] - point.covered[i]))
             to.duals[i] += change
             moved += change * change / p.scale[i]
-            cross += change * (to.covered[i] - here.covered[i])
-    for c in range(len(here.prices)):
-        price = here.prices[c] + step * p.cut_scale[c] * (2.0 * to.used[c] - here.used[c] - p.most[c])
+            cross += change * (to.covered[i] - point.covered[i])
+    for c in range(len(point.prices)):
+        price = point.prices[c] + step * p.cut_scale[c] * (2.0 * to.used[c] - point.used[c] - p.limits[c])
         to.prices[c] = max(price, 0.0)
-        change = to.prices[c] - here.prices[c]
+        change = to.prices[c] - point.prices[c]
         moved += change * change / p.cut_scale[c]
-        cross -= change * (to.used[c] - here.used[c])
+        cross -= change * (to.used[c] - point.used[c])
     return moved, cross
 
 
 @kernel(counted=False, inner=True)
-def _error(p: Programme, point: Point) -> float:
+def _error(p: Programme, point: Iterate) -> float:
     """Return how far a point is from optimal: infeasibilities and gap, relative to the sum of s."""
     primal, dual, size, gap = 0.0, 0.0, 0.0, 0.0
     for i in range(len(point.duals)):
@@ -140,9 +140,9 @@ def _error(p: Programme, point: Point) -> float:
         size += p.scale[i]
         gap -= point.duals[i]
     for c in range(len(point.prices)):
-        miss = max(point.used[c] - p.most[c], 0.0)
+        miss = max(point.used[c] - p.limits[c], 0.0)
         primal += p.cut_scale[c] * miss * miss
-        gap += p.most[c] * point.prices[c]
+        gap += p.limits[c] * point.prices[c]
     for j in range(len(p.cost)):
         miss = min(_rest(p, point, j), 0.0)
         dual += miss * miss / p.weight[j]
@@ -151,7 +151,7 @@ def _error(p: Programme, point: Point) -> float:
 
 
 @kernel(counted=False, inner=True)
-def _add(total: Point, share: float, point: Point) -> None:
+def _add(total: Iterate, share: float, point: Iterate) -> None:
     """Add a share of a point to a sum of points."""
     for j in range(len(point.x)):
         total.x[j] += share * point.x[j]
@@ -164,7 +164,7 @@ def _add(total: Point, share: float, point: Point) -> None:
 
 
 @kernel(counted=False, inner=True)
-def _set(to: Point, share: float, point: Point) -> None:
+def _set(to: Iterate, share: float, point: Iterate) -> None:
     """Make a point a share of another."""
     for j in range(len(point.x)):
         to.x[j] = share * point.x[j]
@@ -175,16 +175,16 @@ def _set(to: Point, share: float, point: Point) -> None:
 
 
 @kernel(counted=False, inner=True)
-def _primal_weight(p: Programme, here: Point, anchor: Point, omega: float) -> float:
+def _primal_weight(p: Programme, point: Iterate, anchor: Iterate, omega: float) -> float:
     """Return the primal weight after a restart: half way, in logarithms, to the ratio of the distances travelled."""
     primal, dual = 0.0, 0.0
-    for j in range(len(here.x)):
-        primal += p.weight[j] * (here.x[j] - anchor.x[j]) ** 2
-    for i in range(len(here.duals)):
+    for j in range(len(point.x)):
+        primal += p.weight[j] * (point.x[j] - anchor.x[j]) ** 2
+    for i in range(len(point.duals)):
         if p.scale[i] > 0.0:
-            dual += (here.duals[i] - anchor.duals[i]) ** 2 / p.scale[i]
-    for c in range(len(here.prices)):
-        dual += (here.prices[c] - anchor.prices[c]) ** 2 / p.cut_scale[c]
+            dual += (point.duals[i] - anchor.duals[i]) ** 2 / p.scale[i]
+    for c in range(len(point.prices)):
+        dual += (point.prices[c] - anchor.prices[c]) ** 2 / p.cut_scale[c]
     if primal < 1e-20 or dual < 1e-20:
         return omega
     return float(np.sqrt(np.sqrt(dual / primal) * omega))
@@ -192,39 +192,39 @@ def _primal_weight(p: Programme, here: Point, anchor: Point, omega: float) -> fl
 
 @kernel
 def solve(
-    p: Programme, here: Point, to: Point, mean: Point, anchor: Point, steps: int, omega: float, state: State
+    p: Programme, point: Iterate, to: Iterate, mean: Iterate, anchor: Iterate, steps: int, omega: float, state: State
 ) -> tuple[float, float]:
     """Take steps from a point, which is changed; return the primal weight to go on with, and the error reached.
 
     `to`, `mean` and `anchor` are points to work with, all zero.
     """
-    _set(anchor, 1.0, here)
-    error = last = _error(p, here)
-    eta, weights, taken, length = 0.2, 0.0, 0, 0
-    while taken < steps and not state[STOP]:
-        taken += 1
-        primal = _primal_step(p, here, to, eta / omega)
-        dual, cross = _dual_step(p, here, to, eta * omega)
+    _set(anchor, 1.0, point)
+    error = last = _error(p, point)
+    eta, weights, count, length = 0.2, 0.0, 0, 0
+    while count < steps and not state[STOP]:
+        count += 1
+        primal = _primal_step(p, point, to, eta / omega)
+        dual, cross = _dual_step(p, point, to, eta * omega)
         limit = np.inf if cross == 0.0 else (omega * primal + dual / omega) / (2.0 * abs(cross))
         tried = eta
-        eta = min((1.0 - (taken + 1.0) ** -0.3) * limit, (1.0 + (taken + 1.0) ** -0.6) * eta)
+        eta = min((1.0 - (count + 1.0) ** -0.3) * limit, (1.0 + (count + 1.0) ** -0.6) * eta)
         if tried <= limit:
-            _set(here, 1.0, to)
+            _set(point, 1.0, to)
             _add(mean, tried, to)
             weights += tried
             length += 1
-        if weights == 0.0 or (length % _LOOK != 0 and taken < steps):
+        if weights == 0.0 or (length % _LOOK != 0 and count < steps):
             continue
         _set(to, 1.0 / weights, mean)
-        current, averaged = _error(p, here), _error(p, to)
+        current, averaged = _error(p, point), _error(p, to)
         now = min(current, averaged)
-        due = now <= _ENOUGH * error or (now <= _PROGRESS * error and now > last) or length >= _LONG * taken
+        due = now <= _ENOUGH * error or (now <= _PROGRESS * error and now > last) or length >= _LONG * count
         last = now
-        if due or taken >= steps:
+        if due or count >= steps:
             if averaged < current:
-                _set(here, 1.0, to)
-            omega = _primal_weight(p, here, anchor, omega)
-            _set(anchor, 1.0, here)
-            _set(mean, 0.0, here)
+                _set(point, 1.0, to)
+            omega = _primal_weight(p, point, anchor, omega)
+            _set(anchor, 1.0, point)
+            _set(mean, 0.0, point)
             weights, length, error = 0.0, 0, now
     return omega, error

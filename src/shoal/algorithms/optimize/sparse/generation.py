@@ -1,9 +1,9 @@
 """Column generation at any size: groups that are guessed, then all that are missing, and the multipliers they give.
 
 The master problem over the groups known so far is solved by `sparse.first_order`; groups that its multipliers make too
-cheap are guessed from the neighbours of each record (`sparse.guessing`), later listed exactly (`sparse.repair`), which
-proves a bound each time. Then cuts that the fractional solution violates are added (`optimize.separation`).
-Memory O(n): some dozens of groups for each record.
+cheap are guessed from the neighbours of each record (`sparse.heuristic_pricing`), later listed exactly
+(`sparse.repair`), which proves a bound each time. Then cuts that the fractional solution violates are added
+(`optimize.separation`). Memory O(n): some dozens of groups for each record.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.separation import violated_cuts
-from shoal.algorithms.optimize.sparse.first_order import Point, Programme, solve, start_point
-from shoal.algorithms.optimize.sparse.guessing import guess_near
-from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, repair
-from shoal.algorithms.optimize.sparse.table import Table
+from shoal.algorithms.optimize.sparse.first_order import Iterate, Programme, solve, start_point
+from shoal.algorithms.optimize.sparse.heuristic_pricing import guess_near
+from shoal.algorithms.optimize.sparse.near_table import NearTable
+from shoal.algorithms.optimize.sparse.repair import Effort, FeasibleDuals, repair
 from shoal.core.measures import canonical_labels, centroids
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
@@ -65,7 +65,7 @@ class Generation:
         The limits of each listing, and the state that asks to stop.
     """
 
-    def __init__(self, table: Table, k: int, labels: Ints, effort: Effort) -> None:
+    def __init__(self, table: NearTable, k: int, labels: Ints, effort: Effort) -> None:
         self.table, self.k, self.effort = table, k, effort
         n = len(table)
         self.duals = np.where(table.fixed, 0.0, first_duals(table.rows, canonical_labels(labels)))
@@ -74,7 +74,7 @@ class Generation:
         self.omega = 1.0
         # A group is known by the sum of random words, one for each record.
         self._word = np.random.default_rng(5).integers(0, 2**63, n, dtype=np.uint64)
-        self.columns = Columns.of_rows(table.rows, np.empty((0, k), dtype=np.int64))
+        self.columns = GroupColumns.of_rows(table.rows, np.empty((0, k), dtype=np.int64))
         self.x = np.empty(0)
         self._keys = np.empty(0, dtype=np.uint64)
         for share in (0.0, 0.7, 1.0):
@@ -84,7 +84,7 @@ class Generation:
         """Return the size of each dual: half its first guess, half that of the k nearest, never below what is sure."""
         table = self.table
         around = self.duals[table.near[:, : self.k]].mean(axis=1)
-        scale = np.maximum(0.5 * self.duals + 0.5 * around, table.least)
+        scale = np.maximum(0.5 * self.duals + 0.5 * around, table.floor)
         scale = np.maximum(scale, 1e-6 * scale.mean())
         return np.where(table.fixed, 0.0, scale)
 
@@ -107,9 +107,9 @@ class Generation:
             return guess_near(self.table.rows, self.table.near, duals, self.k, a, end, state)
 
         groups = np.concatenate(list(spread(part, range(0, n, _CHUNK), self.effort.threads)))
-        return self.add(Columns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
+        return self.add(GroupColumns.of_rows(self.table.rows, np.sort(groups, axis=1)), duals, below)
 
-    def add(self, groups: Columns, duals: Floats, below: float) -> int:
+    def add(self, groups: GroupColumns, duals: Floats, below: float) -> int:
         """Add groups that are not known yet, if their reduced cost is below a share of the sizes of their duals."""
         if not len(groups):
             return 0
@@ -119,16 +119,16 @@ class Generation:
             rest = rest - below * np.add.reduceat(self.scale[groups.member], at)
         return self._add(groups, rest < 0 if np.isfinite(below) else np.ones(len(groups), dtype=np.bool_))
 
-    def _add(self, groups: Columns, wanted: NDArray[np.bool_]) -> int:
+    def _add(self, groups: GroupColumns, allowed: NDArray[np.bool_]) -> int:
         keys = np.add.reduceat(self._word[groups.member], groups.start[:-1])
         _, first = np.unique(keys, return_index=True)
         new = np.zeros(len(groups), dtype=np.bool_)
         new[first] = True
-        chosen = np.flatnonzero(new & wanted & ~np.isin(keys, self._keys))
-        self.columns = self.columns.join(groups.take(chosen))
-        self.x = np.concatenate([self.x, np.zeros(len(chosen))])
-        self._keys = np.concatenate([self._keys, keys[chosen]])
-        return len(chosen)
+        added = np.flatnonzero(new & allowed & ~np.isin(keys, self._keys))
+        self.columns = self.columns.join(groups.take(added))
+        self.x = np.concatenate([self.x, np.zeros(len(added))])
+        self._keys = np.concatenate([self._keys, keys[added]])
+        return len(added)
 
     def _take(self, which: Ints) -> None:
         self.columns, self.x, self._keys = self.columns.take(which), self.x[which], self._keys[which]
@@ -166,22 +166,22 @@ class Generation:
             cut_scale = np.add.reduceat(self.scale[cuts.member], cuts.start[:-1]) / np.diff(cuts.start)
         programme = Programme(
             columns.start, columns.member.astype(np.int32), columns.cost, self._weights(), self.scale, entry, cut,
-            times.astype(np.float64), cuts.most.astype(np.float64), cut_scale,
+            times.astype(np.float64), cuts.right_sides.astype(np.float64), cut_scale,
         )  # fmt: skip
         point = start_point(programme, self.x, self.duals, cuts.price)
-        to, mean, anchor = (Point(*(np.zeros_like(part) for part in point)) for _ in range(3))
+        to, mean, anchor = (Iterate(*(np.zeros_like(part) for part in point)) for _ in range(3))
         self.omega, self.error = solve(programme, point, to, mean, anchor, steps, self.omega, self.effort.state)
         self.x, self.duals = point.x, point.duals
         self.cuts = cuts.priced(np.where(point.prices > 1e-9 * cut_scale, point.prices, 0.0))
 
-    def repair(self, mix: float) -> tuple[Repaired, Cuts] | None:
+    def repair(self, mix: float) -> tuple[FeasibleDuals, Cuts] | None:
         """Prove a bound, and add the groups that were missing; return it with the cuts that it rests on.
 
-        The multipliers are mixed with those of `Table.least`, which are feasible: the smaller their share, the fewer
-        groups are violated, and the sooner all of them are listed. None if there are too many.
+        The multipliers are mixed with those of `NearTable.floor`, which are feasible: the smaller their share, the
+        fewer groups are violated, and the sooner all of them are listed. None if there are too many.
         """
         share = _OVER_CUT if len(self.cuts) else _OVER
-        duals, cuts = mix * self.duals + (1.0 - mix) * self.table.least, self.cuts.priced(mix * self.cuts.price)
+        duals, cuts = mix * self.duals + (1.0 - mix) * self.table.floor, self.cuts.priced(mix * self.cuts.price)
         cuts = cuts.take(np.flatnonzero(cuts.price > 0.0))
         proven = repair(self.table, self.k, duals, cuts, share * self.scale, self.effort)
         if proven is None:
@@ -190,16 +190,18 @@ class Generation:
             self._add(proven.groups, proven.rest < 0.0)
         return proven, cuts
 
-    def cut(self, least: float) -> int:
+    def cut(self, threshold: float) -> int:
         """Add cuts that the fractional solution violates, and drop those without a price; return how many are new."""
         n = len(self.table)
         self.cuts = self.cuts.take(np.flatnonzero(self.cuts.price > 0.0))
-        found = violated_cuts(self.columns, self.x, n, least=least, most=n // 3, each=3, state=self.effort.state)
-        if not len(found):
+        violated = violated_cuts(
+            self.columns, self.x, n, threshold=threshold, limit=n // 3, each=3, state=self.effort.state
+        )
+        if not len(violated):
             return 0
-        free = np.add.reduceat(self.table.fixed[found.member], found.start[:-1]) == 0
-        fresh = np.flatnonzero(free & ~np.isin(self._cut_keys(found), self._cut_keys(self.cuts)))
-        self.cuts = self.cuts.join(found.take(fresh))
+        free = np.add.reduceat(self.table.fixed[violated.member], violated.start[:-1]) == 0
+        fresh = np.flatnonzero(free & ~np.isin(self._cut_keys(violated), self._cut_keys(self.cuts)))
+        self.cuts = self.cuts.join(violated.take(fresh))
         return len(fresh)
 
     def _cut_keys(self, cuts: Cuts) -> NDArray[np.uint64]:
@@ -207,4 +209,4 @@ class Generation:
         if not len(cuts):
             return np.empty(0, dtype=np.uint64)
         words = self._word[cuts.member] * cuts.part.astype(np.uint64)
-        return np.add.reduceat(words, cuts.start[:-1]) + cuts.whole.astype(np.uint64)
+        return np.add.reduceat(words, cuts.start[:-1]) + cuts.denominator.astype(np.uint64)

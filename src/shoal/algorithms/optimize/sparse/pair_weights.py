@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.kdtree import KdTree
 
@@ -34,7 +34,7 @@ __all__ = ["PairWeights", "make_pair_weights", "query", "weight"]
 
 
 class PairWeights(NamedTuple):
-    """What the weights for groups of one size are made from; records are places in the tree."""
+    """The parts of the weights for groups of one size; records are places in the tree."""
 
     rows: Floats  # (n, d)
     boxes: Floats  # (nodes, 2, d)
@@ -45,18 +45,18 @@ class PairWeights(NamedTuple):
     factor: float  # c
     kappa: float  # κ
     first: Ints  # the pairs of record i that have a price are first[i] … first[i + 1] − 1
-    other: Ints
+    partner: Ints
     price: Floats  # s b_ij, rounded down
 
 
 def make_pair_weights(tree: KdTree, duals: Floats, size: int, pairs: tuple[Ints, Ints, Floats]) -> PairWeights:
-    """Prepare weights for groups of one size; `pairs` are rows of pair prices (first, other, price)."""
+    """Prepare weights for groups of one size; `pairs` are rows of pair prices (first, partner, price)."""
     d, leaf = tree.rows.shape[1], tree.leaves.shape[2]
     kappa = (d + size * size + 32) * 2.0**-50
-    first, other, price = pairs
+    first, partner, price = pairs
     return PairWeights(
         tree.rows, tree.boxes, tree.right, leaf, duals, _greatest(tree.right, leaf, duals), size / (size - 1.0), kappa,
-        first, other, price,
+        first, partner, price,
     )  # fmt: skip
 
 
@@ -85,28 +85,28 @@ def weight(w: PairWeights, i: int, j: int) -> float:
         total += delta * delta
     total -= w.factor * (w.duals[i] + w.duals[j])
     for at in range(w.first[i], w.first[i + 1]):
-        if w.other[at] == j:
+        if w.partner[at] == j:
             total += w.price[at]
             break
     return total
 
 
 @kernel(counted=False, inner=True)
-def _limit(w: PairWeights, chosen: Ints, m: int, gap: float, shift: Floats) -> float:
+def _limit(w: PairWeights, group: Ints, m: int, gap: float, shift: Floats) -> float:
     """Write the mean of m records less the first of them, and return the limit of |v − y|² − cπ_v, rounded up."""
     spread, duals, size = 0.0, 0.0, abs(gap)
     for t in range(len(shift)):
-        base = w.rows[chosen[0], t]
+        base = w.rows[group[0], t]
         shift[t] = 0.0
         for a in range(1, m):
-            shift[t] += w.rows[chosen[a], t] - base
+            shift[t] += w.rows[group[a], t] - base
         shift[t] /= m
         for a in range(m):
-            delta = w.rows[chosen[a], t] - base - shift[t]
+            delta = w.rows[group[a], t] - base - shift[t]
             spread += delta * delta
     for a in range(m):
-        duals += w.factor * w.duals[chosen[a]]
-        size += w.factor * abs(w.duals[chosen[a]])
+        duals += w.factor * w.duals[group[a]]
+        size += w.factor * abs(w.duals[group[a]])
     return (gap - spread + duals + w.kappa * (size + spread)) / m + w.kappa * spread
 
 
@@ -117,14 +117,14 @@ def _reach(w: PairWeights, limit: float, dual: float) -> float:
 
 
 @kernel(counted=False, inner=True)
-def query(w: PairWeights, chosen: Ints, m: int, gap: float, out: Ints, shift: Floats, stack: Ints) -> int:
+def query(w: PairWeights, group: Ints, m: int, gap: float, out: Ints, shift: Floats, stack: Ints) -> int:
     """Write all records whose weights to the first m chosen may sum to at most `gap`, those included.
 
     Returns their number; if it is more than `out` has room for, the rest is missing. `shift` (d,) and `stack` (DEPTH,)
     are arrays to work with.
     """
-    d, base = len(shift), w.rows[chosen[0]]
-    limit = _limit(w, chosen, m, gap, shift)
+    d, base = len(shift), w.rows[group[0]]
+    limit = _limit(w, group, m, gap, shift)
     stack[0], top, count = 0, 0, 0
     while top >= 0:
         node = stack[top]

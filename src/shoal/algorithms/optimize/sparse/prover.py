@@ -16,12 +16,12 @@ import numpy as np
 
 from shoal.algorithms.optimize.certificate import Certificate
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
-from shoal.algorithms.optimize.proof import Proven
-from shoal.algorithms.optimize.recombining import Regions, recombine_regions
-from shoal.algorithms.optimize.rounding import round_generation
+from shoal.algorithms.optimize.proof import ProofResult
+from shoal.algorithms.optimize.recombination import Regions, recombine_regions
+from shoal.algorithms.optimize.relaxation_rounding import round_generation
 from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.algorithms.optimize.sparse.table import Table, make_near
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, publish, within
 from shoal.core.types import Floats, Ints, State
@@ -46,14 +46,14 @@ _REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 @dataclass(frozen=True)
 class Rounds:
-    """How far the prover goes if nothing ends it before.
+    """The limits of the prover if nothing ends it before.
 
     Parameters
     ----------
     guesses, exact, cuts
         The most rounds of each kind.
     turns
-        How often the partition is improved by a choice among the groups generated (`optimize.recombining`).
+        How often the partition is improved by a choice among the groups generated (`optimize.recombination`).
     steps, exact_steps, cut_steps
         The steps of the first-order method in each of them.
     """
@@ -76,8 +76,8 @@ def bound_from(
     seconds: float | None = None,
     rounds: Rounds | None = None,
     threads: int = 1,
-    table: Table | None = None,
-) -> Proven:
+    table: NearTable | None = None,
+) -> ProofResult:
     """Bound the SSE of every partition from below, and improve the given one by what was learnt.
 
     Parameters
@@ -119,9 +119,9 @@ def bound_from(
             run.improve(rounds)
     bound = min(run.bound, run.upper)
     if run.upper - bound <= _EQUAL * run.upper:
-        return Proven(run.labels, bound, "optimal", run.certificate(), run.facts())
+        return ProofResult(run.labels, bound, "optimal", run.certificate(), run.facts())
     rounded = run.rounded(state) if rounds.turns else None
-    return Proven(run.labels, bound, "bounded", run.certificate(), run.facts(), rounded)
+    return ProofResult(run.labels, bound, "bounded", run.certificate(), run.facts(), rounded)
 
 
 class _Proof:
@@ -140,13 +140,13 @@ class _Proof:
         late = self.seconds is not None and time.monotonic() + ahead >= self.began + self.seconds
         return bool(self.effort.state[STOP]) or late or done
 
-    def begin(self, table: Table | None) -> bool:
+    def begin(self, table: NearTable | None) -> bool:
         """Put the records in a tree, and take the bound that the distances to neighbours prove; go on if it is open."""
         table = table or make_near(self.X, self.k, self.effort.state)
         if table is None:
             return False
         self.table = table
-        self._keep(table.least, no_cuts())
+        self._keep(table.floor, no_cuts())
         return not self.over() and len(table) > self.k
 
     def _keep(self, duals: Floats, cuts: Cuts) -> None:
@@ -227,7 +227,7 @@ class _Proof:
         """Return a partition near the fractional solution, if that is near to one."""
         return round_generation(self.generation, len(self.X), state) if hasattr(self, "generation") else None
 
-    def _rounds(self, count: int, work: Callable[[], None], most: int = _IDLE) -> None:
+    def _rounds(self, count: int, work: Callable[[], None], patience: int = _IDLE) -> None:
         """Work and prove by turns, until some rounds one after the other add little, or time is short for one more."""
         idle, took = 0, 0.0
         for _ in range(count):
@@ -239,7 +239,7 @@ class _Proof:
                 return
             self.generation.prune()
             idle = idle + 1 if self.bound - before <= _LITTLE * self.bound else 0
-            if idle == most:
+            if idle == patience:
                 return
             took = time.monotonic() - began
 

@@ -14,9 +14,10 @@ as far as the listed groups and o allow. A group that is not listed stays feasib
 than o_i.
 
 **Which groups.** Without cuts those of k records, with cuts those of k … 2k−1 (`optimize.lower_bounds`); of copies 2k−1
-(`sparse.table`). Copies whose dual is fixed at 0 take no part in a repair; a group of copies alone costs 0 and lacks 0.
+(`sparse.near_table`). Copies whose dual is fixed at 0 take no part in a repair; a group of copies alone costs 0 and
+lacks 0.
 
-**Rounding.** The groups are listed from sums that are not too large (`sparse.pricing`). For those listed r(G) is
+**Rounding.** The groups are listed from sums that are not too large (`sparse.near_pricing`). For those listed r(G) is
 computed with at most d + s² + 8 roundings of each term and one for each cut, and that much is taken off before the
 repair. The duals that are returned are checked once more in the same way. They are numbers as stored: their sum is
 correctly rounded.
@@ -30,17 +31,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.columns import Columns
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, pair_prices
+from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import sizes_that_matter
+from shoal.algorithms.optimize.sparse.near_pricing import jitter, list_negative
+from shoal.algorithms.optimize.sparse.near_table import NearTable
 from shoal.algorithms.optimize.sparse.pair_weights import make_pair_weights
-from shoal.algorithms.optimize.sparse.pricing import jitter, list_negative
-from shoal.algorithms.optimize.sparse.table import Table
-from shoal.core.compiling import kernel
+from shoal.core.compiler import kernel
 from shoal.core.types import Bools, Floats, Ints, State
-from shoal.kernels.dealing import sort_by_target
+from shoal.kernels.counting_sort import sort_by_target
 
-__all__ = ["Effort", "Repaired", "list_groups", "prove_by", "repair"]
+__all__ = ["Effort", "FeasibleDuals", "list_groups", "prove_by", "repair"]
 
 # Passes in which duals are raised, by half of what is left but for the last.
 _PASSES = 4
@@ -48,16 +49,16 @@ _PASSES = 4
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work one listing may be: groups and prefixes for each record on average, and threads."""
+    """The limits of one listing: groups and prefixes per record on average, and threads."""
 
     state: State
     room: int = 400
-    most: int = 2000
+    max_visits: int = 2000
     threads: int = 1
 
 
 @dataclass(frozen=True)
-class Repaired:
+class FeasibleDuals:
     """Feasible multipliers and what they prove.
 
     Parameters
@@ -79,28 +80,28 @@ class Repaired:
     value: float
     duals: Floats
     tolerance: float
-    groups: Columns
+    groups: GroupColumns
     rest: Floats
     visited: int
 
 
-def list_groups(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> tuple[Columns, int] | None:
+def list_groups(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> tuple[GroupColumns, int] | None:
     """Return all groups of the sizes that matter whose reduced cost is at most 0, and the prefixes visited.
 
     A group that pays for cuts may be listed although its reduced cost is above 0. None if there are too many.
     """
-    parts: list[Columns] = []
+    parts: list[GroupColumns] = []
     visited = 0
     priced = cuts.take(np.flatnonzero(cuts.price > 0.0))
     for size in sizes_that_matter(len(table), k, priced):
         weights = make_pair_weights(table.tree, duals, size, _by_record(priced, size, len(table)))
-        found = list_negative(
-            weights, size, room=effort.room, most=effort.most, state=effort.state, threads=effort.threads
+        listing = list_negative(
+            weights, size, room=effort.room, max_visits=effort.max_visits, state=effort.state, threads=effort.threads
         )
-        visited += found.visited
-        if not found.complete:
+        visited += listing.visited
+        if not listing.complete:
             return None
-        parts.append(Columns.of_rows(table.rows, found.groups))
+        parts.append(GroupColumns.of_rows(table.rows, listing.groups))
     every = parts[0]
     for part in parts[1:]:
         every = every.join(part)
@@ -108,17 +109,17 @@ def list_groups(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort)
 
 
 def _by_record(cuts: Cuts, size: int, n: int) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of each record that have a price (first, other) and s times the price, rounded down."""
+    """Return the pairs of each record that have a price (first, partner) and s times the price, rounded down."""
     from scipy.sparse import coo_array
 
     pair, price = pair_prices(cuts, size)
     a, b = pair[:, 0], pair[:, 1]
-    both = (np.concatenate([a, b]), np.concatenate([b, a]))
-    rows = coo_array((np.tile(price * size * (1 - 1e-12), 2), both), shape=(n, n)).tocsr()
+    ends = (np.concatenate([a, b]), np.concatenate([b, a]))
+    rows = coo_array((np.tile(price * size * (1 - 1e-12), 2), ends), shape=(n, n)).tocsr()
     return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
 
 
-def _reduced_costs(groups: Columns, duals: Floats, cuts: Cuts, d: int) -> tuple[Floats, Floats]:
+def _reduced_costs(groups: GroupColumns, duals: Floats, cuts: Cuts, d: int) -> tuple[Floats, Floats]:
     """Return the reduced costs of groups, and the errors that these may have."""
     if not len(groups):
         return np.empty(0), np.empty(0)
@@ -134,7 +135,7 @@ def _reduced_costs(groups: Columns, duals: Floats, cuts: Cuts, d: int) -> tuple[
     return rest, terms * roundings * 2.0**-52
 
 
-def _lowered(groups: Columns, short: Floats, duals: Floats, fixed: Bools) -> Floats:
+def _lowered(groups: GroupColumns, short: Floats, duals: Floats, fixed: Bools) -> Floats:
     """Return the duals, lowered by the largest share of what is missing from a group, and by the rounding of that."""
     fix, sizes = np.zeros(len(duals)), groups.sizes
     free = ~fixed[groups.member]
@@ -145,7 +146,7 @@ def _lowered(groups: Columns, short: Floats, duals: Floats, fixed: Bools) -> Flo
     return lowered
 
 
-def prove_by(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> Repaired | None:
+def prove_by(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> FeasibleDuals | None:
     """Return the bound that multipliers prove by themselves, or None if too many groups violate them.
 
     Examples
@@ -153,20 +154,20 @@ def prove_by(table: Table, k: int, duals: Floats, cuts: Cuts, effort: Effort) ->
     Three records 0, 2 and 4 as pairs with the dual 2 each: the pairs of neighbours cost 2, so each of them lacks 2.
 
     >>> from shoal.algorithms.optimize.cuts import no_cuts
-    >>> from shoal.algorithms.optimize.sparse.table import make_table
+    >>> from shoal.algorithms.optimize.sparse.near_table import make_table
     >>> from shoal.core.progress import fresh_state
     >>> table = make_table(np.array([[0.0], [2.0], [4.0]]), 2, 3, fresh_state())
     >>> round(prove_by(table, 2, np.full(3, 2.0), no_cuts(), Effort(fresh_state())).value, 9)
     3.0
     """
-    listed = list_groups(table, k, jitter(duals), cuts, effort)
-    if listed is None:
+    listing = list_groups(table, k, jitter(duals), cuts, effort)
+    if listing is None:
         return None
-    groups, visited = listed
+    groups, visited = listing
     rest, error = _reduced_costs(groups, duals, cuts, table.rows.shape[1])
     final = _lowered(groups, np.maximum(error - rest, 0.0), duals, table.fixed)
     without = _lowered(groups, np.maximum(-rest, 0.0), duals, table.fixed)
-    return Repaired(_value(final, cuts), final, float((without - final).sum()), groups, rest, visited)
+    return FeasibleDuals(_value(final, cuts), final, float((without - final).sum()), groups, rest, visited)
 
 
 def _value(duals: Floats, cuts: Cuts) -> float:
@@ -174,7 +175,7 @@ def _value(duals: Floats, cuts: Cuts) -> float:
     return total - abs(total) * 2.0**-50 - float(cuts.worth.sum()) * 2.0**-50
 
 
-class _Groups(NamedTuple):
+class _Incidence(NamedTuple):
     """Groups by their records, and records by their groups."""
 
     start: Ints  # the records of group j are member[start[j]:start[j + 1]]
@@ -183,12 +184,12 @@ class _Groups(NamedTuple):
     of: Ints
 
 
-def _both_ways(groups: Columns, n: int) -> _Groups:
+def _both_ways(groups: GroupColumns, n: int) -> _Incidence:
     order, first = sort_by_target(groups.member, n)
-    return _Groups(groups.start, groups.member, first, groups.owner[order])
+    return _Incidence(groups.start, groups.member, first, groups.owner[order])
 
 
-def repair(table: Table, k: int, duals: Floats, cuts: Cuts, over: Floats, effort: Effort) -> Repaired | None:
+def repair(table: NearTable, k: int, duals: Floats, cuts: Cuts, over: Floats, effort: Effort) -> FeasibleDuals | None:
     """Return feasible multipliers near the given ones, or None if too many groups have to be listed.
 
     Parameters
@@ -204,10 +205,10 @@ def repair(table: Table, k: int, duals: Floats, cuts: Cuts, over: Floats, effort
     """
     # The random part of `over` keeps degrees apart, as `jitter` does.
     above = duals + over * np.random.default_rng(0).uniform(0.9, 1.0, len(duals))
-    listed = list_groups(table, k, above, cuts, effort)
-    if listed is None:
+    listing = list_groups(table, k, above, cuts, effort)
+    if listing is None:
         return None
-    groups, visited = listed
+    groups, visited = listing
     d = table.rows.shape[1]
     rest, error = _reduced_costs(groups, duals, cuts, d)
     order = np.argsort(rest, kind="stable")
@@ -217,11 +218,11 @@ def repair(table: Table, k: int, duals: Floats, cuts: Cuts, over: Floats, effort
     near = np.minimum(duals + change, above)
     again, error = _reduced_costs(groups, near, cuts, d)
     final = _lowered(groups, np.maximum(error - again, 0.0), near, table.fixed)
-    return Repaired(_value(final, cuts), final, float((near - final).sum()), groups, rest, visited)
+    return FeasibleDuals(_value(final, cuts), final, float((near - final).sum()), groups, rest, visited)
 
 
 @kernel
-def _lower(groups: _Groups, rest: Floats, order: Ints, fixed: Bools) -> Floats:
+def _lower(groups: _Incidence, rest: Floats, order: Ints, fixed: Bools) -> Floats:
     """Return changes of the duals, none above 0, that let no group be violated: each takes what it lacks, in order."""
     start, member = groups.start, groups.member
     change = np.zeros(len(fixed))
@@ -238,8 +239,8 @@ def _lower(groups: _Groups, rest: Floats, order: Ints, fixed: Bools) -> Floats:
 
 
 @kernel
-def _raise(groups: _Groups, rest: Floats, change: Floats, most: Floats, fixed: Bools) -> None:
-    """Raise the changes of the duals as far as the groups allow, and no change above its most."""
+def _raise(groups: _Incidence, rest: Floats, change: Floats, limits: Floats, fixed: Bools) -> None:
+    """Raise the changes of the duals as far as the groups allow, and no change above its limit."""
     start, member = groups.start, groups.member
     slack = rest.copy()
     for j in range(len(rest)):
@@ -247,7 +248,7 @@ def _raise(groups: _Groups, rest: Floats, change: Floats, most: Floats, fixed: B
             slack[j] -= change[member[a]]
     for turn in range(_PASSES):
         for i in range(len(change)):
-            gain = 0.0 if fixed[i] else most[i] - change[i]
+            gain = 0.0 if fixed[i] else limits[i] - change[i]
             for at in range(groups.first[i], groups.first[i + 1]):
                 gain = min(gain, slack[groups.of[at]])
             if gain > 0.0:

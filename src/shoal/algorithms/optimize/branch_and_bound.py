@@ -1,0 +1,256 @@
+"""Branching: close what cuts leave of the gap, by cases on pairs of records together or apart.
+
+D. M. Ryan and B. A. Foster (Computer Scheduling of Public Transport, 1981): a fractional solution of a set-partitioning
+problem has two records that its groups hold together by a share between 0 and 1. In one case they are together, in the
+other apart. A decision is an equation Σ_{G ∋ i,j} x_G = 1 or 0 with a multiplier of any sign, and that is one more term
+in the weight of the pair (i, j): pricing, bound and certificate stay what they are (`optimize.pricing`).
+
+Where all groups within reach of a better partition can be listed, an integer programme over them ends the case
+(`optimize.proof`). The case of the least bound is taken next, so that the least of all, the bound proven for the table,
+rises step by step. The pair is chosen by strong branching: some pairs are tried for a few steps of the simplex method,
+and the one whose two cases rise most is taken (T. Achterberg, T. Koch and A. Martin, Operations Research Letters 33,
+2005).
+
+Each case costs some linear programmes and enumerations, the number of cases may grow exponentially.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shoal.algorithms.optimize.column_generation import ColumnGeneration
+from shoal.algorithms.optimize.cuts import Decision
+from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.algorithms.optimize.lower_bounds import Bound
+from shoal.algorithms.optimize.master import RelaxationSolution
+from shoal.core.progress import publish
+from shoal.core.types import Floats, Ints
+
+__all__ = ["Branch", "Branches", "branch"]
+
+# Pairs that are tried, and steps of the simplex method for each of their cases.
+_TRIED, _STEPS = 8, 80
+# Rounds of cuts in a case, as long as one closes this share of its gap.
+_ROUNDS, _SHARE = 4, 0.03
+# What breaking a decision costs, in gaps: the first that keeps them all is taken.
+_PRICES = (10.0, 100.0, 1e4, 1e6)
+# Every so many steps better partitions are looked for eagerly, besides at the first ones.
+_OFTEN = 4
+# A share this close to 0 or 1 is an integer.
+_INTEGER = 1e-5
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Decisions, first to last, and the best bound proven under them, or under some of them."""
+
+    decisions: tuple[Decision, ...]
+    proof: Bound
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Branches that cover all partitions, and the best partition known.
+
+    Parameters
+    ----------
+    every
+        The branches.
+    labels
+        The partition.
+    closed
+        Whether every branch proves that there is no better one.
+    solved
+        How many do so by an integer programme: their own bounds prove less.
+    """
+
+    every: tuple[Branch, ...]
+    labels: Ints
+    closed: bool
+    solved: int = 0
+
+
+Finish = Callable[[Bound, Ints, bool], tuple[Ints, bool]]
+Improve = Callable[[Floats, Ints, bool], Ints]
+
+
+def branch(
+    generation: ColumnGeneration,
+    root: Bound,
+    labels: Ints,
+    *,
+    finish: Finish,
+    improve: Improve,
+    until: float,
+    limit: int,
+) -> Branches:
+    """Divide all partitions into cases until each is closed, the time is over or there are `limit` of them.
+
+    Parameters
+    ----------
+    generation
+        Column generation, after its run.
+    root
+        The bound that it proved for the table.
+    labels
+        The best partition known.
+    finish
+        Gets what is proven in a case, the labels, and whether to look for better ones eagerly; returns the best labels
+        and whether none in this case are better.
+    improve
+        Gets the solution of a case, the labels, and whether to look for better ones eagerly; returns the best labels.
+        The more is decided, the fewer fractions are left: good partitions are found on the way.
+    until
+        The `time.monotonic` at which to stop.
+    limit
+        The number of cases at which to stop.
+    """
+    tree = _Tree(generation, labels, finish, improve, until)
+    tree.push(Branch((), root))
+    while tree.open and len(tree) < limit and not generation.over():
+        tree.step()
+    open_branches = (*tree.stuck, *tree.waiting())
+    return Branches((*tree.closed, *tree.solved, *open_branches), tree.labels, not open_branches, len(tree.solved))
+
+
+class _Tree:
+    """The branches that are closed and those to look at, least bound first."""
+
+    def __init__(
+        self, generation: ColumnGeneration, labels: Ints, finish: Finish, improve: Improve, until: float
+    ) -> None:
+        self.generation, self.labels, self.finish, self.improve = generation, labels, finish, improve
+        self.master = generation.master
+        generation.limits = replace(generation.limits, deadline=until)
+        self.master.deadline = until
+        self.open: list[tuple[float, int, Branch]] = []
+        self.closed: list[Branch] = []
+        self.solved: list[Branch] = []
+        self.stuck: list[Branch] = []  # those that the arithmetic failed for
+        self.count, self.steps = 0, 0
+
+    def __len__(self) -> int:
+        return len(self.open) + len(self.closed) + len(self.solved) + len(self.stuck)
+
+    def waiting(self) -> list[Branch]:
+        """Return the branches to look at, in this order."""
+        return [branch for _, _, branch in sorted(self.open, key=lambda entry: entry[:2])]
+
+    def push(self, branch: Branch) -> None:
+        """Keep a branch for later."""
+        self.count += 1
+        heapq.heappush(self.open, (branch.proof.value, self.count, branch))
+
+    def step(self) -> None:
+        """Take the branch of the least bound: prove more, then close or divide it."""
+        branch = heapq.heappop(self.open)[2]
+        generation = self.generation
+        answer = self._solve(branch)
+        if generation.best is not None and generation.best.value > branch.proof.value:
+            branch = Branch(branch.decisions, generation.best)
+        generation.best = branch.proof
+        self.steps += 1
+        eager = self.steps & (self.steps - 1) == 0  # at the 1st, 2nd, 4th, 8th … step
+        if answer is not None and not generation.over():
+            self.labels = self.improve(answer.x, self.labels, eager or self.steps % _OFTEN == 0)
+        if generation.closed():
+            self.closed.append(branch)
+            return
+        if not generation.over():
+            self.labels, ended = self.finish(branch.proof, self.labels, eager)
+            if ended:
+                self.solved.append(branch)
+                return
+        pair = self._choose(answer) if answer is not None else None
+        if pair is not None:
+            for decided in (0, 1):
+                self.push(Branch((*branch.decisions, (*pair, decided)), branch.proof))
+        elif generation.over():
+            self.push(branch)
+        else:
+            self.stuck.append(branch)
+        publish(
+            generation.state, bound=min(one.proof.value for one in (*self.solved, *self.stuck, *self.waiting()[:1]))
+        )
+
+    def _solve(self, branch: Branch) -> RelaxationSolution | None:
+        """Solve the relaxation of a case, with some rounds of cuts."""
+        generation, master = self.generation, self.master
+        gap = generation.upper - branch.proof.value
+        accuracy = 0.01 * gap / generation.upper
+        answer = None
+        for price in _PRICES:
+            generation.decide(branch.decisions, price * gap)
+            answer = generation.relax(accuracy)
+            if answer is None or generation.closed() or not master.broken:
+                break
+        for _ in range(_ROUNDS):
+            if answer is None or generation.closed() or _integral(answer.x):
+                break
+            last = generation.value
+            if not generation.separate(answer):
+                break
+            answer = generation.relax(accuracy)
+            if generation.value - last < _SHARE * (generation.upper - last):
+                break
+        if answer is not None and _integral(answer.x):
+            # Nothing is left to branch on: the bound must reach the value.
+            answer = generation.relax(0.0)
+        return answer
+
+    def _choose(self, answer: RelaxationSolution) -> tuple[int, int] | None:
+        """Return the pair whose two cases promise most; None if there is no fraction."""
+        generation = self.generation
+        pairs = fractional_pairs(self.master.columns, answer.x, generation.D, _TRIED)
+        # The trials start from the basis of this solution.
+        answer = self.master.solve() or answer
+        gap = generation.upper - answer.value
+        best, pair = -1.0, None
+        for i, j in pairs:
+            if generation.over():
+                break
+            separate, together = (
+                max(1e-6 * gap, min(gap, self.master.trial((i, j, side), _STEPS) - answer.value)) for side in (0, 1)
+            )
+            if separate * together > best:
+                best, pair = separate * together, (i, j)
+        return pair
+
+
+def _integral(x: Floats) -> bool:
+    return bool((np.minimum(x, np.abs(1.0 - x)) < _INTEGER).all())
+
+
+def fractional_pairs(columns: GroupColumns, x: Floats, D: Floats, count: int) -> Sequence[tuple[int, int]]:
+    """Return pairs of records that are together by a share between 0 and 1, those first that seem to matter most.
+
+    Half of them have shares close to ½, half a large part in the SSE. Of pairs in the same groups one is enough.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> columns = GroupColumns.of(X, [np.array([0, 1]), np.array([1, 2])])
+    >>> fractional_pairs(columns, np.array([0.5, 1.0]), (X - X.T) ** 2, 9)
+    [(0, 1)]
+    """
+    shares: dict[tuple[int, int], float] = {}
+    holders: dict[tuple[int, int], list[int]] = {}
+    for c in np.flatnonzero((x > _INTEGER) & (x < 1 - _INTEGER)):
+        group = columns[c].tolist()
+        for a, i in enumerate(group):
+            for j in group[a + 1 :]:
+                shares[i, j] = shares.get((i, j), 0.0) + float(x[c])
+                holders.setdefault((i, j), []).append(int(c))
+    different: dict[tuple[int, ...], tuple[int, int]] = {}
+    for pair, numbers in holders.items():
+        if _INTEGER < shares[pair] < 1 - _INTEGER:
+            different.setdefault(tuple(numbers), pair)
+    pairs = list(different.values())
+    middle = {pair: min(shares[pair], 1 - shares[pair]) for pair in pairs}
+    first = sorted(pairs, key=lambda pair: (-middle[pair] * D[pair], pair))[: count // 2]
+    second = sorted(pairs, key=lambda pair: (-round(middle[pair], 6), -D[pair], pair))[: count - len(first)]
+    return list(dict.fromkeys(first + second))

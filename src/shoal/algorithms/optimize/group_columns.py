@@ -1,0 +1,127 @@
+"""Columns of the linear programme: each is a group; many groups in one pair of arrays, with their SSE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.core.compiler import kernel
+from shoal.core.measures import group_sizes
+from shoal.core.types import Floats, Ints
+
+__all__ = ["GroupColumns", "groups_in", "places_of"]
+
+
+def groups_in(labels: Ints) -> list[Ints]:
+    """Return the members of each group, sorted.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in groups_in(np.array([0, 1, 0]))]
+    [[0, 2], [1]]
+    """
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.cumsum(group_sizes(labels))[:-1])
+
+
+def places_of(start: Ints, which: Ints) -> tuple[Ints, Ints]:
+    """Return where some of the parts ``start[j]:start[j + 1]`` of an array begin once joined, and their places.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in places_of(np.array([0, 2, 5, 6]), np.array([1, 2]))]
+    [[0, 3, 4], [2, 3, 4, 5]]
+    """
+    sizes = np.diff(start)[which]
+    new = np.zeros(len(which) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=new[1:])
+    return new, np.repeat(start[which] - new[:-1], sizes) + np.arange(new[-1])
+
+
+@dataclass(frozen=True)
+class GroupColumns:
+    """Groups: the records of column j are ``member[start[j]:start[j + 1]]``, sorted.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [2.0], [9.0], [9.0]])
+    >>> GroupColumns.of(X, [np.array([0, 1]), np.array([2, 3])]).cost.tolist()
+    [2.0, 0.0]
+    """
+
+    start: Ints
+    member: Ints
+    cost: Floats
+
+    @classmethod
+    def of(cls, X: Floats, groups: Iterable[Ints]) -> GroupColumns:
+        """Collect groups (sorted arrays of records) and sum their SSE from pair distances."""
+        collected = list(groups)
+        start = np.zeros(len(collected) + 1, dtype=np.int64)
+        np.cumsum([len(group) for group in collected], out=start[1:])
+        member = np.concatenate(collected) if collected else np.empty(0, dtype=np.int64)
+        return cls(start, member, _costs(X, start, member))
+
+    @classmethod
+    def of_rows(cls, X: Floats, groups: Ints) -> GroupColumns:
+        """Collect groups of one size, one in each row.
+
+        Examples
+        --------
+        >>> GroupColumns.of_rows(np.array([[0.0], [2.0], [9.0], [9.0]]), np.array([[0, 1], [2, 3]])).cost.tolist()
+        [2.0, 0.0]
+        """
+        start = np.arange(len(groups) + 1) * groups.shape[1]
+        member = np.ascontiguousarray(groups).reshape(-1)
+        return cls(start, member, _costs(X, start, member))
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    def __getitem__(self, j: int | np.integer[Any]) -> Ints:
+        return self.member[self.start[j] : self.start[j + 1]]
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of records of each group."""
+        return np.diff(self.start)
+
+    @property
+    def owner(self) -> Ints:
+        """The group of each member."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def take(self, which: Ints) -> GroupColumns:
+        """Return some of the columns."""
+        start, at = places_of(self.start, which)
+        return GroupColumns(start, self.member[at], self.cost[which])
+
+    def join(self, following: GroupColumns) -> GroupColumns:
+        """Return these columns followed by others."""
+        return GroupColumns(
+            np.concatenate([self.start, following.start[1:] + self.start[-1]]),
+            np.concatenate([self.member, following.member]),
+            np.concatenate([self.cost, following.cost]),
+        )
+
+    def keys(self) -> list[bytes]:
+        """Return a hashable key for each column."""
+        return [self[j].tobytes() for j in range(len(self))]
+
+
+@kernel
+def _costs(X: Floats, start: Ints, member: Ints) -> Floats:
+    d = X.shape[1]
+    out = np.empty(len(start) - 1)
+    for c in range(len(out)):
+        total = 0.0
+        for a in range(start[c], start[c + 1]):
+            for b in range(start[c], a):
+                for t in range(d):
+                    delta = X[member[a], t] - X[member[b], t]
+                    total += delta * delta
+        out[c] = total / (start[c + 1] - start[c])
+    return out

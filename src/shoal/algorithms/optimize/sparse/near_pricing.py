@@ -1,0 +1,342 @@
+r"""Exact pricing at any size: all groups of negative reduced cost, from lists of near records, in O(n) memory.
+
+The order of `optimize.pricing` is kept: from any group remove a record of largest weighted degree again and again;
+read backwards, every prefix P of that order has w(P) ≤ 0 if the group has. So it is enough to start with pairs of
+w_ij ≤ 0 and to add to a prefix one record v at a time, with Σ_{u∈P} w_uv ≤ gap = −w(P), that is of largest degree then.
+
+**Which records to try.** Every record u has a reach T_u ≥ 0 and the list N(u) of all v with w_uv ≤ T_u. If
+Σ_{u∈P} T_u ≥ gap, a record that fits has w_uv ≤ T_u for some u of P: it is in the union of the lists. If not, one
+query of the tree finds the records that fit (`sparse.pair_weights`). With T_u = α c π_u⁺ the first case is the common
+one. A list that would be too long is made with T_u = 0: queries take its place.
+
+**Rounding.** Let κ be that of `sparse.pair_weights` and A(P) = Σ_{u∈P}|π_u|. If w(P) ≤ 0 then the distances and prices
+of P sum to at most s c A(P), so every sum over its pairs is computed to within 4 s κ A(P). A prefix is kept
+if its computed sum is below that, and v is taken as one of largest degree if no other is larger by more than that: no
+group of w ≤ 0 is lost, and none is looked for where all duals are 0. Two orders of one group may both pass
+when degrees are equal to rounding; such groups are found more than once, and are told apart when all are there. To keep
+this rare the duals should not be equal: `jitter` adds up to 2⁻³⁰ of |π|, which only makes more groups negative.
+
+Cost: at convergence about 10 … 50 near records for each, and as many pairs, O(n log n) in few columns. Memory O(n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.optimize.cuts import double_rows
+from shoal.algorithms.optimize.sparse.pair_weights import PairWeights, query, weight
+from shoal.core.compiler import kernel
+from shoal.core.progress import STOP
+from shoal.core.threads import spread
+from shoal.core.types import Bools, Floats, Ints, State
+from shoal.kernels.kdtree import DEPTH
+
+__all__ = ["NegativeGroups", "jitter", "list_negative"]
+
+# Records whose groups are looked for in one go, by one thread.
+_CHUNK = 4096
+# The reach of a record, as a share of c π; the longest list made with it.
+_REACH, _LONGEST = 0.5, 400
+# Candidates of a prefix that there is room for at first; each retry has four times as many.
+_CANDIDATES = 4096
+_DONE, _CROWDED, _MANY = range(3)
+
+
+@dataclass(frozen=True)
+class NegativeGroups:
+    """Groups of one size, one in each row, sorted; whether these are all; how many prefixes were visited."""
+
+    groups: Ints
+    complete: bool
+    visited: int
+
+
+def jitter(duals: Floats) -> Floats:
+    """Return duals that are greater by up to 2⁻³⁰ of their size, always the same for a number of records.
+
+    Examples
+    --------
+    >>> bool((jitter(np.array([1.0, -1.0])) >= [1.0, -1.0]).all())
+    True
+    """
+    raised: Floats = duals + np.abs(duals) * np.random.default_rng(0).uniform(0.0, 2.0**-30, len(duals))
+    return raised
+
+
+class _Neighbours(NamedTuple):
+    """The records near each record u: other[first[u]:first[u + 1]], and its reach T_u."""
+
+    first: Ints
+    neighbour: Ints
+    reach: Floats
+
+
+class _NearPrefix(NamedTuple):
+    """The records chosen so far, and what is known of the first m of them for every m."""
+
+    records: Ints  # (s,)
+    total: Floats  # (s + 1,): the sum of their weights
+    size: Floats  # (s + 1,): A, the sum of their |π|
+    cursor: Ints  # (s + 1,): the candidate to try next
+    candidate_count: Ints  # (s + 1,): how many candidates they have
+    inner_degree: Floats  # (s, s): the weighted degree of each among them
+    candidate: Ints  # those of a longer prefix begin with those of a shorter
+    degree: Floats  # (s, candidates): the weights from each candidate to them
+    is_candidate: Bools  # of each record
+    answer: Ints  # of a query
+    shift: Floats  # for queries
+    stack: Ints
+
+
+@kernel
+def _lists(w: PairWeights, begin: int, end: int, reach: Floats, state: State) -> tuple[Ints, Ints]:
+    """Return how many records are near to each, and which, one list after the other; shorten reaches where needed."""
+    count = np.zeros(end - begin, dtype=np.int64)
+    neighbour, total = np.empty(32 * (end - begin), dtype=np.int64), 0
+    near, one = np.empty(4 * _LONGEST, dtype=np.int64), np.empty(1, dtype=np.int64)
+    shift, stack = np.empty(w.rows.shape[1]), np.empty(DEPTH, dtype=np.int64)
+    for u in range(begin, end):
+        if state[STOP]:
+            break
+        one[0] = u
+        hits = query(w, one, 1, reach[u], near, shift, stack)
+        if hits > _LONGEST and reach[u] > 0.0:
+            reach[u] = 0.0
+            hits = query(w, one, 1, 0.0, near, shift, stack)
+        if hits > len(near):
+            near = np.empty(2 * hits, dtype=np.int64)
+            hits = query(w, one, 1, reach[u], near, shift, stack)
+        if total + hits > len(neighbour):
+            longer = np.empty(2 * (total + hits), dtype=np.int64)
+            longer[:total] = neighbour[:total]
+            neighbour = longer
+        for at in range(hits):
+            if near[at] != u:
+                neighbour[total] = near[at]
+                total += 1
+                count[u - begin] += 1
+    return count, neighbour[:total]
+
+
+@kernel(counted=False, inner=True)
+def _slack(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> float:
+    """Return the error that sums over a prefix of m and v may have, if the sum is at most 0."""
+    slack: float = 4.0 * len(prefix.records) * w.kappa * (prefix.size[m] + abs(w.duals[v]))
+    return slack
+
+
+@kernel(counted=False, inner=True)
+def _try(w: PairWeights, prefix: _NearPrefix, m: int, v: int) -> bool:
+    """Make v a candidate for a prefix of m if it is none yet; return False if there is no room.
+
+    If no record is added after it, one that does not fit is left out, without looking at all distances.
+    """
+    if prefix.is_candidate[v]:
+        return True
+    last = m + 1 == len(prefix.records)
+    degree, rest = 0.0, 0.0
+    for a in range(m):
+        rest -= w.factor * (w.duals[prefix.records[a]] + w.duals[v])
+    limit = 2.0 * _slack(w, prefix, m, v) - prefix.total[m]
+    for a in range(m):
+        u = prefix.records[a]
+        if u == v:
+            return True
+        degree += weight(w, u, v)
+        rest += w.factor * (w.duals[u] + w.duals[v])
+        if last and degree + rest > limit:
+            return True
+    at = prefix.candidate_count[m]
+    if at == len(prefix.candidate):
+        return False
+    prefix.candidate[at], prefix.degree[m, at] = v, degree
+    prefix.is_candidate[v] = True
+    prefix.candidate_count[m] = at + 1
+    return True
+
+
+@kernel(counted=False, inner=True)
+def _inherit(w: PairWeights, prefix: _NearPrefix, m: int) -> None:
+    """Hand the candidates of a prefix down to the one that has a record more."""
+    v = prefix.records[m - 1]
+    last = m + 1 == len(prefix.records)
+    for at in range(prefix.candidate_count[m - 1]):
+        x, degree = prefix.candidate[at], prefix.degree[m - 1, at]
+        smallest = degree - w.factor * (w.duals[v] + w.duals[x])
+        if x == v or (last and smallest > 2.0 * _slack(w, prefix, m, x) - prefix.total[m]):
+            prefix.degree[m, at] = np.inf
+        else:
+            prefix.degree[m, at] = degree + weight(w, v, x)
+    prefix.candidate_count[m], prefix.cursor[m] = prefix.candidate_count[m - 1], 0
+
+
+@kernel(counted=False, inner=True)
+def _find_candidates(w: PairWeights, near: _Neighbours, prefix: _NearPrefix, m: int) -> bool:
+    """Find every record that may be added to a prefix of m; return False if there are too many."""
+    v = prefix.records[m - 1]
+    _inherit(w, prefix, m)
+    for at in range(near.first[v], near.first[v + 1]):
+        if not _try(w, prefix, m, near.neighbour[at]):
+            return False
+    gap = _slack(w, prefix, m, v) - prefix.total[m]
+    reach = 0.0
+    for a in range(m):
+        reach += near.reach[prefix.records[a]]
+    if reach * (1.0 - w.kappa) < gap and m > 1:
+        hits = query(w, prefix.records, m, gap, prefix.answer, prefix.shift, prefix.stack)
+        if hits > len(prefix.answer):
+            return False
+        for at in range(hits):
+            if not _try(w, prefix, m, prefix.answer[at]):
+                return False
+    return True
+
+
+@kernel(counted=False, inner=True)
+def _forget_candidates(prefix: _NearPrefix, m: int) -> None:
+    for at in range(prefix.candidate_count[m - 1], prefix.candidate_count[m]):
+        prefix.is_candidate[prefix.candidate[at]] = False
+    prefix.candidate_count[m] = prefix.candidate_count[m - 1]
+
+
+@kernel(counted=False, inner=True)
+def _next(w: PairWeights, prefix: _NearPrefix, m: int) -> int:
+    """Return the place of the next candidate that fits a prefix of m and has the largest degree then, −1 if none."""
+    for at in range(prefix.cursor[m], prefix.candidate_count[m]):
+        v, degree = prefix.candidate[at], prefix.degree[m, at]
+        slack = _slack(w, prefix, m, v)
+        if not prefix.total[m] + degree < slack:
+            continue
+        if m == 1:
+            largest = v > prefix.records[0]
+        else:
+            largest = True
+            for a in range(m):
+                if prefix.inner_degree[m, a] + weight(w, prefix.records[a], v) > degree + slack:
+                    largest = False
+                    break
+        if largest:
+            prefix.cursor[m] = at + 1
+            return at
+    return -1
+
+
+@kernel(counted=False, inner=True)
+def _append(w: PairWeights, prefix: _NearPrefix, m: int, at: int) -> None:
+    """Make a candidate the next record of a prefix of m."""
+    v, degree = prefix.candidate[at], prefix.degree[m, at]
+    for a in range(m):
+        prefix.inner_degree[m + 1, a] = prefix.inner_degree[m, a] + weight(w, prefix.records[a], v)
+    prefix.inner_degree[m + 1, m] = degree
+    prefix.records[m] = v
+    prefix.total[m + 1] = prefix.total[m] + degree
+    prefix.size[m + 1] = prefix.size[m] + abs(w.duals[v])
+
+
+@kernel
+def _search(
+    w: PairWeights,
+    near: _Neighbours,
+    s: int,
+    begin: int,
+    end: int,
+    room: int,
+    max_visits: int,
+    candidates: int,
+    state: State,
+) -> tuple[Ints, int, int]:
+    """Find the groups whose first record, in the order of their prefixes, is one of begin … end−1.
+
+    Returns them, how it ended and the visits.
+    """
+    sets, count, visited = np.empty((1024, s), dtype=np.int64), 0, 0
+    prefix = _NearPrefix(
+        np.empty(s, dtype=np.int64), np.zeros(s + 1), np.zeros(s + 1), np.zeros(s + 1, dtype=np.int64),
+        np.zeros(s + 1, dtype=np.int64), np.zeros((s + 1, s + 1)), np.empty(candidates, dtype=np.int64),
+        np.empty((s, candidates)), np.zeros(len(w.rows), dtype=np.bool_), np.empty(candidates, dtype=np.int64),
+        np.empty(w.rows.shape[1]), np.empty(DEPTH, dtype=np.int64),
+    )  # fmt: skip
+    for i in range(begin, end):
+        prefix.records[0], prefix.size[1] = i, abs(w.duals[i])
+        if not _find_candidates(w, near, prefix, 1):
+            return sets[:count], _CROWDED, visited
+        m = 1
+        while m >= 1:
+            at = _next(w, prefix, m)
+            if at < 0:
+                _forget_candidates(prefix, m)
+                m -= 1
+                continue
+            visited += 1
+            if visited >= max_visits or count >= room or state[STOP]:
+                return sets[:count], _MANY, visited
+            if m + 1 < s:
+                _append(w, prefix, m, at)
+                m += 1
+                if not _find_candidates(w, near, prefix, m):
+                    return sets[:count], _CROWDED, visited
+                continue
+            if count == len(sets):
+                sets = double_rows(sets)
+            for a in range(m):
+                sets[count, a] = prefix.records[a]
+            sets[count, m] = prefix.candidate[at]
+            count += 1
+    return sets[:count], _DONE, visited
+
+
+def list_negative(
+    w: PairWeights, size: int, *, room: int, max_visits: int, state: State, threads: int = 1
+) -> NegativeGroups:
+    """Return all groups of one size whose pair weights sum to at most 0, unless there are too many.
+
+    Parameters
+    ----------
+    w
+        The pair weights for that size.
+    size
+        The size of the groups.
+    room, max_visits
+        Give up (``complete=False``) beyond this number of groups or prefixes for each record, on average.
+    state
+        Shared progress; a stop also gives up.
+    threads
+        How many chunks are worked on at a time; the groups are the same.
+    """
+    n = len(w.rows)
+    if n < size:
+        return NegativeGroups(np.empty((0, size), dtype=np.int64), True, 0)
+    starts = range(0, n, _CHUNK)
+    reach = _REACH * w.factor * np.maximum(w.duals, 0.0)
+    lists = list(spread(lambda a: _lists(w, a, min(a + _CHUNK, n), reach, state), starts, threads))
+    first = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.concatenate([count for count, _ in lists]), out=first[1:])
+    near = _Neighbours(first, np.concatenate([neighbour for _, neighbour in lists]), reach)
+    del lists
+
+    def search(a: int) -> tuple[Ints, int, int]:
+        end = min(a + _CHUNK, n)
+        candidates = min(_CANDIDATES, n)
+        while True:
+            result = _search(w, near, size, a, end, room * (end - a), max_visits * (end - a), candidates, state)
+            if result[1] != _CROWDED or candidates == n:
+                return result
+            candidates = min(4 * candidates, n)
+
+    parts = [] if state[STOP] else list(spread(search, starts, threads))
+    complete = bool(parts) and all(end == _DONE for _, end, _ in parts) and not state[STOP]
+    return NegativeGroups(
+        _distinct([sets for sets, _, _ in parts], size), complete, sum(visited for _, _, visited in parts)
+    )
+
+
+def _distinct(parts: Sequence[Ints], size: int) -> Ints:
+    """Return the groups of all parts, each once, its records sorted, in ascending order."""
+    groups = np.sort(np.concatenate([*parts, np.empty((0, size), dtype=np.int64)]), axis=1)
+    groups = groups[np.lexsort(groups.T[::-1])]
+    same = (groups[1:] == groups[:-1]).all(axis=1)
+    return np.ascontiguousarray(groups[np.r_[True, ~same][: len(groups)]])

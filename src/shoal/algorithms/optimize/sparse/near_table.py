@@ -1,0 +1,124 @@
+"""The table that a bound is about: records in a kd-tree, their nearest neighbours, and copies that need no pricing.
+
+**Copies.** Of records that occur 2k times or more only 2k−1 are priced, all with the dual 0, and no cut names them.
+A group of at most 2k−1 records that holds other copies has the same reduced cost as one that holds those: so the others
+need not be priced, and their dual is 0 as well. Little is lost by that: k copies make a group at no cost, so its duals
+sum to at most 0. Otherwise a table with many copies would have more groups of reduced cost 0 than can be listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.core.progress import STOP
+from shoal.core.types import Bools, Floats, Ints, State
+from shoal.kernels.kdtree import KdTree, build, neighbours
+
+__all__ = ["NearTable", "make_near", "make_table"]
+
+# Neighbours that groups are guessed from, for groups of up to 3, up to 7 and more records.
+_NEAR = ((3, 14), (7, 20), (np.inf, 30))
+
+
+@dataclass(frozen=True)
+class NearTable:
+    """Records as places in a kd-tree.
+
+    Parameters
+    ----------
+    tree
+        The records that are priced.
+    ids
+        The record at each place.
+    records
+        How many there are with those that are not priced.
+    near
+        The places nearest to each, nearest first, ``(n, count)``.
+    floor
+        A dual for each place that is feasible in any case: half its share of the distances to its k−1 nearest. A group
+        of s records costs Σ_i Σ_{j≠i} D_ij/(2s), where the inner sum is at least (s−1)/(k−1) times that over the k−1
+        nearest, and (s−1)/s ≥ (k−1)/k.
+    fixed
+        Places whose dual is 0, because there are so many copies.
+    """
+
+    tree: KdTree
+    ids: Ints
+    records: int
+    near: Ints
+    floor: Floats
+    fixed: Bools
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def rows(self) -> Floats:
+        """The records in the order of their places."""
+        return self.tree.rows
+
+
+def make_near(X: Floats, k: int, state: State) -> NearTable | None:
+    """Put the records in a tree, with as many neighbours as groups are guessed from; None if asked to stop."""
+    count = next(count for size, count in _NEAR if k <= size)
+    return make_table(X, k, max(count, 2 * k - 1), state)
+
+
+def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None = None) -> NearTable | None:
+    """Put the records in a tree, with `count` neighbours each (at least 2k−1); None if asked to stop.
+
+    Parameters
+    ----------
+    X, k, count, state
+        As above.
+    zero
+        Records whose dual is 0 and that no cut names, if duals are given: only such copies can be left out.
+
+    Examples
+    --------
+    >>> from shoal.core.progress import fresh_state
+    >>> table = make_table(np.array([[0.0], [2.0], [9.0], [11.0]]), 2, 3, fresh_state())
+    >>> table.floor.round(9).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    rows, copied = np.arange(len(X)), np.zeros(len(X), dtype=np.bool_)
+    while True:
+        n = len(rows)
+        tree = build(np.ascontiguousarray(X[rows]))
+        squared, near = np.empty((n, min(count, n - 1))), np.empty((n, min(count, n - 1)), dtype=np.int64)
+        neighbours(tree, 0, len(tree.leaves), squared, near, state)
+        if state[STOP]:
+            return None
+        ids = rows[tree.ids[:n]]
+        if n < len(X) or n < 2 * k:
+            break
+        suspects = np.sort(ids[squared[:, 2 * k - 2] == 0.0])
+        may = np.ones(len(suspects), dtype=np.bool_) if zero is None else zero[suspects]
+        rank, copied[suspects] = _copies(X[suspects], may, 2 * k)
+        surplus = suspects[copied[suspects] & (rank >= 2 * k - 1)]
+        if not len(surplus):
+            break
+        rows = np.setdiff1d(rows, surplus)
+    floor = squared[:, : k - 1].sum(axis=1) / (2 * k) * (1 - (X.shape[1] + k + 8) * 2.0**-52)
+    fixed = copied[ids]
+    return NearTable(tree, ids, len(X), near, np.where(fixed, 0.0, floor), fixed)
+
+
+def _copies(X: Floats, may: Bools, enough: int) -> tuple[Ints, Bools]:
+    """Return how many copies of each record come before it, and whether it has so many that may all be left out.
+
+    Examples
+    --------
+    >>> rank, copied = _copies(np.array([[1.0], [1.0], [2.0], [1.0]]), np.ones(4, dtype=bool), 3)
+    >>> rank.tolist(), copied.tolist()
+    ([0, 1, 0, 2], [True, True, False, True])
+    """
+    _, number, count = np.unique(X, axis=0, return_inverse=True, return_counts=True)
+    number = number.reshape(-1)
+    order = np.argsort(number, kind="stable")
+    rank = np.empty(len(X), dtype=np.int64)
+    rank[order] = np.arange(len(X)) - np.repeat(np.cumsum(count) - count, count)
+    every = np.bincount(number, may, len(count)) == count
+    return rank, (every & (count >= enough))[number]

@@ -1,0 +1,103 @@
+"""The registry of measures that are taken when they are asked for: the one list that all others read.
+
+What `assess` always measures takes about as long as sorting the columns; these take longer, or need to know more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.core.checks import as_names
+from shoal.core.errors import InputError, closest
+
+__all__ = ["ALL", "MEASURES", "Measure", "choose_measures"]
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure that can be asked for; the result is the field of the same name of `Risk` or `Utility`.
+
+    Parameters
+    ----------
+    help
+        What it tells, in a few words.
+    paired
+        Whether it needs every record beside its original.
+    numeric
+        Whether it is about columns of numbers.
+    uses
+        The parameters of `shoal.assess` that are meant for it.
+    utility
+        Whether it is a measure of utility, not of risk.
+    """
+
+    help: str
+    paired: bool = True
+    numeric: bool = False
+    uses: tuple[str, ...] = ()
+    utility: bool = False
+
+
+MEASURES: Mapping[str, Measure] = {
+    "record-intervals": Measure(
+        "share of records whose originals all lie close around their masked numbers", numeric=True
+    ),
+    "robust-intervals": Measure("the same with wider intervals for outliers, by robust distance", numeric=True),
+    "one-to-one": Measure("record linkage by the best assignment of all records at once"),
+    "population-risk": Measure(
+        "individual, global and household risk of being found in the population by the keys",
+        uses=("keys", "weights", "household"),
+    ),
+    "special-uniques": Measure(
+        "records that few of the keys make unique, with their scores (SUDA2)", paired=False, uses=("keys", "weights")
+    ),
+    "eigenvalues": Measure(
+        "change of the eigenvalues of the correlations and of the robust covariance",
+        paired=False,
+        numeric=True,
+        utility=True,
+    ),
+}
+
+
+def choose_measures(
+    request: Sequence[str] | str | None, *, paired: bool, numeric: bool, **parameters: Any
+) -> list[str]:
+    """Return the names of the measures that are asked for; refuse unknown ones and what does not go together.
+
+    Examples
+    --------
+    >>> choose_measures(["eigenvalues"], paired=False, numeric=True)
+    ['eigenvalues']
+    """
+    names = as_names(request)
+    for name in names:
+        if name != ALL and name not in MEASURES:
+            choices = ", ".join(map(repr, [*MEASURES, ALL]))
+            raise InputError(
+                f"Parameter 'measures' must name some of {choices}, got {name!r}.{closest(name, MEASURES)}"
+            )
+    every = ALL in names
+    # Of all measures, those that the tables allow.
+    selected = [n for n, m in MEASURES.items() if n in names or (every and paired >= m.paired and numeric >= m.numeric)]
+    for name in selected:
+        measure = MEASURES[name]
+        if measure.paired and not paired:
+            raise InputError(
+                f"Parameter 'measures' names {name!r}, which needs every masked record beside its original, but their "
+                "order is not known. Give their row numbers as kept=release.kept (--labels), or leave it out."
+            )
+        if measure.numeric and not numeric:
+            raise InputError(f"Parameter 'measures' names {name!r}, but no column of numbers was masked. Leave it out.")
+    for parameter, value in parameters.items():
+        users = [name for name, measure in MEASURES.items() if parameter in measure.uses]
+        if value is not None and not set(users) & set(selected):
+            raise InputError(
+                f"Parameter {parameter!r} is used by the measures {' and '.join(map(repr, users))}, which are not "
+                "asked for. Name one of them in 'measures'."
+            )
+    return selected

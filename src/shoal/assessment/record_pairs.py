@@ -1,0 +1,180 @@
+"""Checks that every record of a masked table is paired with its original, and measures that need no pairs.
+
+Columns that were not masked tell, strata that were joined included. Where there are none, masked records must be nearer
+to their originals than in random order: of unrelated records the covariance of values before and after is 0 up to
+√(Σx²Σy²/(n − 1)), x and y the deviations from the means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.checks import FARTHEST
+from shoal.core.errors import InputError
+from shoal.core.types import Floats, Ints
+from shoal.masking.numbers import Numbers
+from shoal.tables.columns import Name
+from shoal.tables.kinds import Hierarchy
+from shoal.tables.table import Table
+from shoal.tables.unicode_forms import composed_cells
+
+__all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "match_patterns"]
+
+FEWEST = 50  # records of which an order can be told from a random one
+DEVIATIONS = 3  # that are no accident
+WAYS_OUT = (
+    "If they were shuffled, give their row numbers as kept=release.kept (--labels), or say shuffled=True to measure "
+    "what needs no order"
+)
+
+
+def check_order(
+    before: Table, after: Table, masked: Sequence[Name], by: Sequence[Name], kinds: Mapping[Name, Any]
+) -> tuple[bool, list[str]]:
+    """Refuse records in another order, as far as columns that were not masked can tell.
+
+    Strata (`by`) may have been joined, and units have new numbers. Return whether the order is sure, and notes.
+    """
+    untouched = [name for name in before.names if name in after.names and name not in masked]
+    old, new = before.keys(untouched), after.keys(untouched)
+    joined, notes = None, []
+    for i, name in enumerate(untouched):
+        differs = _differ(old[str(i)], new[str(i)])
+        if not differs.any():
+            continue
+        if joined is None:
+            joined = bool(by) and are_joined(before.keys(by), after.keys(by), [kinds.get(name) for name in by])
+        if name in by and joined:
+            notes.append(f"column {name} names joined strata in {int(differs.sum()):,} records of the masked table")
+        elif _are_renamed(old[str(i)], new[str(i)]):
+            notes.append(f"column {name} has other values in the masked table, always the same for the same one")
+        else:
+            raise InputError(
+                f"Column {name!r} differs in record {int(differs.arg_true()[0]) + 1}: if it was masked, name it in "
+                "'columns'; if its strata were joined, name it in 'by'; if not, the records are not in the same order "
+                f"in 'original' and 'masked', and must be. {WAYS_OUT}."
+            )
+    return bool(untouched) and len(old.unique()) > 1, notes
+
+
+def _are_renamed(old: pl.Series, new: pl.Series) -> bool:
+    """Say whether every value that comes back has become another one: new numbers of units, in the same order."""
+    pairs = pl.DataFrame({"old": old, "new": new})
+    values = pairs["old"].n_unique()
+    return 1 < values < len(pairs) and pairs.n_unique() == values == pairs["new"].n_unique()
+
+
+def _differ(before: pl.Series, after: pl.Series) -> pl.Series:
+    """Say which cells differ; the same number may have two types."""
+    if before.dtype.is_numeric() and after.dtype.is_numeric():
+        return before.cast(pl.Float64).ne_missing(after.cast(pl.Float64))
+    return as_text(before).ne_missing(as_text(after))
+
+
+def as_text(cells: pl.Series) -> pl.Series:
+    """Return cells of any type as text in one Unicode form."""
+    # polars writes no durations.
+    return composed_cells((cells.to_physical() if cells.dtype == pl.Duration else cells).cast(pl.String))
+
+
+def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Any]) -> bool:
+    """Say whether strata read otherwise because they were joined: each as a whole, under a name of all that it holds.
+
+    Parameters
+    ----------
+    old, new
+        The strata of the records before and after.
+    kinds
+        The kind of each column; a hierarchy names joined values by an ancestor.
+
+    Examples
+    --------
+    >>> old = pl.DataFrame({"0": ["a", "a", "b", "c"]})
+    >>> [are_joined(old, pl.DataFrame({"0": new}), [None]) for new in (["a", "a", "b or c", "b or c"], list("aabb"))]
+    [True, False]
+    """
+    pairs = pl.DataFrame(
+        [
+            as_text(frame[name]).fill_null("missing").alias(f"{when} {name}")
+            for when, frame in (("old", old), ("new", new))
+            for name in frame.columns
+        ]
+    ).unique()
+    if pairs.select(f"old {name}" for name in old.columns).is_duplicated().any():
+        return False
+    return all(
+        _names(together, values, kind)
+        for name, kind in zip(old.columns, kinds, strict=True)
+        for together, values in pairs.group_by(f"new {name}").agg(pl.col(f"old {name}").unique()).iter_rows()
+    )
+
+
+def _names(together: str, values: Sequence[str], kind: Any) -> bool:
+    """Say whether a name is that of values which were joined."""
+    if isinstance(kind, Hierarchy):
+        ways: Any = kind.ways
+        above = {str(value): {str(value), *map(str, path)} for value, path in ways.items()}
+        return all(together in above.get(value, {value}) for value in values)
+    return set(together.split(" or ")) == {part for value in values for part in value.split(" or ")}
+
+
+def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:
+    """Refuse values too large to be squared, and cells that are filled in the masked table only."""
+    for j, name in enumerate(names):
+        for table, values in (("original", X[:, j]), ("masked", Y[:, j])):
+            far = np.abs(values) > FARTHEST
+            if far.any():
+                record = int(np.argmax(far))
+                raise InputError(
+                    f"Column {name!r} must lie within ±{FARTHEST:g}, but record {record + 1} of {table!r} holds "
+                    f"{values[record]}. Correct it first."
+                )
+        differs = np.isnan(X[:, j]) != np.isnan(Y[:, j])
+        if differs.any():
+            raise InputError(
+                f"Column {name!r} must miss the same cells in 'original' and 'masked', but record "
+                f"{int(np.argmax(differs)) + 1} has a value in the masked table only. If a value stands for missing, "
+                "name it in 'missing_codes'; else leave such records out of both."
+            )
+
+
+def match_patterns(X: Floats, Y: Floats) -> tuple[Ints, Ints]:
+    """Return an order of each table in which records miss the same columns one by one; refuse where there is none.
+
+    Examples
+    --------
+    >>> X, Y = np.array([[1.0], [np.nan], [3.0]]), np.array([[2.0], [2.0], [np.nan]])
+    >>> [order.tolist() for order in match_patterns(X, Y)]
+    [[0, 2, 1], [0, 1, 2]]
+    """
+    one, two = (np.lexsort(np.isnan(values).T) for values in (X, Y))
+    if not np.array_equal(np.isnan(X)[one], np.isnan(Y)[two]):
+        raise InputError(
+            "Parameter 'masked' must hold the records of 'original' in any order, but other cells are missing in it. "
+            "If a value stands for missing, name it in 'missing_codes'; if cells were made missing (small='merge'), "
+            "give the row numbers of its records as kept=release.kept (--labels)."
+        )
+    return one, two
+
+
+def check_nearness(before: Numbers, Y: Floats) -> None:
+    """Refuse masked records that are no nearer to their originals than in random order."""
+    if len(Y) < FEWEST:
+        return
+    Z, W = (values - np.nanmean(values, axis=0) for values in map(_seen, (before.coordinates, before.place(Y))))
+    together = np.nansum(Z * W)
+    accident = np.sqrt(np.sum(np.nansum(np.square(Z), axis=0) * np.nansum(np.square(W), axis=0)) / (len(Y) - 1))
+    if accident > 0 and together <= DEVIATIONS * accident:
+        raise InputError(
+            "Parameter 'masked' must hold the records in the order of 'original', but they are no nearer to their "
+            f"originals than in random order. {WAYS_OUT}; shuffled=False says that the order is right."
+        )
+
+
+def _seen(values: Floats) -> Floats:
+    """Return the coordinates that some record has."""
+    return values[:, ~np.isnan(values).all(axis=0)]

@@ -1,0 +1,112 @@
+"""Fusing: a leaf with fewer than k records is joined to the leaf with the nearest centroid, until there are none.
+
+Solanas et al. 2006, Section 2.3, supervised as its footnote has it: in a round, every small leaf is linked to the leaf
+of the same root whose centroid is nearest among those with room for k − 1 more records below L, or among all if none
+has. Linked leaves become one, lowest first, unless they would have more than L records; centroids are recomputed.
+Centroids come from exact integer sums and ties go to the lowest leaf, so the result depends on the records alone.
+
+A round usually halves the number of small leaves; it costs one search of a kd-tree for each of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.blocks.quantisation import Frame, quantise_record
+from shoal.core.compiler import kernel
+from shoal.core.types import Floats, Ints
+from shoal.kernels.pool import Pool
+from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.pool_queries import pool_nearest
+
+__all__ = ["fuse", "leaf_sums"]
+
+HALF = np.uint64(24)
+LOW = np.uint64((1 << 24) - 1)
+
+
+@kernel
+def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
+    """Sum the integers of each leaf's records, exactly: the upper and the lower 24 bits separately."""
+    d = X.shape[1]
+    sums = np.zeros((count, 2 * d), dtype=np.int64)
+    q = np.empty(d, dtype=np.uint64)
+    for i in range(len(X)):
+        quantise_record(X[i], frame, q)
+        for j in range(d):
+            sums[leaves[i], j] += np.int64(q[j] >> HALF)
+            sums[leaves[i], d + j] += np.int64(q[j] & LOW)
+    return sums
+
+
+def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -> Ints:
+    """Return the block of each leaf: the lowest leaf that it was fused with, or itself.
+
+    Parameters
+    ----------
+    sizes, sums, roots
+        For each leaf: the number of its records, their sums (`leaf_sums`) and the root it belongs to.
+    spread
+        The standard deviation of each column; distances are between standardised columns.
+    k
+        The least number of records of a block; a root with fewer is one block.
+    L
+        The most records of a block, unless no other leaf has room for a small one.
+
+    Examples
+    --------
+    >>> sums = np.array([[0, 8], [0, 9], [0, 90]])
+    >>> fuse(np.array([4, 1, 4]), sums, np.zeros(3, dtype=np.int64), np.ones(1), k=2, L=9).tolist()
+    [0, 0, 2]
+    """
+    d = len(spread)
+    block = np.arange(len(sizes))
+    sizes, sums = sizes.copy(), sums.copy()
+    while True:
+        heads = np.flatnonzero(block == np.arange(len(block)))
+        unfinished = np.unique(roots[heads[sizes[heads] < k]])
+        unfinished = unfinished[np.bincount(roots[heads])[unfinished] > 1]
+        if not len(unfinished):
+            return block
+        inside = heads[np.isin(roots[heads], unfinished)]
+        inside = inside[np.argsort(roots[inside], kind="stable")]
+        for members in np.split(inside, np.flatnonzero(np.diff(roots[inside])) + 1):
+            open_ones = members[sizes[members] <= L - k + 1]
+            # A small leaf has room itself. Only where no other has, a block becomes larger than L.
+            limited = len(open_ones) > 1
+            candidates = open_ones if limited else members
+            upper, lower = sums[candidates, :d], sums[candidates, d:]
+            centroid = (upper * float(1 << 24) + lower) / sizes[candidates, None] / spread
+            for leaf, partner in zip(
+                candidates.tolist(), candidates[_linked(centroid, sizes[candidates], k)].tolist(), strict=True
+            ):
+                one, two = sorted((_head(block, leaf), _head(block, partner)))
+                if one != two and (not limited or sizes[one] + sizes[two] <= L):
+                    block[two] = one
+                    sizes[one] += sizes[two]
+                    sums[one] += sums[two]
+        for leaf in range(len(block)):
+            block[leaf] = _head(block, leaf)
+
+
+def _head(block: Ints, leaf: int) -> int:
+    """Return the lowest leaf that a leaf was fused with."""
+    while block[leaf] != leaf:
+        leaf = int(block[leaf])
+    return leaf
+
+
+def _linked(centroid: Floats, sizes: Ints, k: int) -> Ints:
+    """Return for each small leaf the leaf with the nearest other centroid, for the other leaves the leaf itself."""
+    link = np.arange(len(sizes))
+    if len(sizes) > 1:
+        _link(centroid, sizes, k, pool_new(centroid), np.empty(2), np.empty(2, dtype=np.int64), link)
+    return link
+
+
+@kernel(counted=False)
+def _link(centroid: Floats, sizes: Ints, k: int, pool: Pool, near: Floats, near_ids: Ints, link: Ints) -> None:
+    for leaf in range(len(sizes)):
+        if sizes[leaf] < k:
+            pool_nearest(pool, centroid[leaf], near, near_ids)
+            link[leaf] = near_ids[1] if near_ids[0] == leaf else near_ids[0]

@@ -1,0 +1,141 @@
+"""Records as integers: every column is divided into 2^48 equal bins between its least and greatest value.
+
+All that is computed from these integers (the tree, the fusing of leaves, the mean and variance of a column) rests on
+exact sums and counts. It is the same to the last bit for any order of the records and any division into parts, which no
+floating-point sum is. A bin is 2^−48 of the column's range; as the standard deviation of n values is at
+least range/√(2n), that of the integers differs by at most a share 2^−48·√(2n): 5·10^−11 for a hundred million records.
+
+One pass for the bounds, one for the moments: O(n d) time, O(d) memory.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.compiler import kernel
+from shoal.core.measures import Scaling
+from shoal.core.types import Floats, Ints
+
+__all__ = ["BITS", "Bins", "Frame", "bounds", "frame_of", "moments", "quantise", "quantise_record", "scaling_of"]
+
+BITS = 48
+SCALE = float(1 << BITS)
+LAST = np.uint64((1 << BITS) - 1)
+HALF = np.uint64(24)  # an integer is split into two limbs of 24 bits, so that sums of 2^38 of them fit into a word
+LOW = np.uint64((1 << 24) - 1)
+
+Bins = NDArray[np.uint64]
+
+
+class Frame(NamedTuple):
+    """The start of the bins of each column, and half the range of the column (1 if it is constant)."""
+
+    low: Floats
+    reach: Floats
+
+
+def bounds(X: Floats) -> Floats:
+    """Return the least and the greatest value of each column, in two rows; missing values (NaN) do not count.
+
+    Examples
+    --------
+    >>> bounds(np.array([[1.0], [np.nan], [3.0]])).tolist()
+    [[1.0], [3.0]]
+    """
+    extremes = np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
+    _widen(X, extremes)
+    return extremes
+
+
+@kernel(counted=False)
+def _widen(X: Floats, extremes: Floats) -> None:
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            if not np.isnan(x):
+                extremes[0, j], extremes[1, j] = min(extremes[0, j], x), max(extremes[1, j], x)
+
+
+def frame_of(extremes: Floats) -> Frame:
+    """Return the frame of the bounds; a column without any value gets the bounds 0 and 0.
+
+    Examples
+    --------
+    >>> frame_of(np.array([[-1.0, 5.0], [3.0, 5.0]]))
+    Frame(low=array([-1.,  5.]), reach=array([2., 1.]))
+    """
+    low = np.where(np.isfinite(extremes[0]), extremes[0], 0.0)
+    high = np.where(np.isfinite(extremes[1]), extremes[1], 0.0)
+    # Halves, because the difference of two finite numbers need not be finite.
+    reach = high / 2 - low / 2
+    return Frame(low, np.where(reach > 0, reach, 1.0))
+
+
+@kernel
+def quantise_record(x: Floats, frame: Frame, q: Bins) -> None:
+    """Write the bins of a record to q; a missing value lies in bin 0."""
+    for j in range(len(x)):
+        q[j] = 0
+        if x[j] > frame.low[j]:
+            q[j] = min(np.uint64((x[j] / 2 - frame.low[j] / 2) / frame.reach[j] * SCALE), LAST)
+
+
+@kernel
+def quantise(X: Floats, frame: Frame) -> Bins:
+    """Return the bins of all records."""
+    Q = np.empty(X.shape, dtype=np.uint64)
+    for i in range(len(X)):
+        quantise_record(X[i], frame, Q[i])
+    return Q
+
+
+@kernel
+def moments(X: Floats, frame: Frame) -> Ints:
+    """Return the count and the exact sums of q and q² of each column, as limbs that can be added up."""
+    n, d = X.shape
+    sums = np.zeros((d, 9), dtype=np.int64)
+    q = np.empty(d, dtype=np.uint64)
+    for i in range(n):
+        quantise_record(X[i], frame, q)
+        for j in range(d):
+            if np.isnan(X[i, j]):
+                continue
+            a, b = q[j] >> HALF, q[j] & LOW
+            sums[j, 0] += 1
+            sums[j, 1] += np.int64(a)
+            sums[j, 2] += np.int64(b)
+            sums[j, 3] += np.int64((a * a) >> HALF)
+            sums[j, 4] += np.int64((a * a) & LOW)
+            sums[j, 5] += np.int64((a * b) >> HALF)
+            sums[j, 6] += np.int64((a * b) & LOW)
+            sums[j, 7] += np.int64((b * b) >> HALF)
+            sums[j, 8] += np.int64((b * b) & LOW)
+    return sums
+
+
+def scaling_of(sums: Ints, frame: Frame) -> Scaling:
+    """Return the scaling that standardises the columns, from their exact moments.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 5.0], [3.0, 5.0]])
+    >>> frame = frame_of(bounds(X))
+    >>> scaling_of(moments(X, frame), frame).apply(X).round(9).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    d = len(frame.low)
+    scale = Scaling(frame.low, frame.reach, np.zeros(d), np.ones(d))
+    for j, limbs in enumerate(sums.tolist()):
+        n, a, b, aa, aa_low, ab, ab_low, bb, bb_low = limbs
+        if n == 0:
+            continue
+        total = (a << 24) + b
+        squares = (((aa << 24) + aa_low) << 48) + (((ab << 24) + ab_low) << 25) + (bb << 24) + bb_low
+        scale.mean[j] = total / n / SCALE
+        # n·Σq² − (Σq)² is a whole number: nothing cancels before the root.
+        scale.spread[j] = isqrt(n * squares - total * total) / n / SCALE or 1.0
+    return scale

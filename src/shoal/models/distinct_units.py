@@ -1,0 +1,74 @@
+"""k units: a group must hold records of at least k different persons, households or firms, not k records of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shoal.core.types import Ints
+from shoal.kernels.words import Words
+
+__all__ = ["COUNTERS", "count_units", "least_units", "record_counters", "units_in_cells"]
+
+COUNTERS = 1 << 20  # that bound the number of records of a unit
+
+
+def count_units(labels: Ints, units: Words) -> Ints:
+    """Return how many different units each group holds, in O(n log n).
+
+    Parameters
+    ----------
+    labels
+        The group of each record, 0, 1, …
+    units
+        A number for each record that is the same for records of a unit.
+
+    Examples
+    --------
+    >>> count_units(np.array([0, 0, 0, 1]), np.array([7, 7, 8, 8], dtype=np.uint64)).tolist()
+    [2, 1]
+    """
+    order = np.lexsort((units, labels))
+    group, unit = labels[order], units[order]
+    first = np.ones(len(group), dtype=np.bool_)
+    first[1:] = (group[1:] != group[:-1]) | (unit[1:] != unit[:-1])
+    return np.bincount(group[first])
+
+
+def least_units(labels: Ints, units: Words, k: int) -> list[Words]:
+    """Return the k least of the different units of each group; of a group with fewer, all.
+
+    The k least of several parts together are the k least of all, so that a table is counted in parts.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in least_units(np.array([0, 0, 1]), np.array([9, 7, 8], dtype=np.uint64), 1)]
+    [[7], [8]]
+    """
+    order = np.lexsort((units, labels))
+    group, unit = labels[order], units[order]
+    borders = np.flatnonzero(np.diff(group)) + 1
+    return [np.unique(members)[:k] for members in np.split(unit, borders)] if len(group) else []
+
+
+def units_in_cells(part_units: Sequence[Sequence[Words]], roots: Sequence[Ints], cells: int, k: int) -> list[Words]:
+    """Return the k least units of each cell, all where there are fewer, from the `least_units` of all parts."""
+    together: list[Words] = [np.empty(0, dtype=np.uint64)] * cells
+    for part, numbers in zip(part_units, roots, strict=True):
+        for hashes, cell in zip(part, numbers.tolist(), strict=True):
+            together[cell] = np.unique(np.concatenate([together[cell], hashes]))[:k]
+    return together
+
+
+def record_counters(units: Words) -> Ints:
+    """Count the records of units in a fixed number of counters: no unit has more records than the fullest of them.
+
+    The counters of parts add up, whatever units they share.
+
+    Examples
+    --------
+    >>> int(record_counters(np.array([7, 7, 8], dtype=np.uint64)).max())
+    2
+    """
+    return np.bincount((units % np.uint64(COUNTERS)).astype(np.int64), minlength=COUNTERS)

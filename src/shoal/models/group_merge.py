@@ -1,0 +1,87 @@
+"""Groups that are not allowed are merged with the nearest ones, until all are.
+
+In a round, every such group looks for the group of its cell with the nearest centroid; pairs are merged from the
+nearest on, each group once. A round costs a search of a kd-tree for each group that is not allowed, and there is always
+a next one: a cell that is a single group is allowed or could not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import starmap
+
+import numpy as np
+
+from shoal.core.compiler import kernel
+from shoal.core.measures import canonical_labels, centroids, number_through
+from shoal.core.types import Bools, Floats, Ints
+from shoal.kernels.pool import Pool
+from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.pool_queries import pool_nearest
+
+__all__ = ["merge_groups"]
+
+
+def merge_groups(
+    Z: Floats, labels: Ints, cells: Sequence[tuple[Ints, Ints]], allowed: Callable[[Ints, Ints], Bools]
+) -> Ints:
+    """Return the group of each record after merging.
+
+    Parameters
+    ----------
+    Z
+        Standardised records.
+    labels
+        The group of each record, 0, 1, …
+    cells
+        Of each cell: its records, and the columns that they do not miss. Groups never cross cells.
+    allowed
+        ``allowed(records, labels)`` says which groups of some records are allowed.
+
+    Examples
+    --------
+    >>> Z, units = np.array([[0.0], [0.1], [1.0], [1.1], [9.0], [9.1]]), np.array([1, 1, 2, 3, 4, 5])
+    >>> def two_units(rows, labels):
+    ...     return np.array([len(set(units[rows][labels == g])) >= 2 for g in range(labels.max() + 1)])
+    >>> merge_groups(Z, np.array([0, 0, 1, 1, 2, 2]), [(np.arange(6), np.array([0]))], two_units).tolist()
+    [0, 0, 0, 0, 1, 1]
+    """
+
+    def merged(rows: Ints, present: Ints) -> Ints:
+        groups = canonical_labels(labels[rows])
+        records = np.ascontiguousarray(Z[np.ix_(rows, present)])
+        while groups.max() and not (fine := allowed(rows, groups)).all():
+            groups = _merge_pairs(records, groups, fine)
+        return groups
+
+    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), starmap(merged, cells)))
+
+
+def _merge_pairs(records: Floats, labels: Ints, fine: Bools) -> Ints:
+    """Merge pairs of groups of which one is not allowed, the nearest first, each group once."""
+    short = np.flatnonzero(~fine)
+    group = np.arange(len(fine))
+    if records.shape[1] == 0:
+        group[short[0]] = 1 if short[0] == 0 else 0
+        return canonical_labels(group[labels])
+    centre = centroids(records, labels)
+    distance, nearest = np.empty(len(short)), np.empty(len(short), dtype=np.int64)
+    _nearest_groups(pool_new(centre), centre, short, np.empty(2), np.empty(2, dtype=np.int64), distance, nearest)
+    merged = np.zeros(len(fine), dtype=np.bool_)
+    for place in np.argsort(distance, kind="stable"):
+        one, two = short[place], nearest[place]
+        if not merged[one] and not merged[two]:
+            merged[[one, two]] = True
+            group[one] = two
+    return canonical_labels(group[labels])
+
+
+@kernel(counted=False)
+def _nearest_groups(
+    pool: Pool, centre: Floats, short: Ints, near: Floats, near_ids: Ints, distance: Floats, nearest: Ints
+) -> None:
+    for i in range(len(short)):
+        pool_nearest(pool, centre[short[i]], near, near_ids)
+        second = 1 if near_ids[0] == short[i] else 0
+        distance[i] = near[second]
+        nearest[i] = near_ids[second]

@@ -1,0 +1,243 @@
+"""The models that there are, and their rules as kernels take them.
+
+Every file in `shoal.models.promises` holds one. A kind of rule has a number, its place in `KINDS`; the kernels here
+are made of the kernels of all kinds, so that a search need not know what it is that groups must keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+
+from shoal.core.compiler import kernel
+from shoal.core.errors import InputError
+from shoal.core.types import Bools, Floats, Ints
+from shoal.models.model import ConfidentialColumn, Model
+from shoal.models.rules import RuleKind, Rules
+
+__all__ = [
+    "KINDS",
+    "MODELS",
+    "broken",
+    "changed",
+    "group_shortfall",
+    "make_rules",
+    "measure",
+    "reached_by",
+    "read_model",
+    "size_for",
+    "write_codes",
+]
+
+
+def _find_models() -> dict[str, type[Model]]:
+    """Return the class that each file exports, by the name of the file."""
+    folder = import_module("shoal.models.promises")
+    names = sorted(module.name for module in iter_modules(folder.__path__))
+    modules = [import_module(f"{folder.__name__}.{name}") for name in names]
+    return {name: getattr(module, module.__all__[0]) for name, module in zip(names, modules, strict=True)}
+
+
+def _place(kind: RuleKind) -> tuple[str, str]:
+    """Return where a kernel is written: numbers of kinds change only with sources of kernels, as cached kernels do."""
+    return kind.measure.__module__, kind.measure.__name__
+
+
+MODELS = _find_models()
+KINDS = sorted(dict.fromkeys(kind for model in MODELS.values() for kind in model.kinds.values()), key=_place)
+
+
+def read_model(parameter: str, value: Any) -> Model:
+    """Return a model that a parameter asks for: one that is given as such, as a number, or as text.
+
+    Examples
+    --------
+    >>> read_model("closeness", "0.2")
+    Closeness(t=0.2)
+    """
+    if isinstance(value, Model):
+        if value.parameter != parameter:
+            raise InputError(f"Parameter {parameter!r} does not ask for this, {value.parameter!r} does: got {value!r}.")
+        return value
+    name, _, numbers = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if name in MODELS and MODELS[name].parameter == parameter:
+        return MODELS[name].read(numbers)
+    return MODELS[parameter].read(value)
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@kernel(inline=True)
+def _nothing(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+    return 0.0, 0.0
+
+
+def _or_measured(rest: Any, numbered: tuple[int, RuleKind]) -> Any:
+    number, kind_measure = numbered[0], numbered[1].measure
+
+    @kernel(inline=True)
+    def either(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+        if rules.kinds[rule] == number:
+            result: tuple[float, float] = kind_measure(rules, rule, codes, size)
+        else:
+            result = rest(rules, rule, codes, size)
+        return result
+
+    return either
+
+
+_any = reduce(_or_measured, enumerate(KINDS), _nothing)
+
+
+@kernel(counted=False)
+def measure(rules: Rules, rule: int, codes: Ints, size: int) -> tuple[float, float]:
+    """Return what a group of these sorted codes reaches, and how far it is from being allowed, 0 if it is."""
+    result: tuple[float, float] = _any(rules, rule, codes, size)
+    return result
+
+
+@kernel(counted=False)
+def write_codes(members: Ints, size: int, out: int, into: int, codes: Ints) -> int:
+    """Write the sorted codes of a group without one member and with another, −1 for none; return how many there are.
+
+    A member is its code and below that, in 32 bits, its record.
+    """
+    count = 0
+    for j in range(size):
+        member = members[j]
+        if member == out:
+            continue
+        if 0 <= into < member:
+            codes[count] = into >> 32
+            count += 1
+            into = -1
+        codes[count] = member >> 32
+        count += 1
+    if into >= 0:
+        codes[count] = into >> 32
+        count += 1
+    return count
+
+
+@kernel(inline=True)
+def _measured_again(
+    rules: Rules, rule: int, members: Ints, size: int, out: int, into: int, reached: float, codes: Ints
+) -> tuple[float, float]:
+    result: tuple[float, float] = measure(rules, rule, codes, write_codes(members, size, out, into, codes))
+    return result
+
+
+def _or_swapped(rest: Any, numbered: tuple[int, RuleKind]) -> Any:
+    number, kind_swapped = numbered[0], numbered[1].swapped
+    if kind_swapped is None:
+        return rest
+
+    @kernel(inline=True)
+    def either(
+        rules: Rules, rule: int, members: Ints, size: int, out: int, into: int, reached: float, codes: Ints
+    ) -> tuple[float, float]:
+        if rules.kinds[rule] == number and out >= 0 and into >= 0:
+            result: tuple[float, float] = kind_swapped(rules, rule, members, size, out, into, reached)
+        else:
+            result = rest(rules, rule, members, size, out, into, reached, codes)
+        return result
+
+    return either
+
+
+# changed(rules, rule, members, size, out, into, reached, codes): the same as `measure` of a group without one member
+# and with another, −1 for none, that has reached something so far; `codes` is room for all codes.
+changed: Any = reduce(_or_swapped, enumerate(KINDS), _measured_again)
+
+
+@kernel
+def group_shortfall(rules: Rules, rule: int, rows: Ints, labels: Ints, groups: int) -> tuple[Floats, Floats]:
+    """Return of each group how far it is from being allowed, and what it reaches.
+
+    Parameters
+    ----------
+    rules, rule
+        The rules and the one that is looked at.
+    rows, labels, groups
+        Records, the group of each, and how many groups there are.
+    """
+    starts = np.zeros(groups + 1, dtype=np.int64)
+    for label in labels:
+        starts[label + 1] += 1
+    for group in range(groups):
+        starts[group + 1] += starts[group]
+    place, codes = starts[:-1].copy(), np.empty(len(rows), dtype=np.int64)
+    for i in range(len(rows)):
+        codes[place[labels[i]]] = rules.codes[rule, rows[i]]
+        place[labels[i]] += 1
+    lacks, reached = np.zeros(groups), np.zeros(groups)
+    for group in range(groups):
+        members = np.sort(codes[starts[group] : starts[group + 1]])
+        reached[group], lacks[group] = measure(rules, rule, members, len(members))
+    return lacks, reached
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def make_rules(columns: Sequence[ConfidentialColumn], models: Sequence[tuple[int, Model]], n: int) -> Rules:
+    """Return rules for kernels.
+
+    Parameters
+    ----------
+    columns
+        The confidential columns.
+    models
+        Models, each with the number of its column.
+    n
+        How many records there are.
+
+    Examples
+    --------
+    >>> column = ConfidentialColumn(np.array([0, 1, 1]), np.array([1, 2]), ordered=True)
+    >>> make_rules([column], [(0, read_model("closeness", 0.2))], 3).shares.round(3).tolist()
+    [0.333, 0.667]
+    """
+    terms = [model.rule(columns[place].ordered) for place, model in models]
+    shares: list[Floats] = [columns[place].counts / columns[place].counts.sum() for place, _ in models]
+    below = [np.minimum(np.cumsum(share), 1.0) for share in shares]
+    for level in below:
+        level[-1:] = 1.0
+    guides = [np.searchsorted(level, np.arange(len(level)) / len(level)) for level in below]
+    codes = [columns[place].codes for place, _ in models]
+    return Rules(
+        np.array([KINDS.index(kind) for kind, _, _ in terms], dtype=np.int64),
+        np.array([bound for _, bound, _ in terms]),
+        np.array([factor for _, _, factor in terms]),
+        np.ascontiguousarray(np.stack(codes), dtype=np.int64) if codes else np.empty((0, n), dtype=np.int64),
+        np.cumsum([0, *map(len, shares)]),
+        np.concatenate([*shares, np.empty(0)]),
+        np.concatenate([*below, np.empty(0)]),
+        np.concatenate([*guides, np.empty(0, dtype=np.int64)]).astype(np.int64),
+        np.concatenate([*(np.r_[0.0, np.cumsum(level)] for level in below), np.empty(0)]),
+        np.empty((len(models), 0, 0)),
+    )
+
+
+def size_for(limits: Sequence[tuple[RuleKind, float]], n: int, k: int) -> float:
+    """Return how large groups of n records should be to keep rules of these kinds and bounds."""
+    return max(k, *(kind.size(bound, n, k) for kind, bound in limits))
+
+
+def reached_by(rules: Rules, rule: int, labels: Ints) -> tuple[Floats, Floats]:
+    """Return of each group of all records how far it is from keeping a rule, and what it reaches."""
+    return group_shortfall(rules, rule, np.arange(len(labels)), labels, int(labels.max()) + 1)
+
+
+def broken(rules: Rules, rows: Ints, labels: Ints) -> Bools:
+    """Say which groups of some records break a rule."""
+    groups = int(labels.max()) + 1
+    lacks = [group_shortfall(rules, rule, rows, labels, groups)[0] for rule in range(len(rules.kinds))]
+    failing: Bools = np.any(np.stack(lacks) > 0, axis=0)
+    return failing

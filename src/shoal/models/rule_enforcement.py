@@ -1,0 +1,196 @@
+"""Turn the groups of any method into groups that keep rules, with little more loss.
+
+Groups that break a rule are merged with the nearest; that alone is one answer. Searches that respect the rules start
+from groups as large as the rules will need: about 1.5 k′ + 3 records for closeness, where k′ is the least size of
+Soria-Comas et al. (2015), 1.7 l or 1.7 k for diversity. How large is best depends on the table: for one of
+up to 2,500 records, short searches start cold from the merged groups, and hot from MDAV's groups of half that size to
+1.4 times; longer ones start where the best two of them did, and a long one where the best of these did. A larger table
+has fewer steps a record and is searched once: from the groups of `path`, or from the merged ones where merging lost
+little. The best answer is taken. The cost is that of the steps of `anneal_with_rules`, whatever the method, or the time
+that is given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.algorithms.mdav import mdav
+from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.random import seeded
+from shoal.algorithms.path import path
+from shoal.core.measures import canonical_labels, number_through, sse
+from shoal.core.progress import STOP, fresh_state, within
+from shoal.core.threads import spread
+from shoal.core.types import Floats, Ints, State
+from shoal.models.constrained_annealing import anneal_with_rules, room_of
+from shoal.models.group_merge import merge_groups
+from shoal.models.model import ConfidentialColumn
+from shoal.models.model_registry import KINDS, broken, make_rules, read_model, size_for
+from shoal.models.promises.closeness import Closeness, with_masses
+from shoal.models.rules import Rules
+
+__all__ = ["Search", "keep_rules", "rehearse_rules", "repair", "rules_of"]
+
+NEIGHBOURS = 30
+STEPS = 300, 2000  # a record: of a large table, and of one with fewer steps than LEAST_STEPS
+LEAST_STEPS, MOST_STEPS = 2_000_000, 20_000_000
+SMALL = 2_500  # records
+SHARES = 0.5, 2 / 3, 1.0, 1.4  # of the size that groups should have: what they start with
+# Of the steps, for a small table: from every start, from each of the best two of them, and from the best.
+SHORT, MIDDLE, LONG = 0.12, 0.5, 2.9
+LITTLE = 1.25  # times the SSE of `path`: merging that loses no more is a good start
+SEARCHED = 0.95  # of the seconds that are given
+HOT, WARM, COLD = 2.0, 0.1, 0.02  # the first temperature, of the variance of a record
+MOST_ROOM = 1 << 25  # places for members in all groups together
+
+
+class Search(NamedTuple):
+    """The parameters that decide a search."""
+
+    seed: int | None
+    steps: float  # how many are taken, relative to what is usual
+    state: State  # see `shoal.core.progress`
+    improve: Callable[[Floats], Ints] | None = (
+        None  # finds groups where those given keep the rules, in half the seconds
+    )
+    seconds: float | None = None  # that are taken instead of steps, for all records
+
+
+def keep_rules(
+    Z: Floats,
+    labels: Ints,
+    cells: Sequence[tuple[Ints, Ints]],
+    k: int,
+    rules: Rules,
+    search: Search,
+    *,
+    threads: int = 1,
+) -> Ints:
+    """Return groups that keep the rules wherever a whole cell does; those of the method if they do already.
+
+    Parameters
+    ----------
+    Z
+        Standardised records.
+    labels
+        The groups of a method.
+    cells
+        Of each cell: its records, and the columns that they do not miss.
+    k, rules
+        The least group size, and what groups must keep.
+    search
+        What decides the search.
+    threads
+        That work on cells; their number does not change the groups.
+    """
+
+    def enforce(cell: tuple[Ints, Ints]) -> Ints:
+        rows, present = cell
+        records = np.ascontiguousarray(Z[np.ix_(rows, present)])
+        # One cell is searched from several starts at a time.
+        cell_threads = threads if len(cells) == 1 else 1
+        limited = search._replace(
+            seconds=search.seconds and search.seconds * len(rows) / len(Z) * (threads // cell_threads)
+        )
+        return _keep(records, canonical_labels(labels[rows]), k, rules_of(rules, rows), limited, cell_threads)
+
+    return canonical_labels(number_through(len(Z), (rows for rows, _ in cells), spread(enforce, cells, threads)))
+
+
+def rules_of(rules: Rules, rows: Ints) -> Rules:
+    """Return the rules for some of the records."""
+    return rules._replace(codes=np.ascontiguousarray(rules.codes[:, rows]))
+
+
+def _keep(records: Floats, labels: Ints, k: int, rules: Rules, search: Search, threads: int) -> Ints:
+    """Return the best answer for the records of a cell."""
+    n, all_rows, state = len(records), np.arange(len(records)), search.state
+    if not broken(rules, all_rows, labels).any():
+        if search.improve is None or records.shape[1] == 0:
+            return labels
+        labels = canonical_labels(search.improve(records))
+        if not broken(rules, all_rows, labels).any():
+            return labels
+        search = search._replace(seconds=search.seconds and search.seconds / 2)
+    repaired = repair(records, labels, rules)
+    if records.shape[1] == 0 or n < 2 * k or state[STOP]:
+        return repaired
+    with within(state, search.seconds, 0) as limited:
+        answers = [repaired, *_searched(records, k, rules, repaired, search._replace(state=limited), threads)]
+    # Merging cannot help where the whole cell breaks a rule.
+    allowed = [answer for answer in answers if not broken(rules, all_rows, answer).any()]
+    return min(allowed or answers[:1], key=lambda answer: sse(records, answer))
+
+
+def _searched(records: Floats, k: int, rules: Rules, repaired: Ints, search: Search, threads: int) -> Iterator[Ints]:
+    """Yield what searches find: short ones from every start, then long ones from the best."""
+    began, n = time.monotonic(), len(records)
+    rules = with_masses(rules) if KINDS.index(Closeness.kinds["ordered"]) in rules.kinds else rules
+    records = np.ascontiguousarray(records - records.mean(axis=0))
+    near = nearest(records, NEIGHBOURS, slack=0.0 if n <= SMALL else 1.0)
+    deviation = float(np.square(records).sum()) / n
+    steps = search.steps * min(max(STEPS[0] * n, min(STEPS[1] * n, LEAST_STEPS)), MOST_STEPS)
+    starts = [(start, heat) for start, heat in _starts(records, k, rules, repaired, search.state) if _fits(start)]
+
+    def anneal(place: int, budget: int) -> tuple[Ints, float]:
+        """Return groups, and the seconds that a step took."""
+        (start, heat), word, since = starts[place], seeded(search.seed or 0, place), time.monotonic()
+        moved = anneal_with_rules(records, k, start, near, rules, budget, heat * deviation, search.state, word).label
+        pace = (time.monotonic() - since) / max(budget, 1)
+        return repair(records, canonical_labels(moved), rules), pace
+
+    if len(starts) == 1 and search.seconds is None:
+        yield anneal(0, int(steps))[0]
+    elif starts:
+        pace, places = 0.0, list(range(len(starts)))
+        for share in (SHORT, MIDDLE):
+            results = list(spread(partial(anneal, budget=int(share * steps)), places, threads))
+            yield from (labels for labels, _ in results)
+            if search.state[STOP]:
+                return
+            ranks = np.argsort([sse(records, labels) for labels, _ in results], kind="stable")
+            places, pace = [places[rank] for rank in ranks[:2]], max(pace for _, pace in results)
+        final_steps = LONG * steps
+        if search.seconds is not None:
+            # What is left, but for the time that repairing takes.
+            final_steps = max(0.0, SEARCHED * (search.seconds - (time.monotonic() - began))) / pace
+        yield anneal(places[0], int(final_steps))[0]
+
+
+def _fits(labels: Ints) -> bool:
+    """Return whether there is something to move, and room for it."""
+    return bool(labels.max()) and (int(labels.max()) + 1) * room_of(labels) <= MOST_ROOM
+
+
+def _starts(records: Floats, k: int, rules: Rules, repaired: Ints, state: State) -> Iterator[tuple[Ints, float]]:
+    """Yield what searches start from, each with its heat."""
+    n = len(records)
+    kinds = [KINDS[kind] for kind in rules.kinds]
+    needed = size_for(list(zip(kinds, rules.bounds.tolist(), strict=True)), n, k)
+    sizes = dict.fromkeys(max(k, min(round(share * needed), n // 2)) for share in SHARES)
+    if n <= SMALL:
+        yield repaired, COLD
+        yield from ((canonical_labels(mdav(records, size, state=state)), HOT) for size in sizes)
+        return
+    grouped = canonical_labels(path(records, max(k, min(round(needed), n // 2)), state=state).labels)
+    yield (repaired, COLD) if sse(records, repaired) <= LITTLE * sse(records, grouped) else (grouped, WARM)
+
+
+def repair(records: Floats, labels: Ints, rules: Rules) -> Ints:
+    """Merge groups that break a rule with the nearest, while there are others."""
+    cell = np.arange(len(records)), np.arange(records.shape[1])
+    return merge_groups(records, labels, [cell], lambda rows, now: ~broken(rules, rows, now))
+
+
+def rehearse_rules() -> None:
+    """Load the kernels on a small table."""
+    rows = np.arange(16)
+    column = ConfidentialColumn(rows // 2 % 2, np.array([8, 8]), ordered=False)
+    rules = make_rules([column], [(0, read_model("diversity", 2))], 16)
+    records = np.column_stack([rows, rows**2]).astype(np.float64)
+    keep_rules(records, rows // 2, [(rows, np.arange(2))], 2, rules, Search(0, 1.0, fresh_state()))

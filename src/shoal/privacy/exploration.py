@@ -1,0 +1,296 @@
+"""Choosing k and ε: the error to expect from every method, from closed forms, with no noise drawn and nothing released.
+
+By default from public figures alone: an upper limit of the error of any table of n records within the bounds
+(`worst_case`). On request from the confidential values: the expected SSE of a column is the SSE of its groups plus
+Σ size · 2(Δ/(size · ε_i))² (Proposition 5), before truncation to the domain. A k that is chosen so follows the
+data, and ε does not cover the choice. One partition serves all ε, except for ``"optimal"``, whose groups depend on ε.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal.core.checks import as_names
+from shoal.core.errors import InputError, PrivateExplorationWarning
+from shoal.core.messages import count
+from shoal.core.types import Floats
+from shoal.privacy.budgets import Budget, check_epsilon, split_budget
+from shoal.privacy.domains import BoundsGiven
+from shoal.privacy.groups import Grouping, group_columns
+from shoal.privacy.laplace import check_grids
+from shoal.privacy.preparing import Prepared, check_group_size, column_sets, prepare
+from shoal.privacy.privacy_unit import Unit, budgets_of_records
+from shoal.privacy.publication_methods import (
+    GIVEN,
+    MARGINALS,
+    PUBLICATION_METHODS,
+    PublicationMethod,
+    find_publication_method,
+)
+from shoal.privacy.worst_case import least_worst_case_sse, worst_case_sse
+from shoal.tables.columns import Name
+from shoal.tables.files import check_target, written_beside
+
+__all__ = ["EPSILONS", "PICTURES", "Exploration", "Point", "explore"]
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+PICTURES = (".png", ".svg", ".pdf")
+# Methods in colours that remain apart for colour-blind readers and in print.
+COLOURS = {
+    "insensitive-ir": "#D55E00",
+    "insensitive": "#CC79A7",
+    "none": "#555555",
+    "optimal": "#0072B2",
+    "mdav-ir": "#E69F00",
+    "mdav": "#009E73",
+}
+OTHER_COLOUR = "#56B4E9"
+# Methods of `shoal.methods` whose groups of one column are runs of its sorted values.
+RUNS = ("mdav", "fixed", "univariate")
+
+
+@dataclass(frozen=True)
+class Point:
+    """The expected error of a method: its k (None if it has none) and the expected SSE of all columns."""
+
+    method: str
+    k: int | None
+    epsilon: float
+    sse: float
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """The expected errors: of the worst table there can be, or exact figures of the confidential values (`private`)."""
+
+    points: tuple[Point, ...]
+    records: int
+    columns: tuple[Name, ...]
+    unit: Unit | None = None
+    private: bool = False
+
+    @property
+    def origin(self) -> str:
+        """The origin of the figures, and who may see them."""
+        if self.private:
+            return "computed from the confidential values: for the data holder, not for release"
+        return "in the worst case, from public figures alone: number of records, bounds and epsilon"
+
+    @property
+    def epsilons(self) -> list[float]:
+        """The budgets that were looked at."""
+        return sorted({point.epsilon for point in self.points})
+
+    def best(self, method: str, epsilon: float) -> Point:
+        """Return the k that a method does best with."""
+        return min((p for p in self.points if p.method == method and p.epsilon == epsilon), key=lambda p: p.sse)
+
+    def __str__(self) -> str:
+        epsilons = self.epsilons
+        sse = {(point.method, point.k, point.epsilon): point.sse for point in self.points}
+        lines = ["expected SSE by method, k and ε (* the method's best k)", self.origin, ""]
+        if self.unit is not None:
+            lines += [f"ε covers all records of a unit ({self.unit}) together", ""]
+        lines.append(f"{'method':<14} {'k':>6} " + " ".join(f"{f'ε = {epsilon:g}':>12}" for epsilon in epsilons))
+        for method, k in dict.fromkeys((point.method, point.k) for point in self.points):
+            errors = []
+            for epsilon in epsilons:
+                several = sum(p.method == method and p.epsilon == epsilon for p in self.points) > 1
+                star = "*" if several and self.best(method, epsilon).k == k else " "
+                errors.append(f"{sse[method, k, epsilon]:>11.4g}{star}")
+            lines.append(f"{method:<14} {'' if k is None else k:>6} " + " ".join(errors))
+        return "\n".join(lines)
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw expected SSE against k, one panel for each ε, as a picture file."""
+        from matplotlib.figure import Figure
+
+        target = Path(path)
+        check_target(target, endings=PICTURES)
+        epsilons = self.epsilons
+        across = min(3, len(epsilons))
+        down = -(-len(epsilons) // across)
+        figure = Figure(figsize=(4.6 * across, 3.6 * down), layout="constrained")
+        axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+        for axis, epsilon in zip(axes, epsilons, strict=False):
+            for method in dict.fromkeys(point.method for point in self.points):
+                self._line(axis, method, epsilon)
+            axis.set(xscale="log", yscale="log", title=f"ε = {epsilon:g}", xlabel="k", ylabel="expected SSE")
+            axis.grid(visible=True, which="major", alpha=0.3)
+            ticks = sorted({point.k for point in self.points if point.k is not None})
+            ticks = ticks[:: max(1, len(ticks) // 6)]
+            axis.set_xticks(ticks, [str(tick) for tick in ticks])
+            axis.minorticks_off()
+        for axis in axes[len(epsilons) :]:
+            axis.set_visible(False)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        unit = "" if self.unit is None else f" ({self.unit})"
+        scope = f"{count(self.records, 'record')}{unit}, {count(len(self.columns), 'column')}"
+        figure.suptitle(f"{scope}: {'for the data holder, not for release' if self.private else 'worst case'}")
+        with written_beside(target) as temporary:
+            figure.savefig(temporary, dpi=150)
+
+    def _line(self, axis: Any, method: str, epsilon: float) -> None:
+        points = [p for p in self.points if p.method == method and p.epsilon == epsilon]
+        if len(points) == 1 and points[0].k is None:
+            axis.axhline(points[0].sse, color=COLOURS.get(method, OTHER_COLOUR), linestyle="--", label=method)
+        else:
+            colour = COLOURS.get(method, OTHER_COLOUR)
+            axis.plot([p.k for p in points], [p.sse for p in points], color=colour, marker=".", label=method)
+
+
+def explore(  # noqa: PLR0913 - the parameters of a whole run
+    data: Any,
+    *,
+    bounds: BoundsGiven,
+    columns: Sequence[Name] | Name | None = None,
+    epsilon: Sequence[float] | float = EPSILONS,
+    k: Sequence[int] | int | None = None,
+    methods: Sequence[str] | str = tuple(PUBLICATION_METHODS),
+    budget: Budget = "even",
+    sets: Sequence[Sequence[Name]] | None = None,
+    private: bool = False,
+    unit: Name | None = None,
+    contributions: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Exploration:
+    """Compute the expected SSE of methods over k and ε: in the worst case, from public figures, unless asked otherwise.
+
+    Parameters
+    ----------
+    data, bounds, columns, budget, sets, unit, contributions, delimiter, encoding, decimal, thousands
+        As for `shoal.publish`; shares of a given budget count in proportion to their sum.
+    epsilon
+        The budgets to look at.
+    k
+        The group sizes to look at, for methods that need one; a dozen from 2 to n/2 if not given.
+    methods
+        The methods to look at.
+    private
+        Look at the confidential values, with a `PrivateExplorationWarning`: the figures are exact and for the data
+        holder alone, and ε does not cover a k that is chosen by them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = explore(rng.random((200, 1)), bounds={0: (0, 1)}, epsilon=1.0, k=[5, 20], methods=["insensitive-ir"])
+    >>> found.best("insensitive-ir", 1.0)
+    Point(method='insensitive-ir', k=20, epsilon=1.0, sse=6.0)
+    """
+    entries = [find_publication_method(name) for name in as_names(methods)]
+    epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
+    if MARGINALS in entries:
+        raise InputError(
+            "Parameter 'methods' cannot name 'marginals': its records are nobody's, so that there is no squared error "
+            "of records to expect. The noise on its counts follows from public figures: a release says it in 'scales'."
+        )
+    if not entries or not epsilons:
+        raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
+    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    prepared = prepare(data, columns, bounds, unit, contributions, **csv)
+    if private:
+        warnings.warn(
+            "These figures are computed from the confidential values: keep them inside. Epsilon does not cover what is "
+            "chosen by them: a k that follows the data tells about the data.",
+            PrivateExplorationWarning,
+            stacklevel=2,
+        )
+    n = len(prepared.X)
+    sizes = _some_sizes(n) if k is None else sorted(set(np.atleast_1d(np.asarray(k)).tolist()))
+    points = []
+    for entry in entries:
+        numbers = column_sets(entry, prepared.names, sets if entry.name == "mdav" else None)
+        budgets = {value: _shares(value, budget, prepared, numbers) for value in epsilons}
+        for shares in budgets.values():
+            check_grids(n, shares, prepared.names)
+        for size in sizes if entry.takes_sizes else [None]:
+            check_group_size(entry, size, n)
+            errors = _exact if private else _worst_case
+            points += [Point(entry.name, size, *pair) for pair in errors(prepared, entry, budgets, numbers, size)]
+    return Exploration(tuple(points), n, tuple(prepared.names), prepared.unit, private)
+
+
+def _worst_case(
+    prepared: Prepared,
+    entry: PublicationMethod,
+    budgets: Mapping[float, Floats],
+    sets: Sequence[Sequence[int]],
+    size: int | None,
+) -> Iterator[tuple[float, float]]:
+    """Yield for each ε an upper limit of the expected SSE of tables within the bounds."""
+    n = len(prepared.X)
+    for epsilon, shares in budgets.items():
+        total = 0.0
+        for columns in sets:
+            for j in columns:
+                budget, width = float(shares[j]), float(prepared.bounds.width[j])
+                if entry.name == "optimal":  # its groups are at least as good as those of any k
+                    total += least_worst_case_sse(n, budget, width)
+                    continue
+                k = size or 1
+                if entry.name == "insensitive" and len(columns) > 1:
+                    budget /= n // k  # a change of one record can move all groups
+                total += worst_case_sse(n, k, budget, width, largest=_largest(entry, n, size, len(columns)))
+        yield epsilon, total
+
+
+def _largest(entry: PublicationMethod, n: int, size: int | None, columns: int) -> int:
+    """Return the most records of groups that may reach from end to end of the domain of a column."""
+    k = size or 1
+    if k == 1 and entry != GIVEN:
+        return 1
+    if columns > 1 or entry == GIVEN or entry.groups not in (None, *RUNS):
+        return n
+    return min(n, 2 * k - 1) if entry.groups == "univariate" else k + n % k
+
+
+def _exact(
+    prepared: Prepared,
+    entry: PublicationMethod,
+    budgets: Mapping[float, Floats],
+    sets: Sequence[Sequence[int]],
+    size: int | None,
+) -> Iterator[tuple[float, float]]:
+    """Yield for each ε the expected SSE of this table."""
+    groupings: list[Grouping] = []
+    averaging = 0.0
+    for epsilon, shares in budgets.items():
+        if entry.name == "optimal" or not groupings:
+            groupings = group_columns(entry, prepared.clipped, prepared.bounds, shares, sets, size)
+            averaging = sum(
+                float(grouping.averaging_error(prepared.X, prepared.clipped).sum()) for grouping in groupings
+            )
+        yield epsilon, averaging + _noise(groupings, prepared.bounds.width, shares)
+
+
+def _shares(epsilon: float, budget: Budget, prepared: Prepared, numbers: Sequence[Sequence[int]]) -> Floats:
+    """Return what each column has of ε for a record."""
+    if not isinstance(budget, str):
+        total = sum(check_epsilon(share, f"budget[{name!r}]") for name, share in budget.items())
+        budget = {name: float(share) * epsilon / total for name, share in budget.items()}
+    return budgets_of_records(
+        split_budget(epsilon, budget, prepared.names, prepared.bounds.width, numbers), prepared.unit
+    )
+
+
+def _noise(groupings: Sequence[Grouping], width: Floats, budgets: Floats) -> float:
+    return sum(
+        grouping.noise_error(grouping.noise_scale(float(width[j]), float(budgets[j])))
+        for grouping in groupings
+        for j in grouping.columns
+    )
+
+
+def _some_sizes(n: int) -> list[int]:
+    """Return about a dozen sizes from 2 to n/2, evenly spaced on a log scale."""
+    return np.unique(np.rint(np.geomspace(2, max(2, n // 2), 12)).astype(np.int64)).tolist() if n > 1 else [1]

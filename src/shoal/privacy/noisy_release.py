@@ -1,0 +1,195 @@
+"""From a plan to the released table: noise, the order of rows, the table itself, the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from shoal.core.errors import FileError, InputError, ShoalError, VerificationError
+from shoal.core.types import Floats, Ints
+from shoal.privacy.estimates import Estimate, Estimates, estimate_column
+from shoal.privacy.joint import draw_records
+from shoal.privacy.laplace import TAIL, noisy_means
+from shoal.privacy.publication_plan import PublicationPlan
+from shoal.privacy.randomised_response import estimate_shares, randomise
+from shoal.tables.columns import CATEGORY, FLOAT, Kind, Name, NewColumn
+from shoal.tables.csv_files import CsvTable
+from shoal.tables.files import folder_beside, read_back, write_table
+from shoal.tables.outputs import moved_together, written_path
+from shoal.tables.selection import check_released
+from shoal.tables.table import Table
+
+__all__ = ["NoisyColumns", "build_table", "draw_noise", "rehearse", "write_release"]
+
+INTEGER = Kind("int64", whole=True)
+
+
+@dataclass(frozen=True)
+class NoisyColumns:
+    """The noisy values: one per record, in the order of release, and estimates with error bars."""
+
+    values: Floats
+    answer_codes: list[Ints]
+    estimates: Mapping[Name, Estimates]
+    tree: tuple[tuple[Name, Name], ...] = ()
+
+
+def draw_noise(plan: PublicationPlan) -> NoisyColumns:
+    """Draw all noise of a release; from here on nothing depends on the confidential values."""
+    prepared = plan.prepared
+    if plan.counting is not None:
+        drawn = draw_records(prepared, plan.counting, plan.rng)
+        _check_finite(drawn.values)
+        return NoisyColumns(drawn.values, drawn.codes, {}, drawn.tree)
+    values, estimates = np.empty_like(prepared.X), {}
+    for grouping in plan.groupings:
+        for j in grouping.columns:
+            means = noisy_means(
+                prepared.clipped[:, j],
+                grouping.labels,
+                grouping.sizes,
+                lower=float(prepared.bounds.lower[j]),
+                upper=float(prepared.bounds.upper[j]),
+                epsilon=float(plan.budgets[j]),
+                touched=grouping.touched,
+                integer=prepared.whole[j],
+                truncate=False,
+                rng=plan.rng,
+            )
+            estimates[prepared.names[j]] = estimate_column(
+                means, grouping.sizes, float(plan.scales[j]), ordered=plan.ordered
+            )
+            if plan.ordered and plan.monotone:
+                means = in_ascending_order(means, grouping.sizes)
+            values[:, j] = means[grouping.labels]
+    codes = []
+    for answer, epsilon in zip(prepared.answers, plan.budgets[len(prepared.names) :].tolist(), strict=True):
+        codes.append(randomise(answer.codes, len(answer.categories), epsilon, plan.rng))
+        shares, error = estimate_shares(codes[-1], len(answer.categories), epsilon)
+        by_category = {
+            name: Estimate(share, error) for name, share in zip(answer.categories, shares.tolist(), strict=True)
+        }
+        estimates[answer.name] = Estimates(shares=by_category)
+    if plan.truncate:
+        values = prepared.bounds.clip(values)
+    values = np.where(prepared.whole, np.rint(values), values)
+    _check_finite(values)
+    return NoisyColumns(*_arranged(plan, values, codes), estimates)
+
+
+def _check_finite(values: Floats) -> None:
+    if not np.isfinite(values).all():
+        raise VerificationError("A value that was to be released is no finite number. Nothing was released.")
+
+
+def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
+    """Return the nearest means in ascending order, by isotonic regression.
+
+    M. Hay, V. Rastogi, G. Miklau and D. Suciu, Boosting the accuracy of differentially private histograms through
+    consistency (2010). The means of sorted groups ascend before they get noise, and means that ascend are a convex set:
+    the nearest point of it is nearer to the truth than the noisy means are, in every draw. The mean of the column
+    stays.
+
+    Examples
+    --------
+    >>> in_ascending_order(np.array([1.0, 5.0, 3.0]), np.array([2, 2, 2])).tolist()
+    [1.0, 4.0, 4.0]
+    """
+    from scipy.optimize import isotonic_regression
+
+    ascending: Floats = isotonic_regression(means, weights=sizes).x
+    return ascending
+
+
+def _arranged(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> tuple[Floats, list[Ints]]:
+    """Return released values in the order of release: that of the input only if the method keeps it."""
+    if plan.method.keeps_rows:
+        return values, answer_codes
+    # Along the order of the groups: a row must not tell whose record it was.
+    values = values.copy()
+    for grouping in plan.groupings:
+        order = np.argsort(grouping.labels, kind="stable")
+        values[:, grouping.columns] = values[order][:, grouping.columns]
+    # Sets of columns that are ordered each on its own must not look as if their cells belonged together.
+    if len(plan.groupings) + len(answer_codes) > 1:
+        rng = plan.rng or np.random.default_rng()
+        for grouping in plan.groupings:
+            values[:, grouping.columns] = values[rng.permutation(len(values))][:, grouping.columns]
+        answer_codes = [rng.permutation(codes) for codes in answer_codes]
+    return values, answer_codes
+
+
+def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints]) -> Table:
+    """Return the table of the released columns, in the order of the input and without metadata of the original.
+
+    Labels of SPSS, Stata and SAS files stay behind: those of a protected column name its original values. A CSV file is
+    written as any other, not in the dialect of the confidential one.
+    """
+    prepared = plan.prepared
+    table = prepared.table.in_own_dialect() if isinstance(prepared.table, CsvTable) else prepared.table
+    new = {
+        name: NewColumn(np.ascontiguousarray(values[:, j]), _kind(plan, j), rounded=prepared.whole[j])
+        for j, name in enumerate(prepared.names)
+    }
+    for answer, codes in zip(prepared.answers, answer_codes, strict=True):
+        words = tuple(map(str, answer.categories)) if isinstance(table, CsvTable) else answer.categories
+        new[answer.name] = NewColumn(codes.astype(np.float64), CATEGORY, categories=words)
+    released = table.released(new).only(released_names(plan))
+    check_released(released.names, released_names(plan))
+    return released
+
+
+def _kind(plan: PublicationPlan, j: int) -> Kind:
+    """Return the type that a column is stored in; without truncation a narrow one might not hold it."""
+    if plan.prepared.whole[j]:
+        return INTEGER
+    return (plan.prepared.table.column(plan.prepared.names[j]).kind or FLOAT) if plan.truncate else FLOAT
+
+
+def released_names(plan: PublicationPlan) -> list[Name]:
+    """Return the columns of the release in the order of the input."""
+    return [name for name in plan.prepared.table.names if name in plan.prepared.published or name in plan.unprotected]
+
+
+def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> None:
+    """Build and write a table like the release, with the farthest value there can be in place of each column's."""
+    prepared = plan.prepared
+    farther = np.where(-prepared.bounds.lower > prepared.bounds.upper, prepared.bounds.lower, prepared.bounds.upper)
+    if not plan.truncate:
+        farther = farther + np.sign(farther) * TAIL * plan.scales
+    answer_codes = [np.zeros(len(prepared.X), dtype=np.int64) for _ in prepared.answers]
+    with np.errstate(over="ignore"):
+        released = build_table(plan, np.tile(farther, (len(prepared.X), 1)), answer_codes)
+    names = released_names(plan)
+    for name, end in zip(prepared.names, farther, strict=True):
+        value = released.column(released.names[names.index(name)]).values[0]
+        if not abs(value - end) <= 1e-2 * abs(end) + 0.5:
+            raise InputError(
+                f"Parameter 'bounds' must fit the type of column {name!r}, which has no number as large as {end:g}. "
+                "Turn the column into float64, or give closer bounds."
+            )
+    if output is not None:
+        with folder_beside(Path(output)) as folder:
+            write_release(released, folder / Path(output).name)
+
+
+def write_release(released: Table, output: str | os.PathLike[str]) -> None:
+    """Write the released table as a whole or not at all, with its columns and no others."""
+    if isinstance(released, CsvTable) and Path(output).suffix.lower() == ".tsv":
+        released = released.in_own_dialect("\t")
+    try:
+        with moved_together():
+            write_table(released, Path(output))
+            check_released(read_back(written_path(output), released).names, released.names)
+    except ShoalError:
+        raise
+    except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        raise FileError(
+            f"Output {Path(output).name} cannot hold the released table: {reason}. Take another format, or leave out "
+            "the column."
+        ) from error

@@ -1,0 +1,117 @@
+"""The unit that ε protects: a record, or a person, household or firm with all of its records, at most m.
+
+Definition 3 of the paper compares tables that "differ in one individual", who may have several records. Here these are
+two tables with the same number of records that differ in the records of one unit, at most m of them. The noise is drawn
+for ε/m, and this covers the unit with ε:
+
+- Definition 1 (group privacy). Change the records of the unit one after the other. Each of the at most m steps changes
+  one record, so the probability of any release by a factor of at most e^(ε/m); all steps together by (e^(ε/m))^m = e^ε.
+- Definition 3, groups as given. Let m_g records of the unit lie in group g, Σ_g m_g ≤ m. In column i the sum of group g
+  moves by at most m_g Δ_i, and its noise has the scale m Δ_i/ε_i. The draws are independent, so the probability of the
+  released values of column i changes by a factor of at most exp(Σ_g m_g Δ_i · ε_i/(m Δ_i)) ≤ e^ε_i, however the records
+  are spread over groups, and that of all columns by e^Σε_i ≤ e^ε. Less noise would not do: all m records may lie in one
+  group, whose mean then moves by m Δ_i/size.
+
+m is public knowledge, as bounds are. The greatest number of records that a unit has in the table would tell about the
+table, so it is never looked up. Values outside bounds are clipped, but records beyond m are not left out: then the
+number of released rows, which is taken as public, would follow the records of single units. So such a table is refused,
+before anything is recorded or drawn. The refusal depends on the column of the units alone and the release on the
+published values alone: of two tables with the same units and other values both are refused or neither. It is a message
+to the data holder, the same whoever has too many records and however many; whoever else hears of it learns that m was
+wrong. That a table was released tells that m holds, which m says itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from shoal.core.errors import InputError
+from shoal.core.messages import count
+from shoal.core.types import Floats
+from shoal.masking.reading import unit_words
+from shoal.tables.columns import Name
+from shoal.tables.table import Table, check_name
+
+__all__ = ["Unit", "budgets_of_records", "check_unit", "read_unit"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Whom ε protects with all of their records: the column that names them, and how many records each has at most."""
+
+    column: Name
+    contributions: int
+
+    def __str__(self) -> str:
+        return f"{self.column}, at most {count(self.contributions, 'record')} each"
+
+
+def read_unit(unit: Name | None, contributions: object) -> Unit | None:
+    """Check what was said of units; None if ε is to protect single records.
+
+    Examples
+    --------
+    >>> print(read_unit("person", 3))
+    person, at most 3 records each
+    """
+    if unit is None:
+        if contributions is not None:
+            raise InputError(
+                f"Parameter 'contributions' goes with a unit, got {contributions!r}. Name the column that says whose "
+                "records they are in 'unit'."
+            )
+        return None
+    if contributions is None:
+        raise InputError(
+            "Parameter 'contributions' is needed with 'unit': the greatest number of records that one of column "
+            f"{unit!r} can have, from what everybody knows. It is not looked up in the table, because the number found "
+            "there would tell about the table."
+        )
+    if isinstance(contributions, bool) or not isinstance(contributions, (int, np.integer)) or contributions < 1:
+        raise InputError(f"Parameter 'contributions' must be a whole number of at least 1, got {contributions!r}.")
+    return Unit(unit, int(contributions))
+
+
+def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
+    """Refuse units that are to be published, and a table in which one has more records than was said.
+
+    The message tells neither whose nor how many they are.
+    """
+    check_name(unit.column, table.names, "unit")
+    if unit.column in published:
+        raise InputError(
+            f"Parameter 'unit' names column {unit.column!r}, which is to be published. It says whose records they are "
+            "and stays out of the release: leave it out of 'columns' and 'bounds'."
+        )
+    # Were two units given the same word, they would count as one that has more: nobody is protected less.
+    _, records = np.unique(unit_words(table, unit.column, None), return_counts=True)
+    if records.max() > unit.contributions:
+        raise InputError(
+            f"Parameter 'contributions' must be a number of records that no {unit.column} exceeds, but one has more "
+            f"than {unit.contributions}. Nothing was released or spent; this message is for the data holder alone. "
+            f"Leave out records by a rule that looks at each {unit.column} by itself, or give the number that "
+            "everybody knows: one that is found by trying tells about the table."
+        )
+
+
+def budgets_of_records(budgets: Floats, unit: Unit | None) -> Floats:
+    """Return what a single record may spend so that those of a unit spend no more than its budget, rounding included.
+
+    Examples
+    --------
+    >>> budgets_of_records(np.array([1.0, 0.5]), Unit("person", 4)).tolist()
+    [0.25, 0.125]
+    """
+    if unit is None:
+        return budgets
+    return np.array([_at_most(Fraction(budget) / unit.contributions) for budget in budgets.tolist()])
+
+
+def _at_most(share: Fraction) -> float:
+    near = float(share)
+    return near if near <= share else math.nextafter(near, 0.0)

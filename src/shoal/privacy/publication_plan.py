@@ -1,0 +1,279 @@
+"""Everything that is decided before a budget is spent: shares of ε, groups, whom and what it covers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.core.checks import as_names
+from shoal.core.errors import (
+    GroupsAsGivenWarning,
+    InputError,
+    LargeBudgetWarning,
+    SeededNoiseWarning,
+    UnevenBudgetWarning,
+    UnprotectedColumnWarning,
+)
+from shoal.core.measures import canonical_labels
+from shoal.core.types import Floats, Ints
+from shoal.masking.reading import unit_words
+from shoal.privacy.budgets import Budget, split_budget
+from shoal.privacy.groups import Grouping, group_columns
+from shoal.privacy.guarantee import guarantee
+from shoal.privacy.joint import Counting, plan_counting
+from shoal.privacy.laplace import check_grid, check_grids
+from shoal.privacy.preparing import Prepared, check_group_size, column_sets
+from shoal.privacy.privacy_unit import budgets_of_records
+from shoal.privacy.publication_methods import GIVEN, MARGINALS, PublicationMethod
+from shoal.privacy.randomised_response import truth_probability
+from shoal.tables.columns import Name
+from shoal.tables.table import check_name
+
+__all__ = ["PublicationPlan", "make_plan", "shares_of_columns"]
+
+LARGE = 10.0  # of ε: e^10 is 22,000
+LITTLE = 0.05  # of an even share of ε
+CALLER = 4  # frames from a warning here to the caller of publish
+
+
+@dataclass(frozen=True)
+class PublicationPlan:
+    """The decisions made before a budget is spent.
+
+    Parameters
+    ----------
+    prepared, method, epsilon, k
+        The table, the method, the whole budget and the group size that was asked for.
+    shares
+        Each published column's share of ε.
+    budgets
+        What a single record may spend on each column: of numbers first, then of categories.
+    groupings
+        The groups of the columns of numbers.
+    unprotected
+        Columns that are released as they are.
+    truncate, monotone
+        Whether released numbers are brought into the domain, and into the order that sorted groups must have.
+    rng
+        The generator of an experiment, or None.
+    counting
+        How counts are measured, if records are drawn from a model of them.
+    """
+
+    prepared: Prepared
+    method: PublicationMethod
+    epsilon: float
+    k: int | None
+    shares: Mapping[Name, float]
+    budgets: Floats
+    groupings: Sequence[Grouping]
+    unprotected: list[Name]
+    truncate: bool
+    monotone: bool
+    rng: np.random.Generator | None
+    counting: Counting | None = None
+
+    @property
+    def promise(self) -> str:
+        """The guarantee of ε in words."""
+        return guarantee(
+            self.method,
+            self.epsilon,
+            self.prepared.published,
+            unprotected=self.unprotected,
+            unit=self.prepared.unit,
+            data_bounds=self.prepared.bounds.from_data,
+            seeded=self.rng is not None,
+            counted=None if self.counting is None else (self.counting.delta, self.counting.spending.rho),
+        )
+
+    @property
+    def scales(self) -> Floats:
+        """The scale of the noise on the sum of a group, for each column of numbers."""
+        scales = np.empty(len(self.prepared.names))
+        for grouping in self.groupings:
+            for j in grouping.columns:
+                scales[j] = grouping.noise_scale(float(self.prepared.bounds.width[j]), float(self.budgets[j]))
+        return scales
+
+    @property
+    def ordered(self) -> bool:
+        """Return whether groups follow an order of values that was fixed beforehand."""
+        return not self.method.keeps_rows and all(len(grouping.columns) == 1 for grouping in self.groupings)
+
+
+def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
+    prepared: Prepared,
+    method: PublicationMethod,
+    epsilon: float,
+    *,
+    k: int | None,
+    labels: Any,
+    budget: Budget,
+    sets: Sequence[Sequence[Name]] | None,
+    keep: Sequence[Name] | Name | None,
+    truncate: bool,
+    monotone: bool,
+    seed: int | None,
+    delta: float | None = None,
+) -> PublicationPlan:
+    """Check what was asked for against the table, share the budget and form the groups."""
+    group_labels = _labels(prepared, method, labels)
+    unprotected = _unprotected_columns(prepared, as_names(keep), method)
+    size = check_group_size(method, k, len(prepared.X), len(prepared.names))
+    numbers = column_sets(method, prepared.names, sets)
+    rng = _generator(seed)
+    if method is MARGINALS:
+        _check_counted(budget, truncate=truncate, monotone=monotone)
+        counting = plan_counting(prepared, epsilon, delta)
+        _warn(method, epsilon, {})
+        return PublicationPlan(
+            prepared, method, epsilon, size, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
+        )
+    if delta is not None:
+        raise InputError(f"Parameter 'delta' goes with method 'marginals' only, got method {method.name!r}.")
+    shares = shares_of_columns(epsilon, budget, prepared, numbers)
+    budgets = budgets_of_records(shares, prepared.unit)
+    check_grids(len(prepared.X), budgets, prepared.published)
+    _check_answers(prepared, budgets)
+    groupings = group_columns(method, prepared.clipped, prepared.bounds, budgets, numbers, size, group_labels)
+    for grouping in groupings:
+        for j in grouping.columns:
+            width = float(prepared.bounds.width[j]) if prepared.whole[j] else None
+            check_grid(len(prepared.X), float(budgets[j]), grouping.touched, prepared.names[j], width)
+    named_shares = dict(zip(prepared.published, shares.tolist(), strict=True))
+    _warn(method, epsilon, named_shares if isinstance(budget, str) else {})
+    return PublicationPlan(
+        prepared, method, epsilon, size, named_shares, budgets, groupings, unprotected, truncate, monotone, rng
+    )
+
+
+def shares_of_columns(epsilon: float, budget: Budget, prepared: Prepared, sets: Sequence[Sequence[int]]) -> Floats:
+    """Return each published column's share of ε; a column of categories is a set of its own."""
+    d, answers = len(prepared.names), len(prepared.answers)
+    if answers and budget == "sensitivity":
+        raise InputError(
+            f"Parameter 'budget' cannot be 'sensitivity' with categories ({prepared.answers[0].name!r}): they have no "
+            "width. Take budget='even', or give the shares."
+        )
+    width = np.concatenate([prepared.bounds.width, np.ones(answers)])
+    return split_budget(epsilon, budget, prepared.published, width, [*sets, *([d + i] for i in range(answers))])
+
+
+def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float]) -> None:
+    if method.definition == 3:
+        warnings.warn(
+            f"Method {method.name!r} covers values with the groups taken as given (Definition 3): the release shows "
+            "groups that may follow the data, and whoever knows the other records can exclude from them most of what "
+            "a value might be, whatever epsilon is. For differential privacy from raw to released table take method "
+            "'insensitive-ir' or 'none'.",
+            GroupsAsGivenWarning,
+            stacklevel=CALLER,
+        )
+    if epsilon > LARGE:
+        warnings.warn(
+            f"Parameter 'epsilon' is {epsilon:g}: above {LARGE:g}, a factor of e^{epsilon:g} says next to nothing. "
+            "Values of 1 or less are usual where people are to be protected.",
+            LargeBudgetWarning,
+            stacklevel=CALLER,
+        )
+    little = {name: share for name, share in shares.items() if share < LITTLE * epsilon / len(shares)}
+    if little:
+        text = ", ".join(f"{name!r} {share:.2g}" for name, share in little.items())
+        warnings.warn(
+            f"Parameter 'budget' leaves some columns hardly anything of epsilon={epsilon:g}: {text}. Noise is all that "
+            "will be left of them. Shares by the width of the domain depend on units; take budget='even', or give the "
+            "shares.",
+            UnevenBudgetWarning,
+            stacklevel=CALLER,
+        )
+
+
+def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
+    """Refuse what has no meaning where records are drawn from a model."""
+    for name, default, value in (
+        ("budget", "even", budget),
+        ("truncate", True, truncate),
+        ("monotone", True, monotone),
+    ):
+        if value is not default and value != default:
+            raise InputError(
+                f"Parameter {name!r} does not go with method 'marginals', which draws records inside their domain from "
+                f"counts of all columns, got {value!r}. Leave it out."
+            )
+
+
+def _labels(prepared: Prepared, method: PublicationMethod, labels: Any) -> Ints | None:
+    """Return the groups that were given, as an array or as a column of the table."""
+    if (labels is None) == (method is GIVEN):
+        raise InputError(
+            f"Parameter 'labels' gives the groups of method 'given', and no other method takes them, got method "
+            f"{method.name!r} {'without' if labels is None else 'with'} labels."
+        )
+    if labels is None:
+        return None
+    if isinstance(labels, (str, int)):
+        check_name(labels, prepared.table.names, "labels")
+        if labels in prepared.published:
+            raise InputError(f"Parameter 'labels' names column {labels!r}, which is to be published. Name another.")
+        values: Any = np.asarray(unit_words(prepared.table, labels))
+    else:
+        values = np.asarray(labels)
+    if values.shape != (len(prepared.X),) or values.dtype.kind not in "iu":
+        raise InputError(
+            "Parameter 'labels' must hold the number of a group for each record, or name the column that does, got an "
+            f"array of shape {values.shape} and type {values.dtype}."
+        )
+    return canonical_labels(np.unique(values, return_inverse=True)[1])
+
+
+def _check_answers(prepared: Prepared, budgets: Floats) -> None:
+    for answer, epsilon in zip(prepared.answers, budgets[len(prepared.names) :].tolist(), strict=True):
+        if truth_probability(len(answer.categories), epsilon) <= 0:
+            raise InputError(f"Parameter 'epsilon' leaves column {answer.name!r} a budget of {epsilon:g}, too small.")
+
+
+def _generator(seed: object) -> np.random.Generator | None:
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"Parameter 'seed' must be a whole number of at least 0, got {seed!r}.")
+    warnings.warn(
+        "The noise is drawn from a seed: whoever knows or guesses the seed can take it off, so nothing is guaranteed. "
+        "For experiments only; do not release the result.",
+        SeededNoiseWarning,
+        stacklevel=CALLER,
+    )
+    return np.random.default_rng(int(seed))
+
+
+def _unprotected_columns(prepared: Prepared, names: list[Name], method: PublicationMethod) -> list[Name]:
+    """Return the columns that are released as they are, with a warning."""
+    for name in names:
+        check_name(name, prepared.table.names, "keep")
+        if prepared.unit is not None and name == prepared.unit.column:
+            raise InputError(
+                f"Column {name!r} stands in 'unit' and in 'keep': it says whose records they are and is not released."
+            )
+        if name in prepared.published:
+            raise InputError(
+                f"Column {name!r} stands in 'columns' and in 'keep': it is either protected or kept as it is."
+            )
+    if not names:
+        return []
+    if not method.keeps_rows:
+        raise InputError(
+            f"Parameter 'keep' does not go with method {method.name!r}, got {', '.join(map(str, names))}: its rows "
+            "belong to nobody in particular, so no other column can stand beside them."
+        )
+    warnings.warn(
+        f"Columns released as they are, without any protection: {', '.join(map(str, names))}. They can tell who a "
+        "record belongs to; epsilon does not cover them.",
+        UnprotectedColumnWarning,
+        stacklevel=CALLER,
+    )
+    return names
