@@ -1,7 +1,7 @@
-"""What `auto` gains over MDAV and what it costs: the reference tables, and a million records, as Markdown.
+"""Measure the gain of `auto` over MDAV and its cost, on the reference tables and on a million records.
 
-Loss against MDAV after some light steps a record (``--steps``), and the CPU microseconds a record of each, MDAV's own
-beside them; with ``--best`` effort="best". ``--million`` masks a million records of 5 columns as `shoal.mask` does.
+The first table shows the loss against MDAV after some light steps per record (``--steps``) and the CPU microseconds per
+record, with ``--best`` also for effort="best". ``--million`` masks a large table of 5 columns with `shoal.mask`.
 """
 
 import argparse
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _reference import header, load
+from _reference import load
+from results import table
 
 import shoal
 from shoal.algorithms.auto import exchanged
@@ -27,37 +28,46 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def reference(names: list[str], sizes: list[int], steps: list[int], seeds: int, best: bool) -> None:
     """Print the rows of the reference tables."""
-    heads = [*(f"{count} steps: loss %, µs" for count in steps), *(["best: loss %, µs"] if best else [])]
-    print("| table | k | MDAV µs | " + " | ".join(heads) + " |")
-    print("|---" * (3 + len(heads)) + "|", flush=True)
-    for name in names:
-        X = load(name)
-        centred, n = np.ascontiguousarray(X - X.mean(axis=0)), len(X)
-        for k in sizes:
-            shoal.partition(X[: 4 * k], k, effort="best" if best else "good")  # compiles
-            start, cpu, _ = timed(lambda X=X, k=k: shoal.partition(X, k, "mdav"))
-            base, cells = sse(X, start), [name, str(k), f"{1e6 * cpu / n:.0f}"]
-            for count in steps:
-                runs = [
-                    timed(lambda c=count, s=seed: exchanged(centred, k, start, c, s, fresh_state(), 1))  # noqa: B023
-                    for seed in range(seeds)
-                ]
-                change = np.mean([100 * (sse(X, labels) / base - 1) for labels, _, _ in runs])
-                cells.append(f"{change:+.1f}, {1e6 * np.mean([cpu for _, cpu, _ in runs]) / n:.0f}")
-            if best:
-                labels, cpu, _ = timed(lambda X=X, k=k: shoal.partition(X, k, effort="best", threads=1))
-                cells.append(f"{100 * (sse(X, labels) / base - 1):+.1f}, {1e6 * cpu / n:.0f}")
-            print("| " + " | ".join(cells) + " |", flush=True)
+    efforts = [*(f"{count} steps" for count in steps), *(["best"] if best else [])]
+    head = "table | k | MDAV, µs {:.0f}" + "".join(
+        f" | {each}: loss, % {{:+.1f}} | {each}, µs {{:.0f}}" for each in efforts
+    )
+    title = f"Change of loss against MDAV (mean of {seeds} seeds) and CPU µs per record, by steps per record"
+    with table("reference", title, head) as add:
+        for name in names:
+            X = load(name)
+            for k in sizes:
+                add(name, k, *row(X, k, steps, seeds, best))
+
+
+def row(X: np.ndarray, k: int, steps: list[int], seeds: int, best: bool) -> list[float]:
+    """Return the figures of a table and k: µs of MDAV, then change of loss and µs of each effort."""
+    centred, n = np.ascontiguousarray(X - X.mean(axis=0)), len(X)
+    shoal.partition(X[: 4 * k], k, effort="best" if best else "good")  # compiles
+    start, cpu, _ = timed(lambda: shoal.partition(X, k, "mdav"))
+    base, figures = sse(X, start), [1e6 * cpu / n]
+    for count in steps:
+        runs = [
+            timed(lambda c=count, s=seed: exchanged(centred, k, start, c, s, fresh_state(), 1)) for seed in range(seeds)
+        ]
+        change = np.mean([100 * (sse(X, labels) / base - 1) for labels, _, _ in runs])
+        figures += [float(change), 1e6 * float(np.mean([cpu for _, cpu, _ in runs])) / n]
+    if best:
+        labels, cpu, _ = timed(lambda: shoal.partition(X, k, effort="best", threads=1))
+        figures += [100 * (sse(X, labels) / base - 1), 1e6 * cpu / n]
+    return figures
 
 
 def million(n: int) -> None:
     """Print the rows of the large table."""
     X = np.random.default_rng(0).normal(size=(n, 5))
-    print("\n| method | effort | loss % | CPU s | s |\n|---|---|---|---|---|", flush=True)
-    for method, effort in (("mdav", None), ("auto", "fast"), ("auto", "good")):
-        shoal.mask(X[:2000], 5, method=method, effort=effort, block=500)
-        release, cpu, clock = timed(lambda m=method, e=effort: shoal.mask(X, 5, method=m, effort=e))
-        print(f"| {method} | {effort or ''} | {release.loss:.4f} | {cpu:.1f} | {clock:.1f} |", flush=True)
+    title = f"shoal.mask of {n:,} normal records with 5 columns, k = 5"
+    head = "method | effort | loss, % {:.4f} | CPU time, s {:.1f} | time, s {:.1f}"
+    with table("large", title, head) as add:
+        for method, effort in (("mdav", None), ("auto", "fast"), ("auto", "good")):
+            shoal.mask(X[:2000], 5, method=method, effort=effort, block=500)
+            release, cpu, clock = timed(lambda m=method, e=effort: shoal.mask(X, 5, method=m, effort=e))
+            add(method, effort, release.loss, cpu, clock)
 
 
 def main() -> None:
@@ -69,14 +79,9 @@ def main() -> None:
     parser.add_argument("--best", action="store_true", help="also effort='best'")
     parser.add_argument("--million", type=int, default=0, metavar="N", help="mask so many records of 5 columns too")
     arguments = parser.parse_args()
-    print(header(), end="\n\n")
-    reference(
-        [name for name in arguments.only.split(",") if name],
-        [int(k) for k in arguments.k.split(",")],
-        [int(count) for count in arguments.steps.split(",")],
-        arguments.seeds,
-        arguments.best,
-    )
+    sizes, steps = ([int(part) for part in text.split(",")] for text in (arguments.k, arguments.steps))
+    if names := [name for name in arguments.only.split(",") if name]:
+        reference(names, sizes, steps, arguments.seeds, arguments.best)
     if arguments.million:
         million(arguments.million)
 

@@ -1,7 +1,7 @@
-"""Two versions of shoal side by side: start-up, a small table in a loop, large ones from file to file.
+"""Compare two versions of shoal: start-up, a small table in a loop, large tables from file to file.
 
-Command: ``python benchmarks/before_and_after.py OLD/src NEW/src``. Runs of the two alternate, the least time counts.
-Small tables are masked by the default method of each, which was MDAV and is not any more; the others by MDAV.
+Run: python benchmarks/before_and_after.py OLD/src NEW/src. Runs of the two versions alternate; the least time counts.
+Small tables are masked by the default method of each version, the others by MDAV.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ import polars as pl
 from _reference import load
 from large import MASK as ON_DISK
 from large import generate
+from results import table
 
+TITLE = "Two versions side by side"
+HEAD = "job | unit | before {:.4g} | after {:.4g} | ratio {:.2f}"
 MASK = ["-m", "shoal", "mask", "small.csv", "-k", "3", "-o", "out.csv"]
 MILLION = ["-m", "shoal", "mask", "million.parquet", "-k", "5", "-m", "mdav", "-o", "out.parquet"]
 LOOP = """
@@ -35,8 +38,13 @@ print((time.perf_counter() - start) / 30)
 
 
 def main(trees: list[str]) -> None:
-    """Print a row for each measurement: seconds before, after, and their ratio."""
-    with tempfile.TemporaryDirectory() as name:
+    """Print one row per measurement: before, after, and their ratio."""
+    with tempfile.TemporaryDirectory() as name, table("versions", TITLE, HEAD) as add:
+
+        def show(title: str, unit: str, figures: list[float]) -> None:
+            before, after = figures
+            add(title, unit, before, after, after / before)
+
         folder = Path(name)
         rng = np.random.default_rng(0)
         pl.DataFrame(rng.normal(size=(1000, 3)), schema=list("abc")).write_csv(folder / "small.csv")
@@ -44,23 +52,25 @@ def main(trees: list[str]) -> None:
         million.write_parquet(folder / "million.parquet")
         pl.DataFrame(load("census")).write_parquet(folder / "census.parquet")
         run(trees[0], ["-c", "import numba, polars, pyarrow.parquet, scipy, typer"], folder)  # their bytecode
-        show("first mask, empty cache", [run(tree, MASK, folder)[0] for tree in trees])
+        show("first mask, empty kernel cache", "s", [run(tree, MASK, folder)[0] for tree in trees])
         for title, arguments, times in (
             ("second mask", MASK, 5),
             ("--help", ["-m", "shoal", "--help"], 5),
-            ("1e6 x 10, Parquet to Parquet", MILLION, 3),
+            ("1 million × 10, Parquet to Parquet", MILLION, 3),
         ):
             for tree in trees:
                 run(tree, arguments, folder)  # kernels that are compiled here do not count
-            show(title, least([[run(tree, arguments, folder)[0] for tree in trees] for _ in range(times)]))
+            show(title, "s", least([[run(tree, arguments, folder)[0] for tree in trees] for _ in range(times)]))
         show(
-            "census, mask() in a loop",
+            "Census, mask() in a loop",
+            "s",
             least([[float(run(t, ["-c", LOOP], folder)[1]) for t in trees] for _ in range(3)]),
         )
         generate(10_000_000, folder / "in.parquet")
         rows = [[on_disk(tree, folder) for tree in trees] for _ in range(6)][1:]
-        for place, what in enumerate(("seconds", "CPU s", "MB in all")):
-            show(f"1e7 x 4 on engine local, {what}", least([[found[place] for found in row] for row in rows]))
+        for place, (title, unit) in enumerate((("time", "s"), ("CPU time", "s"), ("memory of all processes", "MB"))):
+            figures = least([[measured[place] for measured in row] for row in rows])
+            show(f"10 million × 4 on engine local, {title}", unit, figures)
 
 
 def on_disk(tree: str, folder: Path) -> tuple[float, float, float]:
@@ -86,11 +96,6 @@ def run(tree: str, arguments: list[str], folder: Path) -> tuple[float, str]:
 
 def least(rows: list[list[float]]) -> list[float]:
     return [min(column) for column in zip(*rows, strict=True)]
-
-
-def show(title: str, seconds: list[float]) -> None:
-    before, after = seconds
-    print(f"| {title} | {before:.3f} | {after:.3f} | {after / before:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

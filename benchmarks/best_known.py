@@ -1,13 +1,14 @@
-"""Best known information losses and proven lower bounds for the reference tables, as Markdown.
+"""Measure the information loss and the proven lower bounds of `search` on the reference tables.
 
-For each table and k: `search` for some seconds with several seeds (mean and best), then once with the proof, whose
-cases are those of branching. The CPU seconds show how much of the clock's seconds the process got.
+The first table shows `search` for some seconds with several seeds, the second a run with a proof. CPU seconds show how
+much of the elapsed time the process received.
 """
 
 import argparse
 import time
 
-from _reference import header, load
+from _reference import load
+from results import table
 
 import shoal
 from shoal.algorithms.partition import find_groups
@@ -25,42 +26,49 @@ PUBLISHED = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=10, help="runs without a bound; 0 omits them")
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--proof", type=float, default=600.0, help="seconds for search and proof; 0 leaves it out")
+    parser.add_argument("--proof", type=float, default=600.0, help="seconds for a run with a proof; 0 omits it")
     parser.add_argument("--only", default="", help="such as census:3,tarragona:10")
     arguments = parser.parse_args()
     chosen = [tuple(part.split(":")) for part in arguments.only.split(",") if part]
     cases = [(name, int(k)) for name, k in chosen] or list(PUBLISHED)
-    print(header(), end="\n\n")
-    columns = "table | published | mean | best | CPU s | with proof | bound | gap % | status | cases | s | CPU s"
-    print(f"| {columns} | verified |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     warm = load(cases[0][0])[:60]
     find_groups(warm, 3, "search", steps=100, seed=0, bound=True)
-    for name, k in cases:
-        X = load(name)
-        cells = [f"{name} k={k}", f"{PUBLISHED.get((name, k), float('nan')):.2f}"]
-        losses = []
-        cpu = time.process_time()
-        for seed in range(arguments.seeds):
-            labels = shoal.partition(X, k, "search", time_limit=arguments.seconds, seed=seed, threads=1)
-            losses.append(information_loss(X, labels))
-        if losses:
-            cpu = (time.process_time() - cpu) / len(losses)
-            cells += [f"{sum(losses) / len(losses):.4f}", f"{min(losses):.4f}", f"{cpu:.1f}"]
-        else:
-            cells += ["", "", ""]
-        if arguments.proof:
-            began, cpu = time.monotonic(), time.process_time()
-            outcome = find_groups(X, k, "search", time_limit=arguments.proof, seed=0, bound=True, threads=1)
+    if arguments.seeds:
+        search(cases, arguments.seeds, arguments.seconds)
+    if arguments.proof:
+        prove(cases, arguments.proof)
+
+
+def search(cases: list[tuple[str, int]], seeds: int, limit: float) -> None:
+    """Print the losses of several seeds beside the best published ones."""
+    title = f"`search` for {limit:g} s without a bound, {seeds} seeds"
+    head = "table | k | published, % {:.2f} | mean, % {:.4f} | best, % {:.4f} | CPU time per run, s {:.1f}"
+    with table("search", title, head) as add:
+        for name, k in cases:
+            X, cpu = load(name), time.process_time()
+            labels = [shoal.partition(X, k, "search", time_limit=limit, seed=s, threads=1) for s in range(seeds)]
+            cpu = (time.process_time() - cpu) / seeds
+            losses = [information_loss(X, each) for each in labels]
+            add(name, k, PUBLISHED.get((name, k)), sum(losses) / seeds, min(losses), cpu)
+
+
+def prove(cases: list[tuple[str, int]], limit: float) -> None:
+    """Print loss, bound and gap of one run with a proof, and the bound that its certificate proves again."""
+    title = f"`search` with `bound=True` for at most {limit:g} s, seed 0"
+    head = "table | k | loss, % {:.5f} | bound, % {:.5f} | gap, % {:.3f} | status | cases | time, s {:.0f} "
+    with table("proof", title, f"{head}| CPU time, s {{:.0f}} | bound verified again, % {{:.5f}}") as add:
+        for name, k in cases:
+            X, began, cpu = load(name), time.monotonic(), time.process_time()
+            outcome = find_groups(X, k, "search", time_limit=limit, seed=0, bound=True, threads=1)
             seconds, cpu = time.monotonic() - began, time.process_time() - cpu
             loss, bound = information_loss(X, outcome.labels), 100 * (outcome.bound or 0.0) / sst(X)
             check = shoal.verify_bound(X, k, outcome.certificate)
-            cells += [f"{loss:.5f}", f"{bound:.5f}", f"{100 * (loss - bound) / loss:.3f}", outcome.status]
-            cells += [f"{outcome.facts.get('cases', 1)}", f"{seconds:.0f}", f"{cpu:.0f}"]
-            cells += [f"{check.loss:.5f}" if check else f"no: {check.reason}"]
-        print("| " + " | ".join(cells) + " |", flush=True)
+            verified = check.loss if check else f"no: {check.reason}"
+            cases_solved = outcome.facts.get("cases", 1)
+            gap = 100 * (loss - bound) / loss
+            add(name, k, loss, bound, gap, outcome.status, cases_solved, seconds, cpu, verified)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What borders of blocks cost: the loss in blocks of 10,000 records beside that of the whole table, by shape, d and k.
+"""Measure the cost of borders: the loss in blocks of 10,000 records against the loss of the whole table.
 
-The pass is an experiment, no part of shoal: groups with a record that has one of its k − 1 nearest neighbours in
-another block are dissolved, and their records grouped by the same method, all together, which no engine beyond memory
-could do: what an engine could gain is less. "Improving" keeps those groups instead and lets `auto` improve on them.
+The pass over the borders is an experiment and not part of shoal. It dissolves every group with a record that has one
+of its k − 1 nearest neighbours in another block, and groups all their records again by the same method. No engine
+beyond memory could do that, so its gain is an upper limit. "Improving" keeps those groups and improves them by `auto`.
 
 Run: python benchmarks/borders.py [--records 100000] [--methods mdav,auto] [--columns 2,3,5,8] [--sizes 3,5,10]
 """
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from results import table
 from scipy.spatial import cKDTree
 
 import shoal
@@ -24,7 +25,12 @@ from shoal.core.measures import canonical_labels, sse, standardise
 from shoal.core.progress import fresh_state
 
 BLOCK = 10_000
-STEPS = 20  # a record, as effort="good"
+STEPS = 20  # per record, as effort="good"
+HEAD = (
+    "method | shape | d | k | blocks | whole table, % {:.4f} | in blocks, % {:.4f} | cost, % {:+.2f} | "
+    "records at borders, % {:.0f} | regrouping gains, % {:.2f} | improving gains, % {:.2f} | "
+    "whole table, s {:.1f} | in blocks, s {:.1f} | regrouping, s {:.1f}"
+)
 
 
 def clustered(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -58,7 +64,8 @@ def at_border(Z: np.ndarray, block: np.ndarray, labels: np.ndarray, k: int) -> n
     return groups[labels]
 
 
-def measure(X: np.ndarray, k: int, method: str) -> str:
+def measure(X: np.ndarray, k: int, method: str) -> list[float]:
+    """Return the figures of a table, a k and a method, in the order of `HEAD`."""
     Z, block = standardise(X), blocks_of(X, k)
     began = time.process_time()
     whole = shoal.mask(X, k, method=method, block=0).loss
@@ -73,11 +80,11 @@ def measure(X: np.ndarray, k: int, method: str) -> str:
     passed = time.process_time() - began_pass
     improved = sse(own, exchanged(own, k, canonical_labels(labels[border]), STEPS, 0, fresh_state(), 2))
     gains = [100 * (before - min(before, after)) / total for after in (regrouped, improved)]
-    return (
-        f"{len(np.unique(block))} | {whole:.4f} | {release.loss:.4f} | {100 * (release.loss / whole - 1):+.2f} % | "
-        f"{100 * border.mean():.0f} % | {gains[0]:.2f} % | {gains[1]:.2f} % | {middle - began:.1f} | {seconds:.1f} | "
-        f"{passed:.1f} |"
-    )
+    cost = 100 * (release.loss / whole - 1)
+    return [
+        *(len(np.unique(block)), whole, release.loss, cost, 100 * border.mean(), *gains),
+        *(middle - began, seconds, passed),
+    ]
 
 
 def main() -> None:
@@ -88,18 +95,15 @@ def main() -> None:
     parser.add_argument("--sizes", default="3,5,10")
     given = parser.parse_args()
     columns, sizes = ([int(part) for part in text.split(",")] for text in (given.columns, given.sizes))
-    print(f"n = {given.records:,}, blocks of {BLOCK:,}; loss in %, seconds of CPU\n")
-    print(
-        "| method | shape | d | k | blocks | whole | in blocks | cost | records at borders | regrouping gains | "
-        "improving gains | s whole | s blocks | s regrouping |"
-    )
-    print("|" + "---|" * 14)
-    for method in given.methods.split(","):
-        for name, make in SHAPES.items():
-            for d in columns:
-                X = make(np.random.default_rng(0), given.records, d)
-                for k in sizes:
-                    print(f"| {method} | {name} | {d} | {k} | {measure(X, k, method)}", flush=True)
+    methods = given.methods.split(",")
+    title = f"{' and '.join(methods)}: {given.records:,} records, blocks of {BLOCK:,}; times are CPU seconds"
+    with table("-".join(methods), title, HEAD) as add:
+        for method in methods:
+            for name, make in SHAPES.items():
+                for d in columns:
+                    X = make(np.random.default_rng(0), given.records, d)
+                    for k in sizes:
+                        add(method, name, d, k, *measure(X, k, method))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Proven lower bounds for tables of 4,000 to 1,000,000 records, as Markdown.
+"""Measure proven lower bounds for tables of 4,000 to 1,000,000 records.
 
 For each table: the linear relaxation alone from MDAV's groups (CPU seconds until its bound is proven, its gap to the
 best groups found), then `search` with `bound` for some seconds (loss, gap, cuts, CPU seconds), and the check of the
-certificate. One thread throughout. `--only eia:3,uniform-20000x2:3` chooses rows, `--seconds 0` leaves the search out,
-`--seeds 10` gives the mean of ten searches and, in brackets, the least and the greatest gap.
+certificate. One thread throughout. `--only eia:3,uniform-20000x2:3` selects rows, `--seconds 0` omits the search,
+`--seeds 10` gives the mean of ten searches with the smallest and the largest gap.
 """
 
 import argparse
@@ -11,10 +11,12 @@ import os
 import resource
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
-from _reference import ROOT, header, load
+from _reference import ROOT, load
+from results import table
 
 import shoal
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
@@ -26,12 +28,17 @@ CASES = (
     "eia:3", "california:3", "california:5", "uniform-20000x2:3", "uniform-20000x4:3", "uniform-20000x8:3",
     "uniform-100000x2:3", "lognormal-100000x4:3", "uniform-1000000x2:3",
 )  # fmt: skip
+HEAD = (
+    "table | k | MDAV, s {:.1f} | relaxation, s {:.1f} | its bound, % {:.5f} | its gap, % {:.2f} | loss, % {:.5f} | "
+    "bound, % {:.5f} | gap, % {:.2f} | smallest and largest gap, % {:.2f}–{:.2f} | cuts {:.0f} | CPU time, s {:.1f} | "
+    "check, s {:.1f} | memory, GB {:.2f}"
+)
 # Beyond this the relaxation gets fewer rounds, and there is no time for cuts.
 HUGE = 500_000
 
 
-def table(name: str) -> np.ndarray:
-    """Return a reference table without incomplete records, or a generated one: kind-recordsxcolumns."""
+def read(name: str) -> np.ndarray:
+    """Return a reference table without incomplete records, or a generated one, named shape-recordsxcolumns."""
     if name == "california":
         return standardise(california())
     if "-" not in name:
@@ -48,10 +55,10 @@ def california() -> np.ndarray:
     return pl.read_csv(folder / "california.csv").drop("ocean_proximity").drop_nulls().to_numpy().astype(np.float64)
 
 
-def row(case: str, seconds: float, seeds: int) -> list[str]:
-    """Return the cells of a row."""
+def row(case: str, seconds: float, seeds: int) -> list[Any]:
+    """Return the cells of a row, in the order of `HEAD`."""
     name, _, size = case.partition(":")
-    X, k = table(name), int(size)
+    X, k = read(name), int(size)
     huge = len(X) > HUGE
     began = time.process_time()
     start = find_groups(X, k, "mdav").labels
@@ -61,7 +68,7 @@ def row(case: str, seconds: float, seeds: int) -> list[str]:
         Rounds(guesses=8, exact=1, cuts=0, turns=0, steps=100, exact_steps=200) if huge else Rounds(cuts=0, turns=0)
     )
     relaxed = bound_from(X, k, start, state=fresh_state(), rounds=rounds)
-    cells = [f"{name} k={k}", f"{mdav:.1f}", f"{time.process_time() - began:.1f}"]
+    cells: list[Any] = [name, k, mdav, time.process_time() - began]
     total, found = sst(X), [relaxed]
     if seconds and not huge:
         began = time.process_time()
@@ -70,15 +77,14 @@ def row(case: str, seconds: float, seeds: int) -> list[str]:
     uppers = [sse(X, proof.labels) for proof in found]
     bounds = [proof.bound for proof in found]
     gaps = [100 * (1 - bound / upper) for bound, upper in zip(bounds, uppers, strict=True)]
-    spread = f" ({min(gaps):.2f}–{max(gaps):.2f})" if len(gaps) > 1 else ""
-    cells += [f"{100 * relaxed.bound / total:.5f}", f"{100 * (1 - relaxed.bound / np.mean(uppers)):.2f}"]
-    cells += [f"{100 * np.mean(uppers) / total:.5f}", f"{100 * np.mean(bounds) / total:.5f}"]
-    cells += [f"{np.mean(gaps):.2f}{spread}", f"{np.mean([proof.facts.get('cuts', 0) for proof in found]):.0f}"]
-    cells += [f"{(time.process_time() - began) / len(found):.1f}"]
+    cells += [100 * relaxed.bound / total, 100 * (1 - relaxed.bound / np.mean(uppers))]
+    cells += [100 * np.mean(uppers) / total, 100 * np.mean(bounds) / total]
+    cells += [np.mean(gaps), [min(gaps), max(gaps)], np.mean([proof.facts.get("cuts", 0) for proof in found])]
+    cells += [(time.process_time() - began) / len(found)]
     began = time.process_time()
     check = shoal.verify_bound(X, k, found[0].certificate)
-    cells += [f"{time.process_time() - began:.1f}" if check else f"no: {check.reason}"]
-    return [*cells, f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f}"]
+    cells += [time.process_time() - began if check else f"no: {check.reason}"]
+    return [*cells, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20]
 
 
 def main() -> None:
@@ -87,14 +93,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for search and proof; 0 leaves them out")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each table")
     arguments = parser.parse_args()
-    print(header(), end="\n\n")
-    print("| table | MDAV s | relaxation s | bound % | gap % | loss % | bound % | gap % | cuts | s | check s | GB |")
-    print("|" + "---|" * 12, flush=True)
     warm = np.random.default_rng(0).normal(size=(2001, 2))
     outcome = find_groups(warm, 3, "search", time_limit=3.0, seed=0, bound=True)
     shoal.verify_bound(warm, 3, outcome.certificate)
-    for case in filter(None, arguments.only.split(",")):
-        print("| " + " | ".join(row(case, arguments.seconds, arguments.seeds)) + " |", flush=True)
+    title = (
+        f"Linear relaxation, then `search` with a bound for {arguments.seconds:g} s, mean of {arguments.seeds} seeds"
+    )
+    with table("bounds", title, HEAD) as add:
+        for case in filter(None, arguments.only.split(",")):
+            add(*row(case, arguments.seconds, arguments.seeds))
 
 
 if __name__ == "__main__":

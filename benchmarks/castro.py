@@ -1,9 +1,12 @@
-"""Tables 1–5 of Castro, Gentile and Spagnolo-Arrizabalaga (2022) beside what shoal gives, with times, as Markdown."""
+"""Reproduce Tables 1–5 of Castro, Gentile and Spagnolo-Arrizabalaga (2022), with times."""
 
 import argparse
+from collections.abc import Callable
 from time import process_time
 
-from _reference import header, load
+import numpy as np
+from _reference import load
+from results import table
 
 from shoal.algorithms.partition import find_groups
 
@@ -28,13 +31,17 @@ PAPER = {
     ("census", 10, False): "13.88 7648 12.47, 14.10 77389 12.45, 14.05 50960 12.68, 14.02 8803 12.55, 14.59 25 12.42",
 }
 TABLE = {("tarragona", True): 1, ("tarragona", False): 2, ("census", True): 3, ("census", False): 4}
+HEAD = (
+    "table | data | start | Step 2, % {:.2f} | parts | Step 3, % {:.2f} | Step 3, s {:.1f} | "
+    "Step 5, % {:.2f} ({:.2f}) | Step 5, s {:.1f} ({:g}) | Step 7, % {:.2f} ({:.2f}) | CPU time, s {:.1f}"
+)
 LITERATURE = {  # Table 5: the paper's best, earlier heuristics, the optimisation method of Aloise et al. (2014)
-    ("tarragona", 3): ("14.50", "14.77", "14.46"),
-    ("tarragona", 5): ("20.25", "20.93", "20.16"),
-    ("tarragona", 10): ("30.55", "31.95", "—"),
-    ("census", 3): ("4.79", "5.06", "4.67"),
-    ("census", 5): ("7.84", "8.37", "7.36"),
-    ("census", 10): ("12.32", "12.65", "—"),
+    ("tarragona", 3): (14.50, 14.77, 14.46),
+    ("tarragona", 5): (20.25, 20.93, 20.16),
+    ("tarragona", 10): (30.55, 31.95, None),
+    ("census", 3): (4.79, 5.06, 4.67),
+    ("census", 5): (7.84, 8.37, 7.36),
+    ("census", 10): (12.32, 12.65, None),
 }
 
 
@@ -48,39 +55,40 @@ def main() -> None:
     sizes, tables, chosen = (
         [int(part) for part in text.split(",")] for text in (arguments.k, arguments.tables, arguments.subsets)
     )
-    print(header(), end="\n\n")
     find_groups(load("census")[:90], 3, "decomposition", subsets=2)
-    print(
-        "| table | k | start | Step 2 | parts | Step 3 | seconds | Step 5 | paper | seconds | paper | Step 7 | paper "
-        "| CPU s in all |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
-    best: dict[tuple[str, int], float] = {}
-    for (name, first_swap), number in TABLE.items():
-        if number not in tables:
+    best = {}
+    for k in sizes:
+        limit = f"{arguments.time_limit:g} s per subset"
+        title = f"Tables 1 to 4, k = {k}, {limit}: losses and seconds (in brackets: the paper)"
+        with table(f"k={k}", title, HEAD) as add:
+            for (name, first_swap), number in TABLE.items():
+                if number in tables:
+                    losses = decompose(name, k, first_swap, chosen, arguments.time_limit, add)
+                    best[name, k] = min(best.get((name, k), np.inf), *losses)
+    head = "table | k | shoal, % {:.2f} | paper, % {:.2f} | earlier heuristics, % {:.2f} | Aloise et al. 2014, % {:.2f}"
+    with table("table-5", "Table 5: the least loss of all rows", head) as add:
+        for (name, k), loss in best.items():
+            add(name, k, loss, *LITERATURE[name, k])
+
+
+def decompose(
+    name: str, k: int, first_swap: bool, chosen: list[int], limit: float, add: Callable[..., None]
+) -> list[float]:
+    """Print the rows of a table of the paper and a k; return the losses."""
+    X, losses = load(name), []
+    printed = [map(float, row.split()) for row in PAPER[name, k, first_swap].split(", ")]
+    for subsets, (paper5, paper_seconds, paper7) in zip(SUBSETS, printed, strict=True):
+        if subsets not in chosen:
             continue
-        X = load(name)
-        for k in sizes:
-            printed = [row.split() for row in PAPER[name, k, first_swap].split(", ")]
-            for subsets, (paper5, paper_seconds, paper7) in zip(SUBSETS, printed, strict=True):
-                if subsets not in chosen:
-                    continue
-                began = process_time()
-                facts = find_groups(
-                    X, k, "decomposition", subsets=subsets, first_swap=first_swap, subset_limit=arguments.time_limit
-                ).facts
-                swap = [f"{facts['step 3 loss']:.2f}", f"{facts['step 3 seconds']:.1f}"] if first_swap else ["", ""]
-                cells = [
-                    *(f"{number} {name}", str(k), str(facts["step 2"]), f"{facts['step 2 loss']:.2f}", str(subsets)),
-                    *(*swap, f"{facts['step 5 loss']:.2f}", paper5, f"{facts['step 5 seconds']:.1f}", paper_seconds),
-                    *(f"**{facts['step 7 loss']:.2f}**", paper7, f"{process_time() - began:.1f}"),
-                ]
-                print("| " + " | ".join(cells) + " |", flush=True)
-                losses = [float(str(facts[f"step {step} loss"])) for step in (3, 7) if f"step {step} loss" in facts]
-                best[name, k] = min(best.get((name, k), 1e9), *losses)
-    print("\n| table 5 | shoal | paper | earlier heuristics | Aloise et al. |\n|---|---|---|---|---|")
-    for (name, k), value in best.items():
-        print(f"| {name} k={k} | {value:.2f} | {' | '.join(LITERATURE[name, k])} |")
+        began = process_time()
+        facts = find_groups(X, k, "decomposition", subsets=subsets, first_swap=first_swap, subset_limit=limit).facts
+        add(
+            TABLE[name, first_swap], name, facts["step 2"], facts["step 2 loss"], subsets, facts.get("step 3 loss"),
+            facts.get("step 3 seconds"), [facts["step 5 loss"], paper5], [facts["step 5 seconds"], paper_seconds],
+            [facts["step 7 loss"], paper7], process_time() - began,
+        )  # fmt: skip
+        losses += [float(str(facts[f"step {step} loss"])) for step in (3, 7) if f"step {step} loss" in facts]
+    return losses
 
 
 if __name__ == "__main__":

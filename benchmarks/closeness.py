@@ -1,9 +1,9 @@
-"""What a promise of t-closeness or l-diversity costs: our search beside the algorithms of Soria-Comas et al. (2015).
+"""Measure the cost of t-closeness, l-diversity and units: our search against Soria-Comas et al. (2015).
 
-Run ``python benchmarks/closeness.py``; it takes some minutes. Files are read from the folder that ``SHOAL_DATA`` names
-(default ``../shared/data``). Losses are information losses in percent, of groups that all keep the rule; of
-closeness-first as its formula leaves them, with the greatest t that was reached. The bound is a loss below which no
-groups that are close enough can get. Times are CPU seconds of one core.
+Run: python benchmarks/closeness.py; it takes some minutes. Files are read from the folder in SHOAL_DATA (default:
+../shared/data). Losses are information losses in percent. All groups keep the promise, except that the groups of
+closeness-first are left as its formula makes them, with the largest t they reach. The bound is proven for all groups
+that keep t, whatever their size. Times are CPU seconds of one core.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
+from results import table
 
 import shoal
 from shoal.core.measures import sse, standardise
@@ -59,28 +60,29 @@ def kept(Z: Floats, k: int, rules: Rules, base: Ints, steps: float = 1.0, seed: 
 
 
 def census(k: int = 2) -> None:
-    table = pl.read_csv(DATA / "census.csv")
-    Z = standardise(table.select("TAXINC", "POTHVAL").to_numpy().astype(np.float64))
+    frame = pl.read_csv(DATA / "census.csv")
+    Z = standardise(frame.select("TAXINC", "POTHVAL").to_numpy().astype(np.float64))
     base = shoal.partition(Z, k, method="mdav")
-    print(f"\ncensus, keys TAXINC and POTHVAL, k = {k}: loss % (CPU s)\n")
-    print("| confidential | t | closeness-first (its greatest t) | k-first | ours | effort best | bound |")
-    print("|---|---|---|---|---|---|---|")
-    for name in ("FEDTAX", "FICA"):
-        column = confidential(table[name])
-        for t in (0.05, 0.13, 0.25):
-            rules = make_rules([column], [(0, Closeness(t))], len(Z))
-            one, seconds_one = timed(closeness_first, Z, column.codes, k, t, state=fresh_state())
-            two, seconds_two = timed(k_first, Z, k, rules, state=fresh_state())
-            ours, seconds = timed(kept, Z, k, rules, base)
-            best, seconds_best = timed(kept, Z, k, rules, base, EFFORTS["best"] / EFFORTS["good"])
-            bound, seconds_bound = timed(closeness_bound, Z, rules)
-            largest = float(reached_by(rules, 0, one)[1].max())
-            print(
-                f"| {name} | {t} | {loss(Z, one):.2f} ({largest:.4f}; {seconds_one:.2f}) "
-                f"| {loss(Z, two):.2f} ({seconds_two:.2f}) | {loss(Z, ours):.2f} ({seconds:.2f}) "
-                f"| {loss(Z, best):.2f} ({seconds_best:.2f}) "
-                f"| {100 * bound / float(np.square(Z).sum()):.2f} ({seconds_bound:.2f}) |"
-            )
+    title = f"Census, keys TAXINC and POTHVAL, k = {k}: loss % (CPU s)"
+    head = "sensitive column | t | closeness-first {:.2f} ({:.2f}) | its largest t {:.4f} | " + " | ".join(
+        f"{name} {{:.2f}} ({{:.2f}})" for name in ("k-first", "shoal", "shoal with effort best", "bound")
+    )
+    with table("census", title, head) as add:
+        for name in ("FEDTAX", "FICA"):
+            column = confidential(frame[name])
+            for t in (0.05, 0.13, 0.25):
+                rules = make_rules([column], [(0, Closeness(t))], len(Z))
+                first, seconds = timed(closeness_first, Z, column.codes, k, t, state=fresh_state())
+                runs = [
+                    timed(k_first, Z, k, rules, state=fresh_state()),
+                    timed(kept, Z, k, rules, base),
+                    timed(kept, Z, k, rules, base, EFFORTS["best"] / EFFORTS["good"]),
+                ]
+                bound, seconds_bound = timed(closeness_bound, Z, rules)
+                cells = [[loss(Z, labels), cpu] for labels, cpu in runs]
+                largest = float(reached_by(rules, 0, first)[1].max())
+                proven = [100 * bound / float(np.square(Z).sum()), seconds_bound]
+                add(name, t, [loss(Z, first), seconds], largest, *cells, proven)
 
 
 def others(problems: int = 5) -> None:
@@ -93,46 +95,42 @@ def others(problems: int = 5) -> None:
         k, t = int(rng.choice([2, 3, 5])), float(rng.choice([0.05, 0.1, 0.15, 0.2, 0.3]))
         asked.append((name, columns[1 : 1 + int(rng.integers(2, 7))], columns[0], k, t))
     best = EFFORTS["best"] / EFFORTS["good"]
-    print("\nother keys and columns: loss % (CPU s) of two seeds\n")
-    print("| table | keys | confidential | k | t | merged | closeness-first | ours | effort best | bound |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for name, keys, about, k, t in asked:
-        table = pl.read_csv(DATA / f"{name}.csv")
-        Z = standardise(table.select(keys).to_numpy().astype(np.float64))
-        base, column = shoal.partition(Z, k, method="mdav"), confidential(table[about])
-        rules = make_rules([column], [(0, Closeness(t))], len(Z))
-        first = repair(Z, closeness_first(Z, column.codes, k, t, state=fresh_state()), rules)
-        runs = {(steps, seed): timed(kept, Z, k, rules, base, steps, seed) for steps in (1.0, best) for seed in (0, 1)}
-        told = [
-            ", ".join(f"{loss(Z, runs[steps, seed][0]):.2f} ({runs[steps, seed][1]:.1f})" for seed in (0, 1))
-            for steps in (1.0, best)
-        ]
-        bound = 100 * closeness_bound(Z, rules) / float(np.square(Z).sum())
-        print(
-            f"| {name} | {len(keys)} | {about} | {k} | {t} | {loss(Z, repair(Z, base, rules)):.2f} "
-            f"| {loss(Z, first):.2f} | {' | '.join(told)} | {bound:.2f} |"
-        )
+    pair = "{:.2f} ({:.1f}), {:.2f} ({:.1f})"
+    head = "data | keys | sensitive column | k | t | merged {:.2f} | closeness-first, merged {:.2f} | "
+    head += f"shoal {pair} | shoal with effort best {pair} | bound {{:.2f}}"
+    with table("others", "Other keys and columns: loss % (CPU s) of seeds 0 and 1", head) as add:
+        for name, keys, about, k, t in asked:
+            frame = pl.read_csv(DATA / f"{name}.csv")
+            Z = standardise(frame.select(keys).to_numpy().astype(np.float64))
+            base, column = shoal.partition(Z, k, method="mdav"), confidential(frame[about])
+            rules = make_rules([column], [(0, Closeness(t))], len(Z))
+            first = repair(Z, closeness_first(Z, column.codes, k, t, state=fresh_state()), rules)
+            cells = []
+            for steps in (1.0, best):
+                runs = [timed(kept, Z, k, rules, base, steps, seed) for seed in (0, 1)]
+                cells.append([figure for labels, cpu in runs for figure in (loss(Z, labels), cpu)])
+            bound = 100 * closeness_bound(Z, rules) / float(np.square(Z).sum())
+            add(name, len(keys), about, k, t, loss(Z, repair(Z, base, rules)), loss(Z, first), *cells, bound)
 
 
 def adult(rows: int, k: int = 5) -> None:
-    table = pl.read_csv(DATA / "adult.csv").head(rows)
-    levels = sorted(table["education-num"].unique())
+    frame = pl.read_csv(DATA / "adult.csv").head(rows)
+    levels = sorted(frame["education-num"].unique())
     request = MaskRequest(k=k, columns=KEYS, kinds={"education-num": shoal.Ordinal(levels)})
-    Z = read_numbers(open_table(table), request)[1].coordinates
-    column = confidential(table["occupation"])
+    Z = read_numbers(open_table(frame), request)[1].coordinates
+    column = confidential(frame["occupation"])
     base, seconds = timed(shoal.partition, Z, k, method="mdav" if rows <= 5000 else "path")
-    print(
-        f"\nadult, {rows:,} records, {len(KEYS)} keys, k = {k}; without a model {loss(Z, base):.2f} ({seconds:.2f})\n"
-    )
-    print("| occupation | groups that break it | merged | ours (CPU s) |\n|---|---|---|---|")
+    title = f"Adult, {rows:,} records, {len(KEYS)} keys, k = {k}: loss % (CPU s)"
+    head = "promise about occupation | groups that break it, % {:.1f} | merged {:.2f} | shoal {:.2f} ({:.2f})"
     models: list[Model] = [Diversity(5), Diversity(4, "entropy"), Diversity(4, "recursive"), Closeness(0.3)]
-    for model in models:
-        rules = make_rules([column], [(0, model)], len(Z))
-        share = broken(rules, np.arange(len(Z)), base).mean()
-        ours, seconds = timed(kept, Z, k, rules, base)
-        merged = loss(Z, repair(Z, base, rules))
-        told = f"{model.parameter} {model.text} | {100 * share:.1f} % | {merged:.2f}"
-        print(f"| {told} | {loss(Z, ours):.2f} ({seconds:.2f}) |")
+    with table(f"adult-{rows}", title, head) as add:
+        add("none", None, None, [loss(Z, base), seconds])
+        for model in models:
+            rules = make_rules([column], [(0, model)], len(Z))
+            share = broken(rules, np.arange(len(Z)), base).mean()
+            labels, seconds = timed(kept, Z, k, rules, base)
+            merged = loss(Z, repair(Z, base, rules))
+            add(f"{model.parameter} {model.text}", 100 * share, merged, [loss(Z, labels), seconds])
 
 
 def timed(work: Callable[..., T], *given: Any, **named: Any) -> tuple[T, float]:
@@ -145,28 +143,25 @@ def timed(work: Callable[..., T], *given: Any, **named: Any) -> tuple[T, float]:
 
 
 def panel(persons: int = 5_000, k: int = 5) -> None:
-    """Four records a person: what counting persons costs, merged and searched."""
+    """Measure the cost of counting persons instead of records, with four records per person."""
     rng = np.random.default_rng(0)
     person = np.repeat(np.arange(persons), 4)
     records = rng.normal(size=(persons, 4))[person] + 0.25 * rng.normal(size=(len(person), 4))
-    table = pl.DataFrame(records, schema=list("abcd")).with_columns(person=pl.Series(person))
-    Z = standardise(records)
-    base = shoal.partition(Z, k, method="mdav")
-    counts = np.full(persons, 4)
-    rules = make_rules([ConfidentialColumn(person, counts, ordered=False)], [(0, Diversity(k))], len(Z))
-    print(f"\npanel, {len(Z):,} records of {persons:,} persons, k = {k}; shoal.mask, loss % (CPU s)\n")
-    print(f"MDAV's groups, merged until they hold k persons: {loss(Z, repair(Z, base, rules)):.2f}\n")
-    print("| effort | k records | k persons | times the CPU s |\n|---|---|---|---|")
+    frame = pl.DataFrame(records, schema=list("abcd")).with_columns(person=pl.Series(person))
     asked = {"k": k, "columns": list("abcd"), "keep": ["person"]}
-    for effort in ("fast", "good"):
-        (free, one), (lost, two) = (masked(table, **asked, **more, effort=effort) for more in ({}, {"unit": "person"}))
-        print(f"| {effort} | {free:.2f} ({one:.2f}) | {lost:.2f} ({two:.2f}) | {two / one:.2f} |")
+    title = f"Panel, {len(records):,} records of {persons:,} persons, k = {k}: loss % (CPU s)"
+    with table(
+        "panel", title, "effort | k records {:.2f} ({:.2f}) | k persons {:.2f} ({:.2f}) | ratio of CPU s {:.2f}"
+    ) as add:
+        for effort in ("fast", "good"):
+            records_only, units = (masked(frame, **asked, **unit, effort=effort) for unit in ({}, {"unit": "person"}))
+            add(effort, records_only, units, units[1] / records_only[1])
 
 
-def masked(table: pl.DataFrame, **asked: Any) -> tuple[float, float]:
-    shoal.mask(table, **asked)  # compiles
+def masked(frame: pl.DataFrame, **asked: Any) -> tuple[float, float]:
+    shoal.mask(frame, **asked)  # compiles
     start = process_time()
-    return shoal.mask(table, **asked).loss, process_time() - start
+    return shoal.mask(frame, **asked).loss, process_time() - start
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How time grows with n, d and k, for every method: CPU seconds of one thread, fitted exponents, and a picture.
+"""Measure how time grows with n, d and k, for every method: CPU seconds of one thread, exponents, and a picture.
 
-Normal columns; k = 5 and 4 columns unless said. A table grows until a run takes longer than `BUDGET`. `search` is left
-out: it takes the time that it is given.
+Normal columns; k = 5 and 4 columns by default. A table grows until a run takes longer than `BUDGET`. `search` is
+omitted because it uses all of its time limit.
 
 Run: python benchmarks/growth.py [docs/growth.svg]
 """
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from results import table
 
 from shoal.algorithms.registry import METHODS, Method
 
@@ -45,32 +46,33 @@ def curve(sizes: Sequence[int], run: Callable[[int], float]) -> Curve:
     return list(sizes[: len(found)]), found
 
 
-def exponent(measured: Curve) -> str:
-    """Fit time ~ size^e to the larger half of the measurements."""
+def exponent(measured: Curve) -> float | None:
+    """Return e of time ~ size^e, fitted to the larger half of the measurements."""
     sizes, times = measured
     half = len(sizes) // 2
     if len(sizes) - half < 2:
-        return "–"
-    return f"{np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0]:.1f}"
+        return None
+    return float(np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0])
 
 
 def main(picture: str | None) -> None:
-    print("| method | largest n | its seconds | n^e | at n = | d^e | k^e |\n|---|---|---|---|---|---|---|")
     curves: dict[str, tuple[Curve, Curve, Curve]] = {}
-    for name, method in METHODS.items():
-        if name == "search":
-            continue
-        seconds(method, 200, 4, 5)
-        by_n = curve(RECORDS, lambda n, method=method: seconds(method, n, 4, 5))  # type: ignore[misc]
-        # Wide enough to see the growth, small enough for the widest table.
-        n = max((n for n, t in zip(*by_n, strict=True) if t < BUDGET / 10), default=RECORDS[0])
-        by_d = curve(COLUMNS, lambda d, method=method, n=n: seconds(method, n, d, 5))  # type: ignore[misc]
-        by_k = curve(GROUPS, lambda k, method=method, n=n: seconds(method, n, 4, k))  # type: ignore[misc]
-        if method.univariate:
-            by_d = ([], [])
-        curves[name] = by_n, by_d, by_k
-        cells = [f"{by_n[0][-1]:,}", f"{by_n[1][-1]:.2f}", exponent(by_n), f"{n:,}", exponent(by_d), exponent(by_k)]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    title = "CPU seconds of one thread, normal columns, k = 5, d = 4; exponents e of time ~ n^e, d^e, k^e"
+    head = "method | largest n {:,} | its time, s {:.2f} | n^e {:.1f} | n for d and k {:,} | d^e {:.1f} | k^e {:.1f}"
+    with table("growth", title, head) as add:
+        for name, method in METHODS.items():
+            if name == "search":
+                continue
+            seconds(method, 200, 4, 5)
+            by_n = curve(RECORDS, lambda n, method=method: seconds(method, n, 4, 5))  # type: ignore[misc]
+            # Wide enough to see the growth, small enough for the widest table.
+            n = max((n for n, t in zip(*by_n, strict=True) if t < BUDGET / 10), default=RECORDS[0])
+            by_d = curve(COLUMNS, lambda d, method=method, n=n: seconds(method, n, d, 5))  # type: ignore[misc]
+            by_k = curve(GROUPS, lambda k, method=method, n=n: seconds(method, n, 4, k))  # type: ignore[misc]
+            if method.univariate:
+                by_d = ([], [])
+            curves[name] = by_n, by_d, by_k
+            add(name, by_n[0][-1], by_n[1][-1], exponent(by_n), n, exponent(by_d), exponent(by_k))
     if picture:
         draw(curves, picture)
 

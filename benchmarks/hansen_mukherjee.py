@@ -1,6 +1,6 @@
-"""Hansen and Mukherjee reproduced: the SSE ratio of fixed-size to optimal univariate microaggregation, Tables 1 and 2.
+"""Reproduce Tables 1 and 2 of Hansen and Mukherjee (2003): the SSE ratio of fixed-size to optimal univariate groups.
 
-The paper says n = 1,000, but its figures fit n = 500: the last lines print χ² over the means of Table 2 for both.
+The paper says n = 1,000, but its figures fit n = 500: the last table shows χ² over the means of Table 2 for both.
 
 Run: python benchmarks/hansen_mukherjee.py [runs]
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from results import table
 
 from shoal.algorithms.fixed import fixed
 from shoal.algorithms.univariate import univariate
@@ -73,24 +74,29 @@ def misfit(kind: str, runs: int, n: int) -> float:
 
 
 def main(runs: int = 500) -> None:
-    print(f"Table 1. SSE ratio fixed / optimal, k = 3, n = {N}, {runs} runs (in brackets: the paper)\n")
-    print("| distribution | mean | std. dev. | minimum | maximum |\n|---|---|---|---|---|")
-    for kind, paper in TABLE_1.items():
-        r = ratios(kind, 3, runs)
-        figures = zip((r.mean(), r.std(ddof=1), r.min(), r.max()), paper, strict=True)
-        print(f"| {kind} | " + " | ".join(f"{ours:.4f} ({theirs:.4f})" for ours, theirs in figures) + " |")
-    print(f"\nTable 2. SSE ratio by group size, n = {N}, {runs} runs (in brackets: the paper)\n")
-    print("| k | normal mean | normal maximum | uniform mean | uniform maximum |\n|---|---|---|---|---|")
-    for i, k in enumerate(GROUP_SIZES):
-        cells = []
-        for kind, paper_rows in TABLE_2.items():
-            r = ratios(kind, k, runs)
-            mean, maximum = paper_rows[i]
-            cells += [f"{r.mean():.4f} ({mean:.4f})", f"{r.max():.4f} ({maximum:.4f})"]
-        print(f"| {k} | " + " | ".join(cells) + " |")
-    for n in (N, PAPER_N):
-        fits = ", ".join(f"{kind} {misfit(kind, runs, n):.0f}" for kind in TABLE_2)
-        print(f"\nχ² of the {len(GROUP_SIZES)} means of Table 2, n = {n}: {fits}")
+    circumstances = f"n = {N}, {runs} runs (in brackets: the paper)"
+    title = f"Table 1: SSE ratio fixed / optimal, k = 3, {circumstances}"
+    with table("table-1", title, head("distribution", "mean", "std. dev.", "minimum", "maximum")) as add:
+        for kind, paper in TABLE_1.items():
+            r = ratios(kind, 3, runs)
+            add(kind, *zip((r.mean(), r.std(ddof=1), r.min(), r.max()), paper, strict=True))
+    names = ("normal mean", "normal maximum", "uniform mean", "uniform maximum")
+    with table("table-2", f"Table 2: SSE ratio by group size, {circumstances}", head("k", *names)) as add:
+        for i, k in enumerate(GROUP_SIZES):
+            cells = []
+            for kind, paper_rows in TABLE_2.items():
+                r = ratios(kind, k, runs)
+                cells += list(zip((r.mean(), r.max()), paper_rows[i], strict=True))
+            add(k, *cells)
+    title = f"χ² of the {len(GROUP_SIZES)} means of Table 2 (a good fit gives about {len(GROUP_SIZES)})"
+    with table("fit", title, "n | normal {:.0f} | uniform {:.0f}") as add:
+        for n in (N, PAPER_N):
+            add(n, *(misfit(kind, runs, n) for kind in TABLE_2))
+
+
+def head(first: str, *names: str) -> str:
+    """Return a head whose columns show a ratio beside the paper's."""
+    return " | ".join([first, *(f"{name} {{:.4f}} ({{:.4f}})" for name in names)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A joint release beside releases of single columns: `marginals` against `optimal` and `insensitive` on census.
+"""Compare a joint release with releases of single columns: `marginals`, `optimal` and `insensitive` on Census.
 
 Run: python benchmarks/joint.py [draws]
 
@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _reference import header
+from results import table
 from scipy.stats import spearmanr, wasserstein_distance
-from soria_comas import COLUMNS, DATA, table
+from soria_comas import COLUMNS, DATA
 
 import shoal
 from shoal.core.types import Floats
@@ -34,16 +34,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "insensitive-ir": {},
     "marginals": {"delta": DELTA},
 }
-HEAD = [
-    "method",
-    "definition",
-    "SSE by record",
-    "SSE by rank",
-    "means",
-    "Wasserstein",
-    "correlation",
-    "rank correlation",
-]
+HEAD = (
+    "method | definition | SSE by record {:.3e} ± {:.0e} | SSE by rank {:.3e} ± {:.0e} | means {:.2%} ± {:.2%} | "
+    "Wasserstein {:.2%} ± {:.2%} | correlation {:.3f} ± {:.3f} | rank correlation {:.3f} ± {:.3f}"
+)
 
 
 def measure(X: Floats, Y: Floats, width: Floats, *, rows: bool) -> list[float]:
@@ -60,14 +54,10 @@ def measure(X: Floats, Y: Floats, width: Floats, *, rows: bool) -> list[float]:
     ]
 
 
-def written(figures: Floats) -> list[str]:
-    """Return means and standard errors of the columns of an array as text."""
+def means(figures: Floats) -> list[list[float] | None]:
+    """Return mean and standard error of each column of an array, None where there is no figure."""
     mean, error = figures.mean(axis=0), figures.std(axis=0, ddof=1) / np.sqrt(len(figures))
-    formats = ["{:.3e} ± {:.0e}", "{:.3e} ± {:.0e}", "{:.2%} ± {:.2%}", "{:.2%} ± {:.2%}"] + ["{:.3f} ± {:.3f}"] * 2
-    return [
-        "–" if np.isnan(value) else form.format(value, off)
-        for form, value, off in zip(formats, mean, error, strict=True)
-    ]
+    return [None if np.isnan(value) else [value, off] for value, off in zip(mean, error, strict=True)]
 
 
 def main(draws: int) -> None:
@@ -76,18 +66,15 @@ def main(draws: int) -> None:
     X = frame.to_numpy()
     width = 1.5 * X.max(axis=0)
     bounds = {name: (0.0, float(end)) for name, end in zip(COLUMNS, width, strict=True)}
-    print(header(), f"\n\n{draws} draws, δ = {DELTA:g}\n")
     for epsilon in EPSILONS:
-        lines = []
-        for method, asked in METHODS.items():
-            entry = find_publication_method(method)
-            figures = []
-            for seed in range(draws):
-                release = shoal.publish(frame, epsilon, bounds=bounds, method=method, seed=seed, **asked)
-                figures.append(measure(X, release.data.to_numpy(), width, rows=entry.keeps_rows))
-            lines.append([method, str(entry.definition), *written(np.array(figures))])
-        print(f"ε = {epsilon:g}\n")
-        table(HEAD, lines)
+        with table(f"epsilon={epsilon:g}", f"ε = {epsilon:g}: errors of {draws} draws, δ = {DELTA:g}", HEAD) as add:
+            for method, options in METHODS.items():
+                entry = find_publication_method(method)
+                figures = []
+                for seed in range(draws):
+                    release = shoal.publish(frame, epsilon, bounds=bounds, method=method, seed=seed, **options)
+                    figures.append(measure(X, release.data.to_numpy(), width, rows=entry.keeps_rows))
+                add(method, entry.definition, *means(np.array(figures)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables on disk: masking from file to file, beside reading, sorting by one column and writing with polars.
+"""Mask tables on disk from file to file, and read, sort by one column and write the same tables with polars.
 
 Uniform records, 4 columns, k = 3, blocks of 10,000, Parquet in and out, two worker processes. Every run is a process of
 its own; CPU seconds are those of all processes. 100 million records take 3.6 GB and three times that in passing.
@@ -24,8 +24,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+from results import table
 
 GROUP = 250_000
+HEAD = (
+    "records {:,} | time, s {:.1f} | CPU time, s {:.1f} | CPU time per record, µs {:.2f} | per process, MB {:.0f} | "
+    "all processes, MB {:.0f} | disk, GB {:.2f} | polars, s {:.1f} | polars CPU time, s {:.1f} | "
+    "time / polars {:.1f} | loss, % {:.5f}"
+)
 MASK = """
 import json, sys, shoal
 keywords = {"method": "mdav", "block": 10_000, "engine": "local", "processes": 2, "memory": sys.argv[1]}
@@ -114,38 +120,37 @@ def main() -> None:
         return
     given.memory = given.memory or "1500MB"
     each = timed(METHOD, given.folder)["each"]
-    print(f"load {os.getloadavg()[0]:.1f}; MDAV alone: {1e6 * each:.2f} CPU µs a record in blocks of 2,441\n")
-    print(
-        "| records | seconds | CPU s | CPU µs a record | MDAV | of a process | in all | disk | polars | ratio | loss |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print(f"MDAV alone: {1e6 * each:.2f} CPU µs per record in blocks of 2,441")
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         generate(20_000, Path(name) / "in.parquet")
         timed(MASK, Path(name), given.memory)  # bytecode and kernels that are compiled here do not count
     steps = {}
-    for n in sizes:
-        with tempfile.TemporaryDirectory(dir=given.folder) as name:
-            folder = Path(name)
-            generate(n, folder / "in.parquet")
-            polars = None if given.no_polars else timed(SORT, folder)
-            (folder / "sorted.parquet").unlink(missing_ok=True)
-            found = timed(MASK, folder, given.memory)
-        together, largest = found["peak memory"].split(", ")
-        beside = "" if polars is None else f"{polars['seconds']:.1f} s, {polars['cpu']:.1f} CPU s"
-        ratio = "" if polars is None else f"{found['seconds'] / polars['seconds']:.1f}"
-        print(
-            f"| {n:,} | {found['seconds']:.1f} | {found['cpu']:.1f} | {1e6 * found['cpu'] / n:.2f} | "
-            f"{100 * each * n / found['cpu']:.0f} % | {largest.removesuffix(' a process')} | "
-            f"{together.removesuffix(' in all')} | {found['disk'] / 1e9:.2f} GB | {beside} | {ratio} | "
-            f"{found['loss']:.5f} % |",
-            flush=True,
-        )
-        steps[n] = found["steps"]
-    print(f"\nSeconds of each step (load {os.getloadavg()[0]:.1f} at the end)\n")
+    title = "Engine local, two worker processes: uniform records with 4 columns, mdav, k = 3, blocks of 10,000, Parquet"
+    with table("local", title, HEAD) as add:
+        for n in sizes:
+            with tempfile.TemporaryDirectory(dir=given.folder) as name:
+                folder = Path(name)
+                generate(n, folder / "in.parquet")
+                polars = None if given.no_polars else timed(SORT, folder)
+                (folder / "sorted.parquet").unlink(missing_ok=True)
+                run = timed(MASK, folder, given.memory)
+            together, largest = (float(size.split()[0]) for size in run["peak memory"].split(", "))
+            sort = [None, None, None]
+            if polars is not None:
+                sort = [polars["seconds"], polars["cpu"], run["seconds"] / polars["seconds"]]
+            seconds, cpu = run["seconds"], run["cpu"]
+            add(n, seconds, cpu, 1e6 * cpu / n, largest, together, run["disk"] / 1e9, *sort, run["loss"])
+            steps[n] = run["steps"]
+    show_steps("local", steps)
+
+
+def show_steps(engine: str, steps: dict[int, dict[str, float]]) -> None:
+    """Print the seconds of each step, one row per number of records."""
     names = list(next(iter(steps.values())))
-    print(f"| records | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
-    for n, found in steps.items():
-        print(f"| {n:,} | {' | '.join(f'{found[name]:.1f}' for name in names)} |")
+    head = "records {:,} | " + " | ".join(f"{name}, s {{:.1f}}" for name in names)
+    with table(f"{engine}-steps", f"Engine {engine}: seconds of each step", head) as add:
+        for n, seconds in steps.items():
+            add(n, *(seconds.get(name, 0.0) for name in names))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables on a Dask cluster of this machine: two workers with a thread and 1 GB each, from Parquet files to a data set.
+"""Mask tables on a Dask cluster of this machine: two workers with a thread and 1 GB each, Parquet files to a data set.
 
 Uniform records, 4 columns, k = 3, MDAV in blocks of 10,000. Client, scheduler and workers are processes of their own.
 What was released is counted again by polars, in a stream, which shares nothing with the recount.
@@ -23,7 +23,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyarrow import parquet
+from results import table
 
+HEAD = (
+    "records {:,} | time, s {:.1f} | CPU time, s {:.1f} | client, MB {:.0f} | scheduler, MB {:.0f} | "
+    "worker, MB {:.0f} | moved, GB {:.2f} | tasks {:,} | rounds | workers lost | loss, % {:.5f}"
+)
 FILE = 1_000_000  # records of an input file, in row groups of GROUP
 GROUP = 250_000
 
@@ -128,28 +133,23 @@ def run(n: int, memory: str, where: Path) -> dict[str, Any]:
 
 def report(sizes: list[int], memory: str, where: Path) -> None:
     """Print a row for each number of records."""
-    print(f"load {os.getloadavg()[0]:.1f}; two workers, one thread and {memory} each\n")
-    print("| records | seconds | CPU s | client | scheduler | worker | moved | tasks | passes | workers lost | loss |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    from large import show_steps
+
     run(20_000, memory, where)  # kernels that are compiled here do not count
     steps = {}
-    for n in sizes:
-        found = run(n, memory, where)
-        workers, (most, seconds, tasks) = found["workers"], found["scheduler"]
-        cpu = found["client cpu"] + seconds + sum(seconds for _, _, seconds, _ in workers)
-        moved = sum(value for *_, by in workers for name, value in by.items() if "comms" in name)
-        print(
-            f"| {n:,} | {found['seconds']:.1f} | {cpu:.1f} | {found['client']:.0f} MB | "
-            f"{most:.0f} MB | {max(size for _, size, _, _ in workers):.0f} MB | {moved / 1e9:.2f} GB | {tasks:,} | "
-            f"{found['facts'].get('rounds', '')} rounds | {found['lost']} | {found['loss']:.5f} % |",
-            flush=True,
-        )
-        steps[n] = found["steps"]
-    print(f"\nSeconds of each step (load {os.getloadavg()[0]:.1f} at the end)\n")
-    names = list(next(iter(steps.values())))
-    print(f"| records | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
-    for n, seconds in steps.items():
-        print(f"| {n:,} | {' | '.join(f'{seconds.get(name, 0.0):.1f}' for name in names)} |")
+    with table("dask", f"Engine dask: two workers with one thread and {memory} each; memory is the peak", HEAD) as add:
+        for n in sizes:
+            outcome = run(n, memory, where)
+            workers, (most, seconds, tasks) = outcome["workers"], outcome["scheduler"]
+            cpu = outcome["client cpu"] + seconds + sum(seconds for _, _, seconds, _ in workers)
+            moved = sum(value for *_, by in workers for name, value in by.items() if "comms" in name)
+            largest, rounds = max(size for _, size, _, _ in workers), outcome["facts"].get("rounds")
+            add(
+                *(n, outcome["seconds"], cpu, outcome["client"], most, largest, moved / 1e9, tasks),
+                *(rounds, outcome["lost"], outcome["loss"]),
+            )
+            steps[n] = outcome["steps"]
+    show_steps("dask", steps)
 
 
 if __name__ == "__main__" and sys.argv[1:2] == ["--here"]:

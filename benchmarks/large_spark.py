@@ -1,4 +1,4 @@
-"""Tables on Spark: masking from Parquet files to a Parquet data set, by two executors of one gigabyte each.
+"""Mask tables on Spark from Parquet files to a Parquet data set, by two executors of one gigabyte each.
 
 Uniform records, 4 columns, k = 3, blocks of 10,000, as in `large.py`. The run is a process of its own, with a cluster
 of its own on this machine (`local-cluster[2,1,1024]`: two executors, each a JVM, and Python beside them).
@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from large import generate
+from large import generate, show_steps
+from results import table
 
 MASK = """
 import json, os, sys
@@ -45,6 +46,15 @@ release = shoal.mask("in.parquet", 3, output="out.parquet", engine="spark", meth
 print(json.dumps({"loss": release.loss, "steps": dict(release.timings), **release.facts}))
 session.stop()
 """
+HEAD = (
+    "records {:,} | time, s {:.1f} | CPU time, s {:.1f} | CPU time per record, µs {:.2f} | tasks {:,} | "
+    "shuffled, MB {:,.1f} | to the driver, MB {:,.1f} | spilled, MB {:,.1f} | read, MB {:,.1f} | loss, % {:.5f}"
+)
+PROCESSES = ("driver, JVM", "driver, Python", "executors, JVM", "workers, Python")
+MEMORY = (
+    "records {:,} | JVM of the driver, MB {:,.0f} | Python of the driver, MB {:,.0f} | "
+    "JVM of an executor, MB {:,.0f} | Python worker of an executor, MB {:,.0f}"
+)
 PART = 16 << 20  # bytes of a partition of the input, half a million records
 
 
@@ -131,21 +141,17 @@ def run(n: int, folder: Path) -> dict[str, Any]:
 
 
 def print_table(records: list[int], folder: Path) -> None:
-    """Print a line for each number of records, and the seconds of each step."""
-    print(f"load {os.getloadavg()[0]:.1f}\n")
-    print("| records | seconds | CPU s | CPU µs a record | tasks | shuffled | to the driver | spilled | read | loss |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    told = []
-    for n in records:
-        with tempfile.TemporaryDirectory(dir=folder) as name:
-            found = run(n, Path(name))
-        sizes = " | ".join(f"{found[what] / 1e6:,.1f} MB" for what in ("shuffled", "results", "spilled", "read"))
-        print(
-            f"| {n:,} | {found['seconds']:.1f} | {found['cpu']:.1f} | {1e6 * found['cpu'] / n:.2f} | "
-            f"{found['tasks']:,} | {sizes} | {found['loss']:.5f} % |",
-            flush=True,
-        )
-        peaks = ", ".join(f"{kind} {size / 1e6:,.0f} MB" for kind, size in sorted(found["peaks"].items()))
-        steps = ", ".join(f"{step} {seconds:.1f}" for step, seconds in found["steps"].items())
-        told.append(f"{n:,}: {found['engine']}; peaks: {peaks}; seconds: {steps}")
-    print("\n" + "\n".join(f"- {line}" for line in told))
+    """Print a row for each number of records, the peaks of memory and the seconds of each step."""
+    steps, peaks = {}, {}
+    with table("spark", "Engine spark: two executors of 1 GB (`local-cluster[2,1,1024]`)", HEAD) as add:
+        for n in records:
+            with tempfile.TemporaryDirectory(dir=folder) as name:
+                outcome = run(n, Path(name))
+            sizes = [outcome[each] / 1e6 for each in ("shuffled", "results", "spilled", "read")]
+            cpu = outcome["cpu"]
+            add(n, outcome["seconds"], cpu, 1e6 * cpu / n, outcome["tasks"], *sizes, outcome["loss"])
+            steps[n], peaks[n] = outcome["steps"], outcome["peaks"]
+    with table("spark-memory", "Engine spark: largest memory of a process of each kind", MEMORY) as add:
+        for n, sizes_of in peaks.items():
+            add(n, *(sizes_of[f"{kind}, each"] / 1e6 for kind in PROCESSES))
+    show_steps("spark", steps)

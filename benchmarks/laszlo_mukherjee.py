@@ -1,9 +1,9 @@
-"""Tables 5–11 of Laszlo and Mukherjee (2005), each figure beside the paper's: ``ours | paper``.
+"""Reproduce Tables 5–11 of Laszlo and Mukherjee (2005), each figure with the paper's in brackets.
 
 Run ``python benchmarks/laszlo_mukherjee.py``; it takes a few minutes. ``--tables 5,6`` prints some of them. The
-simulated data are drawn as Section 4.1 of the paper says, from another random generator, so figures on them agree in
-size, not in digits. Tarragona and Census are read from the folder that ``SHOAL_DATA`` names (default
-``../shared/data``) and left out where they are not there; Creta is not public. Distances, and so groups, are those of
+simulated data are drawn as in Section 4.1 of the paper, from another random generator, so figures on them agree in
+size, not in digits. Tarragona and Census are read from the folder in ``SHOAL_DATA`` (default ``../shared/data``) and
+omitted if they are missing; Creta is not public. Distances, and so groups, are those of
 the standardised columns for the two files, and of the columns as drawn for the simulated data.
 """
 
@@ -15,9 +15,11 @@ from functools import cache
 from math import factorial
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 import polars as pl
+from results import table
 
 import shoal
 from shoal.algorithms.mst import _cut, preorder
@@ -125,20 +127,22 @@ def small_sets() -> dict[str, Floats]:
         if (DATA / f"{name}.csv").exists():
             sets[name] = standardise(pl.read_csv(DATA / f"{name}.csv").to_numpy().astype(np.float64))
         else:
-            print(f"(left out: {name}.csv is not in {DATA.name}; name its folder in SHOAL_DATA)")
+            print(f"(omitted: {name}.csv is not in {DATA.name}. Set SHOAL_DATA to its folder.)")
     sets["SIM_1"] = sim(1)[0]
     return sets
 
 
-def table(title: str, head: list[str], rows: list[list[str]]) -> None:
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    print(f"\n{title}\n")
-    for row in [head, ["-" * width for width in widths], *rows]:
-        print("| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |")
+def show(number: int, title: str, head: list[str], rows: list[list[Any]]) -> None:
+    """Print a table of the paper; a cell of two figures shows the paper's in brackets."""
+    pairs = [any(isinstance(row[i], tuple) for row in rows) for i in range(len(head))]
+    columns = [f"{name} {{}} ({{}})" if pair else name for name, pair in zip(head, pairs, strict=True)]
+    with table(f"table-{number}", f"Table {number}: {title} (in brackets: the paper)", " | ".join(columns)) as add:
+        for row in rows:
+            add(*row)
 
 
-def pair(ours: float, paper: float, digits: int = 3) -> str:
-    return f"{ours:.{digits}f} / {paper:.{digits}f}"
+def pair(ours: float, paper: float, digits: int = 3) -> tuple[str, str]:
+    return f"{ours:.{digits}f}", f"{paper:.{digits}f}"
 
 
 def table_5() -> None:
@@ -149,7 +153,7 @@ def table_5() -> None:
             found = losses(X, k)
             paper = TABLE_5[name, k]
             rows.append([name, str(k), *(pair(found[m], p, digits) for m, p in zip(METHODS, paper, strict=True))])
-    table("Table 5: information loss, ours / paper", ["data", "k", *METHODS], rows)
+    show(5, "information loss in percent", ["data", "k", *METHODS], rows)
 
 
 def table_6() -> None:
@@ -163,7 +167,7 @@ def table_6() -> None:
             rows.append(
                 [name, str(k), pair(100 * len(oversized) / len(sizes), share, 2), pair(oversized.mean(), mean, 2)]
             )
-    table("Table 6: oversized groups of M, ours / paper", ["data", "k", "share %", "mean size"], rows)
+    show(6, "oversized groups of M", ["data", "k", "share, %", "mean size"], rows)
 
 
 def upper_bound(X: Floats, cluster: Ints, k: int) -> float:
@@ -188,7 +192,7 @@ def table_7() -> None:
     ratio = [min(c["D"], c["C"]) / min(c["M"], c["M-d"], c["M-c"]) for c in found]
     best = [(min(TABLE_7[m][i] for m in ("D", "C")), min(TABLE_7[m][i] for m in ("M", "M-d", "M-c"))) for i in range(8)]
     rows.append(["fixed/MST (Fig. 3)", *(pair(r, a / b, 2) for r, (a, b) in zip(ratio, best, strict=True))])
-    table("Table 7: information loss by spread of the clusters, k = 4, ours / paper", ["σ", *map(str, SIGMA)], rows)
+    show(7, "information loss in percent by spread of the clusters, k = 4", ["σ", *map(str, SIGMA)], rows)
 
 
 def table_8() -> None:
@@ -201,11 +205,8 @@ def table_8() -> None:
         [name, *(pair(column[name], p) for column, p in zip(found, paper, strict=True))]
         for name, paper in TABLE_8.items()
     ]
-    table(
-        "Table 8: information loss by records per cluster, k = 4, ours / paper",
-        ["records per cluster", *map(str, range(8, 17))],
-        rows,
-    )
+    title = "information loss in percent by records per cluster, k = 4"
+    show(8, title, ["records per cluster", *map(str, range(8, 17))], rows)
 
 
 def timed(X: Floats, k: int) -> dict[str, float]:
@@ -218,7 +219,7 @@ def timed(X: Floats, k: int) -> dict[str, float]:
     labels = _cut(tree.ends, k)
     canonical_labels(labels)
     done = process_time()
-    # Cutting lays the tree out again, so the time of that stands in both lines but once in the total.
+    # Cutting lays the tree out again: that time is part of both phases, and counts once in the total.
     return {
         "MST construction": built - start,
         "descendant counts": counted - built,
@@ -234,24 +235,18 @@ def best_time(X: Floats, k: int, repetitions: int = 2) -> dict[str, float]:
 def table_9() -> None:
     found = [best_time(sim(number)[0], 4) for number in range(9, 15)]
     rows = [
-        [name, *(f"{column[name]:.3f} / {p:g}" for column, p in zip(found, paper, strict=True))]
+        [name, *((f"{column[name]:.3f}", f"{p:g}") for column, p in zip(found, paper, strict=True))]
         for name, paper in TABLE_9.items()
     ]
-    table(
-        "Table 9: CPU seconds of M by number of records, d = 10, k = 4, one thread, ours / paper (2.5 GHz Pentium 4)",
-        ["n", *(f"{n},000" for n in range(20, 121, 20))],
-        rows,
-    )
+    title = "CPU seconds of M by number of records, d = 10, k = 4, one thread"
+    show(9, title, ["n", *(f"{n},000" for n in range(20, 121, 20))], rows)
 
 
 def table_10() -> None:
     found = [best_time(sim(number)[0], 4)["total"] for number in range(15, 21)]
-    rows = [["total", *(f"{ours:.2f} / {paper}" for ours, paper in zip(found, TABLE_10, strict=True))]]
-    table(
-        "Table 10: CPU seconds of M by number of columns, n = 10,000, k = 4, one thread, ours / paper",
-        ["d", "20", "40", "60", "80", "100", "200"],
-        rows,
-    )
+    rows = [["total", *((f"{ours:.2f}", str(paper)) for ours, paper in zip(found, TABLE_10, strict=True))]]
+    title = "CPU seconds of M by number of columns, n = 10,000, k = 4, one thread"
+    show(10, title, ["d", "20", "40", "60", "80", "100", "200"], rows)
 
 
 @cache
@@ -277,11 +272,9 @@ def table_11() -> None:
         cells = []
         for k, printed in zip((3, 4, 5, 10), paper, strict=True):
             count = count_partitions(n, k, 2 * k - 1)
-            cells.append(f"{count if count < 10**12 else f'{float(count):.3e}'.replace('e+', 'e')} / {printed}")
+            cells.append((str(count) if count < 10**12 else f"{float(count):.3e}".replace("e+", "e"), printed))
         rows.append([str(n), *cells])
-    table(
-        "Table 11: number of partitions into groups of k … 2k−1, ours / paper", ["n", "k=3", "k=4", "k=5", "k=10"], rows
-    )
+    show(11, "number of partitions into groups of k … 2k−1", ["n", "k=3", "k=4", "k=5", "k=10"], rows)
 
 
 TABLES = {5: table_5, 6: table_6, 7: table_7, 8: table_8, 9: table_9, 10: table_10, 11: table_11}

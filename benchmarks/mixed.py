@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from results import table
 
 import shoal
 from shoal.core.measures import centroids, released_loss, standardise
@@ -110,36 +111,38 @@ def mdav_generic(V: Floats, k: int) -> Ints:
     return labels
 
 
-def losses(numbers: Numbers, V: Floats, labels: Ints) -> str:
+def losses(numbers: Numbers, V: Floats, labels: Ints) -> list[float]:
     """Return the three losses of a partition."""
     X, Z = numbers.X, numbers.coordinates
     groups = released_loss(Z, centroids(Z, labels)[labels])[0]
     released = numbers.place(average(X, labels)[labels])
     own = squares(V, average(V, labels)[labels]).sum() / squares(V, middle(V)).sum()
-    return f"{groups:.2f} | {released_loss(Z, released)[0]:.2f} | {100 * own:.2f}"
+    return [groups, released_loss(Z, released)[0], 100 * own]
 
 
 def main(sizes: list[int]) -> None:
-    table = pl.read_csv(DATA / "adult.csv").select(KEYS)
-    kinds = {"education-num": shoal.Ordinal(sorted(table["education-num"].unique()))}
-    _, numbers, _ = read_numbers(open_table(table), MaskRequest(k=2, columns=KEYS, kinds=kinds))
+    frame = pl.read_csv(DATA / "adult.csv").select(KEYS)
+    kinds = {"education-num": shoal.Ordinal(sorted(frame["education-num"].unique()))}
+    _, numbers, _ = read_numbers(open_table(frame), MaskRequest(k=2, columns=KEYS, kinds=kinds))
     V = own_values(numbers.X)
-    print("| k | method | groups | released | generic | CPU s | smallest group, recounted |")
-    print("|---|---|---|---|---|---|---|")
-    for k in sizes:
-        start = process_time()
-        labels = mdav_generic(V, k)
-        seconds = process_time() - start
-        print(f"| {k} | MDAV-generic | {losses(numbers, V, labels)} | {seconds:.1f} | {np.bincount(labels).min()} |")
-        for asked in RUNS:
+    title = "Adult, 8 keys: loss of the groups, of what is released, and in the distance of MDAV-generic"
+    head = (
+        "k | method | groups, % {:.2f} | released, % {:.2f} | generic, % {:.2f} | CPU time, s {:.1f} | smallest group"
+    )
+    with table("adult", title, head) as add:
+        for k in sizes:
             start = process_time()
-            given = asked | ({"importance": importance_of(V)} if "importance" in asked else {})
-            release = shoal.mask(table, k, columns=KEYS, kinds=kinds, **given)
+            labels = mdav_generic(V, k)
             seconds = process_time() - start
-            fewest = release.data.group_by(KEYS).len()["len"].min()
-            name = ", ".join(f"{key}={part}" if isinstance(part, int) else part for key, part in asked.items())
-            found = losses(numbers, V, release.labels)
-            print(f"| {k} | {name} | {found} | {seconds:.1f} | {fewest} |", flush=True)
+            add(k, "MDAV-generic", *losses(numbers, V, labels), seconds, np.bincount(labels).min())
+            for options in RUNS:
+                start = process_time()
+                importance = {"importance": importance_of(V)} if "importance" in options else {}
+                release = shoal.mask(frame, k, columns=KEYS, kinds=kinds, **options | importance)
+                seconds = process_time() - start
+                fewest = release.data.group_by(KEYS).len()["len"].min()
+                name = ", ".join(f"{key}={part}" if isinstance(part, int) else part for key, part in options.items())
+                add(k, name, *losses(numbers, V, release.labels), seconds, fewest)
 
 
 if __name__ == "__main__":

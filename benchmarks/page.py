@@ -1,4 +1,4 @@
-"""The page: seconds to the first page, from choosing a role to the new count, and to open 1.4 million records.
+"""Measure the page: seconds to the first page, from setting a role to the new count, and to open 1.4 million records.
 
 python benchmarks/page.py           needs Chromium, ``shoal[app]`` and Playwright, and adult.csv of the reference data
 python benchmarks/page.py --large   a CSV file of 1.1 GB instead: opened, masked and written; it takes minutes
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from playwright.sync_api import sync_playwright
+from results import table
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
@@ -52,8 +53,9 @@ def main() -> None:
             browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
             rows = measure(browser, Path(folder), adult, large)
             browser.close()
-    for name, seconds, limit in rows:
-        print(f"{name:<56} {seconds:6.2f} s   (at most {limit} s)")
+    with table("page", "Seconds until the page answers", "event | time, s {:.2f} | limit, s {:g}") as add:
+        for row in rows:
+            add(*row)
 
 
 def measure(browser: object, folder: Path, adult: Path, large: Path) -> list[tuple[str, float, float]]:
@@ -75,7 +77,7 @@ def measure(browser: object, folder: Path, adult: Path, large: Path) -> list[tup
         page.get_by_label("Role of age").select_option(role)
         page.wait_for_function("(old) => document.querySelector('[data-test=counts]').innerText !== old", arg=before)
         times.append(time.perf_counter() - started)
-    rows.append(("from choosing a role to the new count, 30,162 × 9", sorted(times)[2], 0.3))
+    rows.append(("from setting a role to the new count, 30,162 × 9", sorted(times)[2], 0.3))
     page.get_by_role("button", name="1 Table").click()
     page.get_by_label("Path of the file").fill(str(large))
     started = time.perf_counter()
@@ -105,14 +107,16 @@ def mask_large(browser: object, folder: Path) -> None:
     page.set_default_timeout(3_600_000)
     page.goto(address)
 
-    def tell(what: str, started: float) -> None:
-        print(f"{what:<40} {time.perf_counter() - started:6.1f} s, then {memory(server.pid):.2f} GB", flush=True)
+    rows = []
+
+    def note(event: str, started: float) -> None:
+        rows.append((event, time.perf_counter() - started, memory(server.pid)))
 
     started = time.perf_counter()
     page.get_by_label("Path of the file").fill(str(large))
     page.get_by_label("Path of the file").press("Enter")
     page.get_by_text("its first part is shown").wait_for()
-    tell(f"opening {large.stat().st_size / 1e9:.2f} GB", started)
+    note(f"opening {large.stat().st_size / 1e9:.2f} GB", started)
     page.get_by_role("button", name="2 Roles").click()
     for i in range(4, 12):
         page.get_by_label(f"Role of x{i}", exact=True).select_option("other")
@@ -122,7 +126,7 @@ def mask_large(browser: object, folder: Path) -> None:
     while not page.locator("[data-test=try-1]").count():
         most = max(most, memory(server.pid))
         page.wait_for_timeout(300)
-    tell(f"masking, at most {most:.2f} GB in all processes", started)
+    note(f"masking, at most {most:.2f} GB in all processes", started)
     page.get_by_role("button", name="5 Release").click()
     page.get_by_text("What you should know").wait_for()
     for box in page.locator("section", has_text="What you should know").get_by_role("checkbox").all():
@@ -130,7 +134,10 @@ def mask_large(browser: object, folder: Path) -> None:
     started = time.perf_counter()
     page.get_by_role("button", name="Write the files").click()
     page.locator("[data-test=written]").wait_for()
-    tell("writing", started)
+    note("writing", started)
+    with table("large", "A file beyond 1 GB", "event | time, s {:.1f} | memory afterwards, GB {:.2f}") as add:
+        for row in rows:
+            add(*row)
     server.terminate()
     server.wait()
 

@@ -1,4 +1,4 @@
-"""Solanas et al. 2006: Tables 3, 4 and 5 beside the paper's, and its Figures 4 to 8 as numbers and drawn.
+"""Reproduce Tables 3, 4 and 5 of Solanas et al. (2006), and Figures 4 to 8 as numbers and pictures.
 
 Groups are MDAV's, as in the paper. The figures take the paper's records divided by --divide.
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from results import table
 
 import shoal
 from shoal.blocks.blocking import InMemory, extent_of, find_blocks
@@ -47,68 +48,61 @@ def sse(X: np.ndarray, k: int, L: int, split: str | None) -> tuple[float, float]
 
 
 def table3() -> None:
-    print(f"Table 3. Number of blocks, n = {RECORDS:,}, d = 2, k = 3 (in brackets: the paper)\n")
-    print("| L | univariate | 2^d-tree |\n|---|---|---|")
     X = uniform(RECORDS, 2)
     roots = np.zeros(len(X), dtype=np.int64)
     records, extent = InMemory(X, roots), extent_of(X, roots)
-    for L, paper in BLOCKS.items():
-        found = [len(find_blocks(records, extent, Blocking(L, 3, split)).sizes) for split in ("univariate", "all")]
-        print(f"| {L} | {found[0]} ({paper[0]}) | {found[1]} ({paper[1]}) |", flush=True)
+    title = f"Table 3: number of blocks, n = {RECORDS:,}, d = 2, k = 3 (in brackets: the paper)"
+    with table("table-3", title, "L | univariate {} ({}) | 2^d-tree {} ({})") as add:
+        for L, paper in BLOCKS.items():
+            counts = [len(find_blocks(records, extent, Blocking(L, 3, split)).sizes) for split in ("univariate", "all")]
+            add(L, *zip(counts, paper, strict=True))
 
 
 def table4(dimensions: list[int]) -> None:
-    print(f"\nTable 4. SSE, n = {RECORDS:,}, k = 3, L = 10000 (in brackets: the paper)\n")
-    print("| d | 2^d-tree | to the paper | seconds | univariate | seconds | one column at a time |")
-    print("|---|---|---|---|---|---|---|")
-    for d in dimensions:
-        X = uniform(RECORDS, d)
-        tree, seconds = sse(X, 3, 10_000, "all")
-        intervals, longer = sse(X, 3, 10_000, "univariate")
-        one, _ = sse(X, 3, 10_000, "one")
-        print(
-            f"| {d} | {tree:,.2f} ({TREE[d]:,.2f}) | {100 * (tree / TREE[d] - 1):+.1f} % | {seconds:.1f} | "
-            f"{intervals:,.2f} ({INTERVALS[d]:,.2f}) | {longer:.1f} | {one:,.2f} |",
-            flush=True,
-        )
+    title = f"Table 4: SSE, n = {RECORDS:,}, k = 3, L = 10000 (in brackets: the paper)"
+    head = "d | 2^d-tree {:,.2f} ({:,.2f}) | against the paper, % {:+.1f} | 2^d-tree, s {:.1f} | "
+    head += "univariate {:,.2f} ({:,.2f}) | univariate, s {:.1f} | one column at a time {:,.2f}"
+    with table("table-4", title, head) as add:
+        for d in dimensions:
+            X = uniform(RECORDS, d)
+            tree, seconds = sse(X, 3, 10_000, "all")
+            intervals, longer = sse(X, 3, 10_000, "univariate")
+            one, _ = sse(X, 3, 10_000, "one")
+            change = 100 * (tree / TREE[d] - 1)
+            add(d, [tree, TREE[d]], change, seconds, [intervals, INTERVALS[d]], longer, one)
 
 
 def table5() -> None:
     folder = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
     path = folder / "eia.csv"
     if not path.exists():
-        print("\nTable 5 needs eia.csv in the folder that SHOAL_DATA names.")
+        print("\nTable 5 is omitted: set SHOAL_DATA to the folder that holds eia.csv.")
         return
     X = pl.read_csv(path).drop(NOT_NUMBERS).to_numpy().astype(np.float64)
-    print(f"\nTable 5. SSE, EIA ({X.shape[0]} records, d = {X.shape[1]}; in brackets: the paper)\n")
-    print("| L | k | sorted by RESREVENUE | univariate | 2^d-tree | one column at a time | chosen | without blocks |")
-    print("|---|---|---|---|---|---|---|---|")
-    for (L, k), paper in EIA.items():
-        intervals, tree, one, chosen = (sse(X, k, L, split)[0] for split in ("univariate", "all", "one", None))
-        runs = shoal.mask(X, k, method="mdav", block=L, split="sorted", block_by=1).loss / 100 * X.size
-        whole = shoal.mask(X, k, method="mdav", block=0).loss / 100 * X.size
-        print(
-            f"| {L} | {k} | {runs:.2f} ({paper[0]}) | {intervals:.2f} | {tree:.2f} ({paper[1]}) | {one:.2f} | "
-            f"{chosen:.2f} | {whole:.2f} |",
-            flush=True,
-        )
+    title = f"Table 5: SSE, EIA ({X.shape[0]} records, d = {X.shape[1]}; in brackets: the paper)"
+    head = "L | k | sorted by RESREVENUE {:.2f} ({}) | univariate {:.2f} | 2^d-tree {:.2f} ({}) | "
+    head += "one column at a time {:.2f} | default split {:.2f} | without blocks {:.2f}"
+    with table("table-5", title, head) as add:
+        for (L, k), paper in EIA.items():
+            intervals, tree, one, default = (sse(X, k, L, split)[0] for split in ("univariate", "all", "one", None))
+            runs = shoal.mask(X, k, method="mdav", block=L, split="sorted", block_by=1).loss / 100 * X.size
+            whole = shoal.mask(X, k, method="mdav", block=0).loss / 100 * X.size
+            add(L, k, [runs, paper[0]], intervals, [tree, paper[1]], one, default, whole)
 
 
 def skew(n: int) -> None:
-    """Print what the paper's rule leaves of a skewed table, and what splitting one column at a time does."""
+    """Print the leaves of a skewed table, split by the paper's rule and one column at a time."""
     d, L = 10, 10_000
-    print(f"\nSkewed records: log-normal, n = {n:,}, d = {d}, k = 3, L = {L}\n")
-    print("| split | leaves | median size | below k | blocks | rounds | seconds |\n|---|---|---|---|---|---|---|")
+    title = f"Skewed records: log-normal, n = {n:,}, d = {d}, k = 3, L = {L}, in memory"
+    head = "split | leaves {:,} | median size {:,.0f} | leaves below k {:,} | blocks {:,} | rounds | time, s {:.1f}"
     X, roots = np.random.default_rng(0).lognormal(0, 1, (n, d)), np.zeros(n, dtype=np.int64)
-    for split in ("all", "one"):
-        start = time.perf_counter()
-        found = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(L, 3, split))
-        leaves = found.stages[-1].tree.sizes
-        print(
-            f"| {split} | {len(leaves):,} | {np.median(leaves):,.0f} | {(leaves < 3).sum():,} | {len(found.sizes):,} | "
-            f"{found.facts['rounds']} | {time.perf_counter() - start:.1f} |",
-            flush=True,
-        )
+    with table("skewed", title, head) as add:
+        for split in ("all", "one"):
+            start = time.perf_counter()
+            blocks = find_blocks(InMemory(X, roots), extent_of(X, roots), Blocking(L, 3, split))
+            seconds, leaves = time.perf_counter() - start, blocks.stages[-1].tree.sizes
+            below, rounds = (leaves < 3).sum(), blocks.facts["rounds"]
+            add(split, len(leaves), np.median(leaves), below, len(blocks.sizes), rounds, seconds)
 
 
 def figure4(divide: int) -> dict[tuple[int, str], int]:
@@ -121,39 +115,38 @@ def figure4(divide: int) -> dict[tuple[int, str], int]:
         for L in SIZES
         for split in BLOCKINGS
     }
-    print(f"\nFigure 4. Number of useful blocks, n = {len(X):,}, d = 2, k = 3\n")
-    print("| L | univariate | 2^d-tree |\n|---|---|---|")
-    for L in SIZES:
-        print(f"| {L // divide} | {found[L, 'univariate']} | {found[L, 'all']} |", flush=True)
+    title = f"Figure 4: number of useful blocks, n = {len(X):,}, d = 2, k = 3"
+    with table("figure-4", title, "L | univariate | 2^d-tree") as add:
+        for L in SIZES:
+            add(L // divide, found[L, "univariate"], found[L, "all"])
     return found
 
 
 def figures567(divide: int) -> dict[tuple[int, int, str], float]:
     """Print the SSE by L and number of records: Figure 5 by L, Figure 6 the tree and Figure 7 intervals by records."""
-    print("\nFigures 5 to 7. SSE, d = 2, k = 3: univariate / 2^d-tree\n")
-    print(f"| records | {' | '.join(f'L = {L}' for L in SIZES)} |\n|---|{'---|' * len(SIZES)}")
     found = {}
-    for n in COUNTS:
-        X = uniform(n // divide, 2)
-        for L in SIZES:
-            for split in BLOCKINGS:
-                found[n, L, split] = sse(X, 3, L, split)[0]
-        cells = [f"{found[n, L, 'univariate']:.3f} / {found[n, L, 'all']:.3f}" for L in SIZES]
-        print(f"| {len(X):,} | {' | '.join(cells)} |", flush=True)
+    head = " | ".join(["records {:,}", *(f"L = {L} {{:.3f}} / {{:.3f}}" for L in SIZES)])
+    with table("figures-5-to-7", "Figures 5 to 7: SSE, d = 2, k = 3, univariate / 2^d-tree", head) as add:
+        for n in COUNTS:
+            X = uniform(n // divide, 2)
+            for L in SIZES:
+                for split in BLOCKINGS:
+                    found[n, L, split] = sse(X, 3, L, split)[0]
+            add(len(X), *([found[n, L, split] for split in BLOCKINGS] for L in SIZES))
     return found
 
 
 def figure8(divide: int) -> dict[tuple[int, str], float]:
     """Print the SSE by dimension."""
     n = COUNTS[0] // 2 // divide
-    print(f"\nFigure 8. SSE, n = {n:,}, k = 3, L = {SIZES[-1]}\n")
-    print("| d | univariate | 2^d-tree |\n|---|---|---|")
     found = {}
-    for d in range(2, 11):
-        X = uniform(n, d)
-        for split in BLOCKINGS:
-            found[d, split] = sse(X, 3, SIZES[-1], split)[0]
-        print(f"| {d} | {found[d, 'univariate']:,.2f} | {found[d, 'all']:,.2f} |", flush=True)
+    title = f"Figure 8: SSE, n = {n:,}, k = 3, L = {SIZES[-1]}"
+    with table("figure-8", title, "d | univariate {:,.2f} | 2^d-tree {:,.2f}") as add:
+        for d in range(2, 11):
+            X = uniform(n, d)
+            for split in BLOCKINGS:
+                found[d, split] = sse(X, 3, SIZES[-1], split)[0]
+            add(d, *(found[d, split] for split in BLOCKINGS))
     return found
 
 

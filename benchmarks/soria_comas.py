@@ -1,13 +1,12 @@
-"""Soria-Comas and Domingo-Ferrer reproduced: Section 7, Figures 3, 4 and 5, their claims, the speed of Algorithm 3.
+"""Reproduce Section 7 and Figures 3 to 5 of Soria-Comas and Domingo-Ferrer (2018), and measure Algorithm 3.
 
 Run: python benchmarks/soria_comas.py FOLDER [draws]
 
-Every measured figure is the mean of so many tables (1,500 if not given) with its standard error; a claim that one is
+Every measured figure is a mean over the draws (default: 1,500) with its standard error. A claim that one figure is
 below another holds if the difference exceeds three standard errors, fails if the opposite does, and else is open.
 
-Tables are printed and pictures go to FOLDER. Reference data are looked for in the folder that SHOAL_DATA names, else in
-../shared/data; without the census file Figure 3 is left out, without the California file Figures 4 and 5 are drawn
-from generated prices.
+Pictures are written to FOLDER. Reference data are read from the folder in SHOAL_DATA (default: ../shared/data). Without
+the census file Figure 3 is omitted; without the California file Figures 4 and 5 use generated prices.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 from numba import njit
+from results import table
 
 from shoal.core.measures import sse
 from shoal.core.types import Floats, Ints
@@ -69,22 +69,26 @@ class Measured(NamedTuple):
     def __str__(self) -> str:
         return f"{self.mean:.3e}" + (f" ± {self.error:.0e}" if self.error else "")
 
+    def cell(self) -> list[float] | str:
+        """Return mean and error for a table, or the mean alone as text."""
+        return [self.mean, self.error] if self.error else str(self)
+
     def below(self, other: Measured) -> bool | None:
         """Say whether this is less than another; None if three standard errors do not decide."""
         apart = other.mean - self.mean
         return None if abs(apart) <= 3 * float(np.hypot(self.error, other.error)) else apart > 0
 
 
+CLAIMS: list[tuple[str, str, str]] = []
+
+
 def claim(text: str, holds: bool | None, seen: str) -> None:
-    print(f"- **{'open' if holds is None else 'holds' if holds else 'FAILS'}**: {text} — {seen}")
+    """Note whether a claim of the paper holds; `main` prints all of them."""
+    CLAIMS.append(("open" if holds is None else "holds" if holds else "FAILS", text, seen))
 
 
 def least(values: Sequence[Measured]) -> Measured:
     return min(values, key=lambda value: value.mean)
-
-
-def table(head: list[str], rows: list[list[str]]) -> None:
-    print("\n".join(["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]), end="\n\n")
 
 
 class Case:
@@ -140,17 +144,15 @@ def bare(case: Case, method: str, k: int) -> Measured:
 
 
 def section_7(n: int = 1080) -> None:
-    """Print what follows from n, ε and Δ alone, beside what the paper says of it."""
-    print(f"## Section 7: the worst case, n = {n:,}, Δ = 1\n")
-    rows = []
-    for epsilon in (0.5, 1.0, 2.0, 8**0.5, 5.0, 10.0):
-        k, plain = worst_case_k(n, epsilon), worst_case_sse(n, 1, epsilon, 1.0)
-        best = proposition_8(n, k, epsilon, 1.0)
-        bound = 8 * n / epsilon**2
-        cells = [f"{epsilon:.3g}", f"{plain:.4g}", f"{bound:.0f}", str(helpful_k(n, epsilon)), str(k), f"{best:.4g}"]
-        rows.append([*cells, f"{plain / best:.0f}", f"{worst_case_sse(n, k, epsilon, 1.0):.4g}"])
-    head = ["ε", "SSE without groups (Prop. 7)", "8n/ε² (ineq. 3)", "largest k that helps", "worst-case best k"]
-    table([*head, "its SSE (Prop. 8)", "times less", "with the remainder in one group"], rows)
+    """Print the worst case, which follows from n, ε and Δ alone."""
+    head = "ε {:.3g} | SSE without groups (Prop. 7) {:.4g} | 8n/ε² (ineq. 3) {:.0f} | largest k that helps | "
+    head += "worst-case best k | its SSE (Prop. 8) {:.4g} | ratio {:.0f} | SSE with the remainder in one group {:.4g}"
+    with table("section-7", f"Section 7: the worst case, n = {n:,}, Δ = 1", head) as add:
+        for epsilon in (0.5, 1.0, 2.0, 8**0.5, 5.0, 10.0):
+            k, plain = worst_case_k(n, epsilon), worst_case_sse(n, 1, epsilon, 1.0)
+            best = proposition_8(n, k, epsilon, 1.0)
+            cells = [epsilon, plain, 8 * n / epsilon**2, helpful_k(n, epsilon), k, best, plain / best]
+            add(*cells, worst_case_sse(n, k, epsilon, 1.0))
     always = all(helpful_k(m, epsilon) == m for m in (50, n, 20_000) for epsilon in (0.1, 1.0, 2.8))
     claim(
         "for ε < √8 averaging lowers the worst-case error whatever k is",
@@ -170,18 +172,17 @@ def section_7(n: int = 1080) -> None:
     seen = ", ".join(f"t = {t}: {a:.3e} + {b:.3e}" for t, a, b in parts)
     text = "Proposition 10: t n records in groups of t k divide the noise's MSE by t²"
     claim(text, np.allclose(whole, [a + b for _, a, b in parts]), seen)
-    print()
 
 
 def figure_3(folder: Path, draws: int) -> None:
-    print("## Figure 3: census, SSE against k\n")
+    """Measure the SSE of all methods on Census, by k."""
     if not (DATA / "census.csv").exists():
-        print("The census file is not at hand: left out.\n")
+        print("Figure 3 is omitted: census.csv is missing.")
         return
     case = Case(pl.read_csv(DATA / "census.csv").select(COLUMNS).to_numpy().astype(np.float64))
     names = (("MDAV", "mdav"), ("MDAV_IR", "mdav-ir"), ("OPT", "univariate"))
     without = {name: [bare(case, method, k) for k in SIZES] for name, method in names}
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure, optimal = Figure(figsize=(11, 4.5), layout="constrained"), []
     for axis, epsilon in zip(figure.subplots(1, 2), (1, 2), strict=True):
         curves: dict[str, list[Measured]] = dict(without)
         expected: dict[str, list[float]] = {}
@@ -193,15 +194,13 @@ def figure_3(folder: Path, draws: int) -> None:
                 expected[name].append(case.expected(groupings, shares))
                 if method == "optimal":
                     alone = sum(float(grouping.averaging_error(case.X, case.X).sum()) for grouping in groupings)
-                    told = f"averaging alone {alone:.3e}, expected {expected[name][0]:.3e}"
-                    print(f"ε = {epsilon}, groups of {name}: {told}, measured {curves[name][0]}")
-        told = f"mean SSE of {draws} tables ± standard error, truncated to the domain (OPT_DP takes no k)"
-        print(f"\nε = {epsilon}: {told}\n")
-        rows = [
-            [str(k)] + [str(values[i if len(values) > 1 else 0]) for values in curves.values()]
-            for i, k in enumerate(SIZES)
-        ]
-        table(["k", *curves], rows)
+                    optimal.append((epsilon, name, alone, expected[name][0], curves[name][0].cell()))
+        title = f"Figure 3, Census, ε = {epsilon}: mean SSE of {draws} tables ± standard error, truncated to the domain"
+        by_k = {name: values for name, values in curves.items() if len(values) > 1}
+        head = " | ".join(["k", *(f"{name} {{:.3e}} ± {{:.0e}}" for name in by_k)])
+        with table(f"figure-3-epsilon={epsilon}", title, head) as add:
+            for i, k in enumerate(SIZES):
+                add(k, *(values[i].cell() for values in by_k.values()))
         check_figure_3(case, epsilon, curves, expected)
         for name, values in curves.items():
             style = {"linestyle": "--"} if name in without else {}
@@ -209,19 +208,21 @@ def figure_3(folder: Path, draws: int) -> None:
             axis.errorbar(SIZES, [v.mean for v in line], [3 * v.error for v in line], label=name, **style)
         axis.set(yscale="log", title=f"census, ε = {epsilon}", xlabel="k", ylabel="SSE")
         axis.legend(fontsize="x-small", ncols=2)
+    head = "ε | groups | averaging alone {:.3e} | expected {:.3e} | measured {:.3e} ± {:.0e}"
+    with table("optimal", "Census: SSE of the methods that have no k", head) as add:
+        for row in optimal:
+            add(*row)
     groupings_10 = [case.groups("insensitive", "sensitivity", 10.0, k) for k in SIZES]
     baseline = least([case.measured(*pair, draws) for pair in groupings_10])
     ours = least([case.measured(*case.groups("mdav-ir", "sensitivity", 1.0, k), draws) for k in SIZES])
     claim(
         "MDAV_IR_DP at ε = 1 does as well as INS_DP at ε = 10", ours.below(baseline), f"best {ours} against {baseline}"
     )
-    print()
-    for epsilon in (1.0, 2.0):
-        pair = case.groups("insensitive-ir", "sensitivity", epsilon, None)
-        plain, ascending = (case.measured(*pair, draws, ascending=order) for order in (False, True))
-        told = f"{plain}, brought into ascending order {ascending}"
-        print(f"- INS_IR_DP at ε = {epsilon:g} with k from public figures, Definition 1: {told}.")
-    print()
+    head = "ε {:g} | SSE {:.3e} ± {:.0e} | in ascending order {:.3e} ± {:.0e}"
+    with table("insensitive-ir", "Census: INS_IR_DP with k from public figures (Definition 1)", head) as add:
+        for epsilon in (1.0, 2.0):
+            pair = case.groups("insensitive-ir", "sensitivity", epsilon, None)
+            add(epsilon, *(case.measured(*pair, draws, ascending=order) for order in (False, True)))
     figure.savefig(folder / "figure-3.png", dpi=150)
 
 
@@ -274,7 +275,6 @@ def figures_4_and_5(folder: Path) -> None:
     """Expected MSE of the price; three columns share ε = 1 evenly, so the price has a third."""
     column, origin = prices()
     share, width = 1 / 3, 1.5 * column.max()
-    print(f"## Figures 4 and 5: {origin}, expected MSE of the price, ε = 1 shared evenly by three columns\n")
     sizes = np.unique(np.rint(np.geomspace(10, 1600, 36)).astype(int)).tolist()
     curves: dict[int, dict[int, float]] = {}
     lines: dict[int, float] = {}
@@ -284,8 +284,11 @@ def figures_4_and_5(folder: Path) -> None:
         pairs = {k: case.groups("mdav-ir", "even", share, k) for k in sizes if 2 * k <= n}
         curves[n] = {k: case.expected(*pair) / n for k, pair in pairs.items()}
         lines[n] = case.expected(*case.groups("optimal", "even", share, 1)) / n
-    rows = [[str(k)] + [f"{curves[n][k]:.3e}" if k in curves[n] else "" for n in PARTS] for k in sizes[::3]]
-    table(["k", *(f"n = {n:,}" for n in PARTS)], [*rows, ["OPT_DP_1", *(f"{lines[n]:.3e}" for n in PARTS)]])
+    title = f"Figures 4 and 5, {origin}: expected MSE of the price, ε = 1 shared evenly by three columns"
+    with table("figures-4-and-5", title, " | ".join(["k", *(f"n = {n} {{:.3e}}" for n in PARTS)])) as add:
+        for k in sizes[::3]:
+            add(k, *(curves[n].get(k) for n in PARTS))
+        add("OPT_DP_1", *lines.values())
     lowest = {n: min(curves[n], key=lambda k, n=n: curves[n][k]) for n in PARTS}
     lows = {n: curves[n][lowest[n]] for n in PARTS}
     falls = all(lows[a] > lows[b] for a, b in pairwise(PARTS))
@@ -308,7 +311,6 @@ def figures_4_and_5(folder: Path) -> None:
         more,
         "MDAV_IR_DP_1 at 2n against OPT_DP_1 at n",
     )
-    print()
     for number in (4, 5):
         figure = Figure(figsize=(6.5, 4.5), layout="constrained")
         axis = figure.subplots()
@@ -355,28 +357,28 @@ def seconds(*works: Callable[[], Any], repeats: int = 9) -> list[float]:
 
 
 def speed() -> None:
-    print("## Speed of the partition\n")
+    """Measure the optimal partition: time against sorting, memory, and the time of drawing noise."""
     rng = np.random.default_rng(0)
     n = 1_000_000
     optimal_for_noise(rng.normal(size=100), laplace_noise(100, 1.0))
-    rows, ratios = [], []
+    ratios = []
     columns = {
         "normal": rng.normal(size=n),
         "uniform": rng.random(n),
         "exponential": rng.exponential(size=n),
         "1000 values": rng.integers(0, 1000, n).astype(np.float64),
     }
-    for name, column in columns.items():
-        for epsilon in (0.1, 1.0, 10.0):
-            scale = float(np.ptp(column)) / epsilon
-            sort, whole = seconds(
-                lambda column=column: np.argsort(column),
-                lambda column=column, scale=scale: optimal_for_noise(column, laplace_noise(n, scale)),
-            )
-            ratios.append(whole / sort)
-            rows.append([name, f"{epsilon:g}", f"{sort:.4f}", f"{whole:.4f}", f"{whole / sort:.2f}"])
-    print(f"n = {n:,}: the whole partition (sort, path, labels) beside `np.argsort`, processor seconds, least of 9\n")
-    table(["column", "ε", "np.argsort", "partition", "ratio"], rows)
+    title = f"n = {n:,}: the whole partition (sort, path, labels) against `np.argsort`, least CPU seconds of 9 runs"
+    with table("speed", title, "column | ε {:g} | np.argsort, s {:.4f} | partition, s {:.4f} | ratio {:.2f}") as add:
+        for name, column in columns.items():
+            for epsilon in (0.1, 1.0, 10.0):
+                scale = float(np.ptp(column)) / epsilon
+                sort, whole = seconds(
+                    lambda column=column: np.argsort(column),
+                    lambda column=column, scale=scale: optimal_for_noise(column, laplace_noise(n, scale)),
+                )
+                ratios.append(whole / sort)
+                add(name, epsilon, sort, whole, whole / sort)
     claim("partition ≤ 3 × np.argsort", max(ratios) <= 3, f"{min(ratios):.2f} to {max(ratios):.2f}")
 
     column = prices()[0]
@@ -411,7 +413,10 @@ def speed() -> None:
     wall, start = time.perf_counter(), time.process_time()
     noisy_means(np.full(count, 0.5), labels, np.ones(count), lower=0, upper=1, epsilon=1.0)
     wall, took = time.perf_counter() - wall, time.process_time() - start
-    print(f"- Noise of {count:,} groups: {took:.1f} processor s, {wall:.1f} s ({count / took:,.0f} draws a CPU s).\n")
+    with table(
+        "noise", "Noise for the groups", "groups {:,} | CPU time, s {:.1f} | time, s {:.1f} | draws per CPU s {:,.0f}"
+    ) as add:
+        add(count, took, wall, count / took)
 
 
 def main() -> None:
@@ -424,6 +429,9 @@ def main() -> None:
     figure_3(folder, draws)
     figures_4_and_5(folder)
     speed()
+    with table("claims", "Claims of the paper", "outcome | claim | measured") as add:
+        for row in CLAIMS:
+            add(*row)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The speed of `shoal.spanning_tree` beside other programs for the same tree, one thread each.
+"""Compare the speed of `shoal.spanning_tree` with other programs for the same tree, one thread each.
 
-Run ``python benchmarks/spanning_tree.py``. The others (quitefastmst, genieclust, mlpack, hdbscan, fast_hdbscan) are
-looked for in this Python, or in the one that ``--peers`` names: a virtual environment of its own keeps their
-licences and requirements away from the project. Those that are not there are skipped aloud. Every program runs in
-a process of its own; what counts is CPU time, the least of ``--repeat`` runs after one on a small input, which
-compiles or loads what it needs. The total length of every tree is compared with ours.
+Run: python benchmarks/spanning_tree.py. The peers (quitefastmst, genieclust, mlpack, hdbscan, fast_hdbscan) are
+imported in this Python, or in the one that ``--peers`` names: a separate virtual environment keeps their licences and
+requirements away from the project. Missing programs are reported. Every program runs in a process of its own; the time
+is the least CPU time of ``--repeat`` runs after one on a small input, which compiles or loads code. The total length of
+every tree is compared with ours.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from results import table
 
 THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # What is too slow to repeat is run once: (program, data).
@@ -148,12 +149,12 @@ def whole_method(repeat: int) -> None:
         trees.append(built - start)
         rests.append(process_time() - built)
     whole = min(trees) + min(rests)
-    print(f"\nmst-d, {TITLES['clusters']}, k = 4: {whole:.2f} CPU seconds, {whole / min(trees):.2f} of its tree's")
+    head = "method | CPU time, s {:.2f} | CPU time / that of its tree {:.2f}"
+    with table("whole", f"mst-d, {TITLES['clusters']}, k = 4", head) as add:
+        add("mst-d", whole, whole / min(trees))
 
 
 def compare(name: str, path: str, peers: str, programs: list[str], repeat: int) -> None:
-    print(f"\n{TITLES[name]}: CPU seconds, one thread\n\n| program | seconds | of quitefastmst's | total length |")
-    print("|---|---|---|---|")
     results: dict[str, tuple[float, float]] = {}
     skipped = []
     for program in programs:
@@ -167,8 +168,10 @@ def compare(name: str, path: str, peers: str, programs: list[str], repeat: int) 
         else:
             results[program] = result
     base = results.get("quitefastmst", (np.nan, np.nan))[0]
-    for program, (seconds, weight) in sorted(results.items(), key=lambda item: item[1]):
-        print(f"| {program} | {seconds:.2f} | {seconds / base:.2f} | {weight:.6f} |")
+    head = "program | CPU time, s {:.2f} | CPU time / that of quitefastmst {:.2f} | total length {:.6f}"
+    with table(name, f"{TITLES[name]}, one thread", head) as add:
+        for program, (seconds, weight) in sorted(results.items(), key=lambda item: item[1]):
+            add(program, seconds, seconds / base, weight)
     for line in skipped:
         print(f"(skipped {line})")
 

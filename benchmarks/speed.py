@@ -1,7 +1,7 @@
-"""Speed side by side: one run, one thread each, CPU seconds (the best of several), as ratios.
+"""Compare the speed of methods with other programs: one thread each, the least CPU seconds of several runs, as ratios.
 
-Peers: np.argsort and microagg1d for one column; for MDAV the plain compiled loop that the tests keep, the same loop
-tuned (`tuned_loop.py`), and sdcMicro where R and it are on the machine.
+Peers are np.argsort and microagg1d for one column; for MDAV the plain compiled loop of the tests, a tuned loop
+(`tuned_loop.py`), and sdcMicro if it is installed.
 
 Run: python benchmarks/speed.py [univariate|mdav|large|others|pipeline|start …]
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from results import table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -44,28 +45,28 @@ def run(name: str, X: Floats, k: int, **options: object) -> Callable[[], object]
 
 
 def univariate() -> None:
-    print("One column, unsorted uniform values: CPU seconds, and the ratio to np.argsort of the same column\n")
-    print("| n | k | np.argsort | shoal | shoal / argsort | microagg1d | microagg1d / argsort | its SSE / ours |")
-    print("|---|---|---|---|---|---|---|---|")
     try:
         from microagg1d import univariate_microaggregation as peer
     except ImportError:
         peer = None
-        print("(microagg1d is not installed: left out)")
-    for n in (10**6, 10**7):
-        column = np.random.default_rng(0).random(n)
-        X = column[:, None]
-        repeat = 7 if n < 10**7 else 3
-        sort = seconds(lambda column=column: np.argsort(column), repeat)  # type: ignore[misc]
-        for k in (3, 10, 100):
-            ours = seconds(run("univariate", X, k), repeat)
-            cells = ["–", "–", "–"]
-            if peer is not None:
-                theirs = seconds(lambda column=column, k=k: peer(column.copy(), k), min(repeat, 3))  # type: ignore[misc]
-                labels = METHODS["univariate"].run(X, k).labels
-                ratio = sse(X, np.asarray(peer(column.copy(), k), dtype=np.int64)) / sse(X, labels)
-                cells = [f"{theirs:.3f}", f"{theirs / sort:.2f}", f"{ratio:.6f}"]
-            print(f"| {n:,} | {k} | {sort:.3f} | {ours:.3f} | {ours / sort:.2f} | {' | '.join(cells)} |", flush=True)
+        print("(microagg1d is omitted: it is not installed)")
+    head = "n {:,} | k | np.argsort, s {:.3f} | shoal, s {:.3f} | shoal / argsort {:.2f} | microagg1d, s {:.3f} | "
+    head += "microagg1d / argsort {:.2f} | SSE of microagg1d / SSE of shoal {:.6f}"
+    with table("univariate", "One column, unsorted uniform values: CPU seconds", head) as add:
+        for n in (10**6, 10**7):
+            column = np.random.default_rng(0).random(n)
+            X = column[:, None]
+            repeat = 7 if n < 10**7 else 3
+            sort = seconds(lambda column=column: np.argsort(column), repeat)  # type: ignore[misc]
+            for k in (3, 10, 100):
+                ours = seconds(run("univariate", X, k), repeat)
+                cells: list[float | None] = [None, None, None]
+                if peer is not None:
+                    theirs = seconds(lambda column=column, k=k: peer(column.copy(), k), min(repeat, 3))  # type: ignore[misc]
+                    labels = METHODS["univariate"].run(X, k).labels
+                    ratio = sse(X, np.asarray(peer(column.copy(), k), dtype=np.int64)) / sse(X, labels)
+                    cells = [theirs, theirs / sort, ratio]
+                add(n, k, sort, ours, ours / sort, *cells)
 
 
 def mdav() -> None:
@@ -73,43 +74,42 @@ def mdav() -> None:
     import tuned_loop
 
     if not has_sdcmicro():
-        print("(sdcMicro is not on this machine, or R is not: left out)\n")
-    print("MDAV, normal columns, k = 5: CPU seconds on one thread, and how many times as long the peers take\n")
-    print("| n | d | shoal | plain loop | tuned loop | sdcMicro | plain / shoal | tuned / shoal | sdcMicro / shoal |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for n, d in ((100_000, 2), (100_000, 5), (100_000, 10), (1_000_000, 2)):
-        X = np.random.default_rng(0).normal(size=(n, d))
-        ours = seconds(run("mdav", X, 5, threads=1), 3 if n < 10**6 else 1)
-        theirs: list[float | None] = [None, None, None]
-        if n < 10**6:
-            labels = METHODS["mdav"].run(X, 5).labels
-            for i, loop in enumerate((plain.mdav, tuned_loop.mdav)):
-                loop(X[:100], 5)
-                start = time.process_time()
-                if not np.array_equal(loop(X, 5), labels):
-                    raise SystemExit(f"{loop} and shoal group the records in different ways")
-                theirs[i] = time.process_time() - start
-            theirs[2] = sdcmicro(X) if has_sdcmicro() else None
-        cells = [f"{ours:.2f}", *("–" if t is None else f"{t:.2f}" for t in theirs)]
-        cells += ["–" if t is None else f"{t / ours:.1f}" for t in theirs]
-        print(f"| {n:,} | {d} | {' | '.join(cells)} |", flush=True)
+        print("(sdcMicro is omitted: R or the package is not installed)")
+    head = "n {:,} | d | shoal, s {:.2f} | plain loop, s {:.2f} | tuned loop, s {:.2f} | sdcMicro, s {:.2f} | "
+    head += "plain / shoal {:.1f} | tuned / shoal {:.1f} | sdcMicro / shoal {:.1f}"
+    with table("mdav", "MDAV, normal columns, k = 5: CPU seconds on one thread; all give the same labels", head) as add:
+        for n, d in ((100_000, 2), (100_000, 5), (100_000, 10), (1_000_000, 2)):
+            X = np.random.default_rng(0).normal(size=(n, d))
+            ours = seconds(run("mdav", X, 5, threads=1), 3 if n < 10**6 else 1)
+            theirs: list[float | None] = [None, None, None]
+            if n < 10**6:
+                labels = METHODS["mdav"].run(X, 5).labels
+                for i, loop in enumerate((plain.mdav, tuned_loop.mdav)):
+                    loop(X[:100], 5)
+                    start = time.process_time()
+                    if not np.array_equal(loop(X, 5), labels):
+                        raise SystemExit(f"{loop} and shoal group the records in different ways")
+                    theirs[i] = time.process_time() - start
+                theirs[2] = sdcmicro(X) if has_sdcmicro() else None
+            add(n, d, ours, *theirs, *(None if t is None else t / ours for t in theirs))
 
 
 def large() -> None:
-    print("MDAV without blocks, normal columns, k = 5: wall seconds on one thread and on two, by turns, best of each\n")
-    print("| n | d | one thread | two threads | ratio |\n|---|---|---|---|---|")
-    for n, d, repeat in ((100_000, 10, 5), (100_000, 20, 3), (1_000_000, 2, 1), (1_000_000, 5, 1), (1_000_000, 10, 1)):
-        X = np.random.default_rng(0).normal(size=(n, d))
-        times: dict[int, list[float]] = {1: [], 2: []}
-        for threads in times:
-            run("mdav", X[:50_000], 5, threads=threads)()
-        for _ in range(repeat):
-            for threads, found in times.items():
-                start = time.perf_counter()
-                run("mdav", X, 5, threads=threads)()
-                found.append(time.perf_counter() - start)
-        one, two = min(times[1]), min(times[2])
-        print(f"| {n:,} | {d} | {one:.2f} | {two:.2f} | {one / two:.2f} |", flush=True)
+    sizes = ((100_000, 10, 5), (100_000, 20, 3), (1_000_000, 2, 1), (1_000_000, 5, 1), (1_000_000, 10, 1))
+    title = "MDAV without blocks, normal columns, k = 5: elapsed seconds, by turns, least of each"
+    with table("threads", title, "n {:,} | d | one thread, s {:.2f} | two threads, s {:.2f} | ratio {:.2f}") as add:
+        for n, d, repeat in sizes:
+            X = np.random.default_rng(0).normal(size=(n, d))
+            times: dict[int, list[float]] = {1: [], 2: []}
+            for threads in times:
+                run("mdav", X[:50_000], 5, threads=threads)()
+            for _ in range(repeat):
+                for threads, measured in times.items():
+                    start = time.perf_counter()
+                    run("mdav", X, 5, threads=threads)()
+                    measured.append(time.perf_counter() - start)
+            one, two = min(times[1]), min(times[2])
+            add(n, d, one, two, one / two)
 
 
 def has_sdcmicro() -> bool:
@@ -131,17 +131,17 @@ def sdcmicro(X: Floats) -> float:
 
 
 def others() -> None:
-    print("V-MDAV (γ = 0.5), D and C, normal columns, k = 5: CPU seconds on one thread\n")
-    print("| n | d | v-mdav | diameter | centroid |\n|---|---|---|---|---|")
-    for n, d in ((100_000, 2), (100_000, 5), (100_000, 10)):
-        X = np.random.default_rng(0).normal(size=(n, d))
-        times = []
-        for name, options in (("v-mdav", {"gamma": 0.5}), ("diameter", {}), ("centroid", {})):
-            run(name, X[:100], 5, **options)()
-            start = time.process_time()
-            run(name, X, 5, **options)()
-            times.append(f"{time.process_time() - start:.2f}")
-        print(f"| {n:,} | {d} | {' | '.join(times)} |", flush=True)
+    title = "V-MDAV (γ = 0.5), D and C, normal columns, k = 5: CPU seconds on one thread"
+    with table("others", title, "n {:,} | d | v-mdav, s {:.2f} | diameter, s {:.2f} | centroid, s {:.2f}") as add:
+        for n, d in ((100_000, 2), (100_000, 5), (100_000, 10)):
+            X = np.random.default_rng(0).normal(size=(n, d))
+            times = []
+            for name, options in (("v-mdav", {"gamma": 0.5}), ("diameter", {}), ("centroid", {})):
+                run(name, X[:100], 5, **options)()
+                start = time.process_time()
+                run(name, X, 5, **options)()
+                times.append(time.process_time() - start)
+            add(n, d, *times)
 
 
 def pipeline() -> None:
@@ -149,13 +149,13 @@ def pipeline() -> None:
 
     import shoal
 
-    print("mask() of 1,000,000 records with 10 columns, Parquet to Parquet, two threads: wall seconds of each step\n")
-    with tempfile.TemporaryDirectory() as folder:
+    title = "mask() of 1,000,000 records with 10 columns, Parquet to Parquet, two threads: elapsed seconds of each step"
+    with tempfile.TemporaryDirectory() as folder, table("steps", title, "method | step | time, s {:.2f}") as add:
         source, small, target = (Path(folder) / name for name in ("in.parquet", "small.parquet", "out.parquet"))
         X = np.random.default_rng(0).normal(size=(10**6, 10))
-        table = pl.DataFrame({f"c{j}": X[:, j] for j in range(10)})
-        table.write_parquet(source)
-        table.head(1000).write_parquet(small)
+        frame = pl.DataFrame({f"c{j}": X[:, j] for j in range(10)})
+        frame.write_parquet(source)
+        frame.head(1000).write_parquet(small)
         for method in ("mdav", "individual-ranking"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -165,36 +165,30 @@ def pipeline() -> None:
                     (shoal.mask(source, 5, method=method, output=target) for _ in range(3)),
                     key=lambda release: sum(release.timings.values()),
                 )
-            seconds = release.timings
-            partition = seconds.get("block", 0.0) + seconds["partition"]
-            around = sum(seconds[step] for step in ("read", "encode", "standardise", "decode", "write"))
-            print(f"- {method}: {', '.join(f'{step} {t:.2f}' for step, t in seconds.items())}.", end=" ")
-            print(
-                f"Blocks and partition {partition:.2f}; reading, standardising, decoding, writing {around:.2f}",
-                flush=True,
-            )
+            for step, seconds in release.timings.items():
+                add(method, step, seconds)
 
 
 def start() -> None:
-    print("Start-up of the command line: wall seconds of a process, the best of five\n")
-    with tempfile.TemporaryDirectory() as folder:
+    title = "Start-up of the command line: elapsed seconds of a process, least of five"
+    with tempfile.TemporaryDirectory() as folder, table("start", title, "command | time, s {:.2f}") as add:
         source = Path(folder) / "in.csv"
         np.savetxt(
             source, np.random.default_rng(0).normal(size=(1000, 5)), delimiter=",", header="a,b,c,d,e", comments=""
         )
         mask = ["mask", str(source), "-k", "5", "-o", str(Path(folder) / "out.csv")]
-        for title, arguments in (("shoal --help", ["--help"]), ("shoal mask, kernels cached", mask)):
+        for command, arguments in (("shoal --help", ["--help"]), ("shoal mask, kernels cached", mask)):
             wall = []
             for _ in range(5):
                 begin = time.perf_counter()
                 subprocess.run([sys.executable, "-m", "shoal", *arguments], check=True, capture_output=True)
                 wall.append(time.perf_counter() - begin)
-            print(f"- {title}: {min(wall):.2f}")
+            add(command, min(wall))
         cold = Path(folder) / "cache"
         begin = time.perf_counter()
         environment = {"NUMBA_CACHE_DIR": str(cold), "PATH": ""}
         subprocess.run([sys.executable, "-m", "shoal", *mask], check=True, capture_output=True, env=environment)
-        print(f"- shoal mask, first run with an empty kernel cache: {time.perf_counter() - begin:.2f}")
+        add("shoal mask, first run with an empty kernel cache", time.perf_counter() - begin)
 
 
 PARTS = {"univariate": univariate, "mdav": mdav, "large": large, "others": others, "pipeline": pipeline, "start": start}
@@ -202,4 +196,3 @@ PARTS = {"univariate": univariate, "mdav": mdav, "large": large, "others": other
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:
         PARTS[part]()
-        print()

@@ -1,4 +1,4 @@
-"""What the groups of a release tell: the share of a column's domain that an attacker excludes for one record.
+"""Measure what groups disclose: the share of a column's domain that an attacker excludes for one record.
 
 Run: python benchmarks/what_groups_tell.py [records]
 
@@ -57,6 +57,8 @@ def excluded(column: Floats, record: int, upper: float, groups: Callable[[Floats
 
 
 def main() -> None:
+    from results import table  # tests import this file from elsewhere
+
     rng = np.random.default_rng(2018)
     if (DATA / "census.csv").exists():
         frame = pl.read_csv(DATA / "census.csv").select(COLUMNS)
@@ -64,20 +66,19 @@ def main() -> None:
     else:
         columns = {"generated incomes": np.exp(rng.normal(8.0, 1.0, 1080))}
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    print("| method | ε | " + " | ".join(columns) + " |")
-    print("|" + "---|" * (len(columns) + 2))
-    for method, k in [("optimal", None), ("mdav-ir", 20), ("insensitive-ir", 20), ("none", None)]:
-        for epsilon in (1.0, 0.25):  # the second is a share of four columns
-            cells = []
-            for column in columns.values():
-                upper = 1.5 * column.max()
-                groups = seen_groups(method, upper, epsilon, k)
-                chosen = rng.choice(len(column), records, replace=False)
-                shares = [excluded(column, int(record), upper, groups) for record in chosen]
-                low, middle, high = 100 * np.quantile(shares, [0.25, 0.5, 0.75])
-                cells.append(f"{middle:.0f} % ({low:.0f}–{high:.0f})")
-            print(f"| {method}{'' if k is None else f', k = {k}'} | {epsilon:g} | " + " | ".join(cells) + " |")
-    print(f"\nMedian share of the domain that is excluded (quartiles), over {records} records of each column.")
+    title = f"Median share of the domain that is excluded (quartiles), over {records} records per column"
+    head = " | ".join(["method | ε {:g}", *(f"{name}, % {{:.0f}} ({{:.0f}}–{{:.0f}})" for name in columns)])
+    with table("excluded", title, head) as add:
+        for method, k in [("optimal", None), ("mdav-ir", 20), ("insensitive-ir", 20), ("none", None)]:
+            for epsilon in (1.0, 0.25):  # the second is a share of four columns
+                cells = []
+                for column in columns.values():
+                    upper = 1.5 * column.max()
+                    groups = seen_groups(method, upper, epsilon, k)
+                    chosen = rng.choice(len(column), records, replace=False)
+                    shares = [excluded(column, int(record), upper, groups) for record in chosen]
+                    cells.append(100 * np.quantile(shares, [0.5, 0.25, 0.75]))
+                add(method + ("" if k is None else f", k = {k}"), epsilon, *(cell.tolist() for cell in cells))
 
 
 if __name__ == "__main__":

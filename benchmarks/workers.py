@@ -1,4 +1,4 @@
-"""Worker processes: ours beside a forkserver with preload (concurrent.futures) and loky.
+"""Compare worker processes: ours, a forkserver with preload (concurrent.futures), and loky.
 
 Every figure comes from programs of their own, by turns, and is the median of them: seconds and CPU seconds until two
 workers have answered a first task that needs the kernels; the memory of a worker then, and of all processes but the
@@ -230,10 +230,11 @@ def main() -> None:
     parser.add_argument("--records", type=float, default=1e6)
     given = parser.parse_args()
     from large import generate
+    from results import table
 
     kinds = [kind for kind in KINDS if kind != "loky" or importlib.util.find_spec("loky")]
     if "loky" not in kinds:
-        print("loky is left out: it is not installed (pip install loky)\n")
+        print("loky is omitted: it is not installed (pip install loky)")
     figures: dict[str, dict[str, list[float]]] = {kind: {} for kind in kinds}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -252,19 +253,13 @@ def main() -> None:
         for kind in kinds:
             (folder / "bare.py").write_text(SCRIPT.format(kind=kind))
             bare[kind] = run([str(folder / "bare.py")], folder) is not None
-    print(f"load {os.getloadavg()[0]:.1f}\n")
-    print(
-        "| workers | start s | CPU s | MB a worker | MB in all | death noticed s | done again s | "
-        f"{given.records:.0e} x 4 s | no guard needed |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    for kind, found in figures.items():
-        middle = {what: statistics.median(values) for what, values in found.items()}
-        print(
-            f"| {kind} | {middle['start start']:.2f} | {middle['start cpu']:.2f} | {middle['start worker']:.0f} | "
-            f"{middle['start all']:.0f} | {middle['death noticed']:.2f} | {middle['death again']:.2f} | "
-            f"{middle['mask mask']:.2f} | {'yes' if bare[kind] else 'no'} |"
-        )
+    head = "workers | start, s {:.2f} | CPU time, s {:.2f} | per worker, MB {:.0f} | all processes, MB {:.0f} | "
+    head += f"death noticed, s {{:.2f}} | task done again, s {{:.2f}} | {given.records:,.0f} × 4, s {{:.2f}} | "
+    head += "needs no guard"
+    measured = ("start start", "start cpu", "start worker", "start all", "death noticed", "death again", "mask mask")
+    with table("workers", f"Two workers, medians of {given.runs} runs", head) as add:
+        for kind, values in figures.items():
+            add(kind, *(statistics.median(values[name]) for name in measured), "yes" if bare[kind] else "no")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "src")]
 
+from module_page import module_page  # noqa: E402
 from reference_pages import command_page, method_page, parameter_page  # noqa: E402
 from render_examples import index_page, render_all  # noqa: E402
 
@@ -38,10 +39,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/commands.md": command_page(),
         "reference/parameters.md": parameter_page(),
         "reference/methods.md": method_page(),
+        "dev/modules.md": module_page(),
     }
     for source, page in MIRRORED.items():
         if source != "examples/README.md":
-            made[page] = (ROOT / source).read_text(encoding="utf-8").replace("<details>", '<details markdown="1">')
+            made[page] = (ROOT / source).read_text(encoding="utf-8")
     examples = render_all()
     made["examples/index.md"] = index_page()
     made |= {f"examples/{name}": content for name, content in examples.items()}

@@ -17,7 +17,7 @@ import shoal
 from shoal.algorithms.registry import CONFIDENTIAL_METHODS, METHODS
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import standardise
-from shoal.masking import grouping
+from shoal.masking import groups
 from shoal.models.model import ConfidentialColumn
 
 METHODS_OF_RECORDS = [method.name for method in METHODS.values() if method.whole_records]
@@ -453,7 +453,7 @@ def test_parts_of_a_table_that_disagree_are_refused_by_name(tmp_path):
 
 
 def test_groups_that_break_a_model_are_never_released(tmp_path, monkeypatch):
-    monkeypatch.setattr(grouping, "keep_promise", lambda *given, **_: given[1])
+    monkeypatch.setattr(groups, "keep_promise", lambda *given, **_: given[1])
     output = tmp_path / "out.csv"
     with pytest.raises(VerificationError, match="groups of identical records lack at least 3 different values"):
         shoal.mask(people(), 3, columns=["age", "pay"], confidential="ill", diversity=3, output=output)

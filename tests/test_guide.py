@@ -13,8 +13,9 @@ from shoal import demo
 from shoal.demo import firms
 
 DOCS = ROOT / "docs"
-# tests/test_persons.py runs the first on its tables; the others: below
-OWN_TEST = {"persons.md", "steward.md", "repeat.md"}
+# tests/test_persons.py runs the first on its tables, tests/test_models.py the second in a copy of the package; the
+# others: below
+OWN_TEST = {"persons.md", "promise.md", "steward.md", "repeat.md"}
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if path.name not in OWN_TEST)
 SET_UP = ("make", "pip")  # programs that set up a machine
 NOT_RUN = ("text", "r")  # an R block says why it is not run

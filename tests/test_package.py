@@ -41,14 +41,6 @@ def test_version_stands_once():
 
 
 @IN_CHECKOUT
-def test_contributing_shows_the_layers_as_they_are():
-    """The drawings in CONTRIBUTING are made from the code; one that is stale is named with the way out."""
-    drawing = [sys.executable, str(ROOT / "docs" / "draw_layers.py"), "--check"]
-    done = subprocess.run(drawing, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@IN_CHECKOUT
 def test_the_wheel_is_reproducible_and_works_outside_the_checkout(tmp_path):
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)

@@ -34,6 +34,7 @@ def load(name, folder=DOCS):
 
 reference = load("reference_pages")
 examples = load("render_examples")
+modules = load("module_page")
 NAV = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1]
 
 
@@ -111,6 +112,33 @@ def test_every_method_is_explained_and_drawn():
         assert all(f"`{option.name}`" in section for option in method.options)
 
 
+def test_every_module_is_on_the_page_of_modules():
+    page, source = modules.module_page(), ROOT / "src" / "shoal"
+    for path in source.rglob("*.py"):
+        name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        if name not in ("__init__", "__main__"):
+            assert f"`{name}`" in page
+    assert re.search(r"^\| \d+ \| `core` \| \S.* \|  \|$", page, re.MULTILINE), "core imports nothing"
+
+
+def test_the_page_of_modules_shows_layers_purposes_and_imports(tmp_path):
+    layers = '[[tool.importlinter.contracts]]\nlayers = ["shoal.upper : shoal.alone", "shoal.core"]\n'
+    (tmp_path / "pyproject.toml").write_text(layers)
+    sources = {
+        "upper/__init__.py": '"""The upper | package."""\ndef work():\n    import shoal.core\n',
+        "upper/part.py": '"""One part.\n\nMore."""\nif TYPE_CHECKING:\n    import shoal.alone\nwork = 1\n',
+        "alone.py": '"""A module."""\nimport numpy\n',
+        "core/__init__.py": '"""The core."""\n',
+    }
+    for name, text in sources.items():
+        path = tmp_path / "src" / "shoal" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    page = modules.module_page(tmp_path)
+    assert "| 1 | `upper` | The upper \\| package. | `core` |\n| 1 | `alone` | A module. |  |\n| 2 | `core`" in page
+    assert page.endswith("## upper\n\n- `upper.part`: One part.\n")
+
+
 def test_every_page_and_example_is_in_the_menu():
     pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
     assert [page for page in pages if f" {page}\n" not in NAV] == []
@@ -125,6 +153,29 @@ def test_every_page_and_example_is_in_the_menu():
 def test_links_between_files_lead_somewhere(name):
     links = re.findall(r"\]\(([^)#\s]+)", (ROOT / name).read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (ROOT / name).parent.joinpath(link).exists()] == []
+
+
+def test_the_contributor_guide_is_short_and_the_files_it_names_exist():
+    guide = ROOT / "CONTRIBUTING.md"
+    assert guide.stat().st_size <= 8192
+    pages = [guide, *(page for page in (DOCS / "dev").rglob("*.md") if page.name != "promise.md")]
+    for page in pages:
+        named = re.findall(r"`((?:\w+/)*\w+\.(?:py|toml|yml|md|cff)|(?:\w+/)+)`", page.read_text(encoding="utf-8"))
+        assert named or page.parent.name == "decisions"
+        for path in named:
+            there = any((folder / path).exists() for folder in (ROOT, ROOT / "src" / "shoal"))
+            assert there or "NAME" in path, f"{page.name} names {path}"
+
+
+def test_every_decision_is_listed():
+    folder = DOCS / "dev" / "decisions"
+    listed = (folder / "index.md").read_text(encoding="utf-8")
+    names = [path.name for path in sorted(folder.glob("0*.md"))]
+    assert re.findall(r"\((0.*?)\)", listed) == names
+    for number, name in enumerate(names, 1):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text.startswith(f"# {number}. ")
+        assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Context", "Decision", "Consequence"]
 
 
 def test_the_readme_says_what_it_is_within_two_screens():

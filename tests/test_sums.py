@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.core.errors import InputError, VerificationError
-from shoal.masking import recounting
+from shoal.masking import recount
 from shoal.masking.additivity import add_up, in_order, read_rule, round_together
 from shoal.masking.totals import keep_total
 
@@ -223,13 +223,13 @@ def test_columns_of_an_array_are_named_by_their_numbers():
 
 
 def test_nothing_is_released_that_breaks_a_rule(monkeypatch, tmp_path):
-    count = recounting.count_part
+    count = recount.count_part
 
     def break_it(*arguments):
         arrays, counted = count(*arguments)
         return arrays, counted._replace(broken=(3,))
 
-    monkeypatch.setattr(recounting, "count_part", break_it)
+    monkeypatch.setattr(recount, "count_part", break_it)
     with pytest.raises(VerificationError, match="Rule 'total = wages \\+ capital' is broken by 3 records"):
         shoal.mask(firms(), k=3, columns=COLUMNS, sums=RULES[1], output=tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
