@@ -1,7 +1,7 @@
 """Records as bytes: many of them in a cell of a table that Spark stores and moves.
 
 A row of Spark costs far more than its bytes, so that a row holds some hundred records, one after the other as they lie
-in memory, and never more than one target's. Rows are sent to targets by a key whose hash is the target.
+in memory, and never more than one target's. Each row names the target that it is sent to.
 
 Cost: a sort by target and one copy of the bytes.
 """
@@ -17,49 +17,13 @@ from numpy.typing import NDArray
 from shoal.core.types import Ints
 from shoal.kernels.dealing import sort_by_target
 
-__all__ = ["KNOWN", "ROWS", "Rows", "cells_of", "key_of", "pack", "row_of", "rows_of", "unpack"]
+__all__ = ["KNOWN", "ROWS", "Rows", "cells_of", "pack", "row_of", "rows_of", "unpack"]
 
-ROWS = "key int, source int, data binary"  # of all tables that the engine makes
+ROWS = "target int, source int, data binary"  # of all tables that the engine makes
 Rows = Iterator[Any]  # batches of them
 KNOWN = -1  # the source of a row that holds no records, but what is known of them
 CELL = 4096  # bytes of a cell, about; Spark handles 10,000 of them at a time
 BATCH = 512  # cells
-
-# The constants of MurmurHash3 (32 bits), and what undoes a multiplication by them.
-_MIX = (0xCC9E2D51, 0x1B873593, 0x85EBCA6B, 0xC2B2AE35, 5)
-_UNMIX = tuple(np.uint32(pow(factor, -1, 1 << 32)) for factor in _MIX)
-_SEED, _ADDED, _LENGTH = np.uint32(42), np.uint32(0xE6546B64), np.uint32(4)
-
-
-def key_of(target: Any) -> NDArray[np.int32]:
-    """Return the integers whose hash in Spark, the one that deals rows out to partitions, is the target itself.
-
-    Spark's hash of an integer is MurmurHash3 with seed 42, which maps 32 bits to 32 bits one to one: here it is undone,
-    step by step from the last. A row with this key comes to partition `target` of any ``repartition(n, key)``.
-
-    Examples
-    --------
-    >>> key_of(np.arange(3)).tolist()
-    [-1693959553, -1910889132, -1382833682]
-    """
-    c1, c2, f1, f2, five = _UNMIX
-    with np.errstate(over="ignore"):
-        h = np.atleast_1d(np.asarray(target)).astype(np.uint32)
-        h = _unshift(_unshift(_unshift(h, 16) * f2, 13) * f1, 16) ^ _LENGTH
-        h = _rotate((h - _ADDED) * five, 19) ^ _SEED
-        return (_rotate(h * c2, 17) * c1).view(np.int32)
-
-
-def _unshift(h: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    """Undo ``h ^= h >> bits``; its own inverse twice over where bits are fewer than half."""
-    found = h
-    for _ in range(31 // bits):
-        found = h ^ (found >> np.uint32(bits))
-    return found
-
-
-def _rotate(h: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    return (h << np.uint32(bits)) | (h >> np.uint32(32 - bits))
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.void]:
@@ -95,28 +59,28 @@ def rows_of(records: NDArray[np.void], target: Ints, targets: int, source: int |
         )
         to = target[bounds[:-1]].astype(np.int32)
         origin = to if source is None else np.full(len(to), source, dtype=np.int32)
-        yield pa.RecordBatch.from_arrays([pa.array(key_of(to)), pa.array(origin), data], ["key", "source", "data"])
+        yield pa.RecordBatch.from_arrays([pa.array(to), pa.array(origin), data], ["target", "source", "data"])
 
 
 def row_of(content: bytes, *, source: int = KNOWN, target: int = 0) -> Any:
     """Return a batch of one row that holds what is known of records."""
     import pyarrow as pa
 
-    columns = [pa.array(key_of(target)), pa.array([source], pa.int32()), pa.array([content], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, ["key", "source", "data"])
+    columns = [pa.array([target], pa.int32()), pa.array([source], pa.int32()), pa.array([content], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, ["target", "source", "data"])
 
 
 def cells_of(batches: Iterable[Any]) -> tuple[dict[int, bytes], NDArray[np.uint8], set[int]]:
-    """Return what rows hold: what is known by source, the bytes of all records, and the keys that were seen.
+    """Return what rows hold: what is known by source, the bytes of all records, and the targets of the rows.
 
     Sources below 0 are known ones; where results are merged, they are -1 - part.
     """
     known: dict[int, bytes] = {}
     pieces: list[NDArray[np.uint8]] = []
-    keys: set[int] = set()
+    targets: set[int] = set()
     for batch in batches:
         data, source = batch.column("data"), batch.column("source").to_numpy()
-        keys.update(np.unique(batch.column("key").to_numpy()).tolist())
+        targets.update(np.unique(batch.column("target").to_numpy()).tolist())
         for row in np.flatnonzero(source < 0).tolist():
             known[int(source[row])] = data[row].as_py()
         offsets = np.frombuffer(data.buffers()[1], dtype=np.int32)[data.offset : data.offset + len(data) + 1]
@@ -126,4 +90,4 @@ def cells_of(batches: Iterable[Any]) -> tuple[dict[int, bytes], NDArray[np.uint8
             pieces += [content[offsets[row] : offsets[row + 1]] for row in held]
         else:
             pieces.append(content[offsets[0] : offsets[-1]])
-    return known, np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint8), keys
+    return known, np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint8), targets

@@ -236,7 +236,7 @@ class SparkRecords:
         merge, results, left = Merge(combine), self._kept.mapInArrow(Look(shared), ROWS), len(self._parts)
         while left > FAN:
             left = -(-left // FAN)
-            results = results.repartition(left, "key").mapInArrow(merge, ROWS)
+            results = results.repartitionById(left, "target").mapInArrow(merge, ROWS)
         with telling(CANNOT):
             rows = results.select("source", "data").collect()
         found = [pickle.loads(data) for _, data in sorted(map(tuple, rows), reverse=True)]  # noqa: S301  (our own)
@@ -249,7 +249,7 @@ class SparkRecords:
     def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
         """Shuffle the records to their targets; the answers stay there until they are released."""
         shared = self._share((how, self._parts))
-        dealt = self._kept.mapInArrow(Deal(shared), ROWS).repartition(how.targets, "key")
+        dealt = self._kept.mapInArrow(Deal(shared), ROWS).repartitionById(how.targets, "target")
         self._answers = self._persisted(dealt.mapInArrow(Gather(shared), ROWS))
         self._answered = shapes_of_answers(how)
         known = sorted(self._known(self._answers), key=operator.itemgetter(0))
@@ -268,11 +268,11 @@ class SparkRecords:
         labelled = frame.mapInArrow(
             Label(self._share(self._parts), columns, len(digested), sent),
             _struct(
-                [("key", "int"), ("row", "bigint"), ("data", "binary"), *((f"c{i}", t) for i, t in enumerate(types))]
+                [("target", "int"), ("row", "bigint"), ("data", "binary"), *((f"c{i}", t) for i, t in enumerate(types))]
             ),
         )
-        together = labelled.unionByName(self._answers_by("key", "data"), allowMissingColumns=True)
-        made = together.repartition(len(self._parts), "key").mapInArrow(task[0], task[1])
+        together = labelled.unionByName(self._answers_by("target", "data"), allowMissingColumns=True)
+        made = together.repartitionById(len(self._parts), "target").mapInArrow(task[0], task[1])
         if output is None or self._output is None:
             made = made.persist(import_module("pyspark").StorageLevel.MEMORY_AND_DISK)
             self._result = made
@@ -319,7 +319,7 @@ class SparkRecords:
     def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
         """Let the executors write the labels, in the order of the input."""
         shared = self._share((self._firsts, groups, self._answered))
-        rows = self._answers_by("key", "source", "data").repartition(len(self._parts), "key")
+        rows = self._answers_by("target", "source", "data").repartitionById(len(self._parts), "target")
         labels = rows.mapInArrow(Groups(shared), "record bigint, group bigint, size bigint")
         self._written(labels, path, private=True)
 

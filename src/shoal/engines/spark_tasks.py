@@ -28,7 +28,7 @@ from shoal.engines.cluster_shuffle import (
     deal_part,
     gather_target,
 )
-from shoal.engines.packing import KNOWN, Rows, cells_of, key_of, pack, row_of, rows_of, unpack
+from shoal.engines.packing import KNOWN, Rows, cells_of, pack, row_of, rows_of, unpack
 from shoal.engines.records import KEPT, Layout, Regrouping, Shapes
 from shoal.tables.frames import open_table
 from shoal.tables.native import from_arrow
@@ -217,8 +217,8 @@ class Gather(Task):
         """Work on a partition."""
         how, parts = self.shared.value
         target = part_number()
-        _, content, keys = cells_of(batches)
-        if keys - set(key_of(target).tolist()):
+        _, content, targets = cells_of(batches)
+        if targets - {target}:
             raise RuntimeError(f"Spark has brought records of other targets to partition {target}.")
         records = content.view(np.dtype([(PART, "int32"), (ROW, "int64"), *column_types(how.sent).items()]))
         found = _attempt(gather_target, {name: records[name] for name in records.dtype.names or ()}, how)
@@ -257,13 +257,13 @@ class Label(Task):
         if not self.sent:
             return
         sent = table.select(list(self.sent)).rename_columns([f"c{i}" for i in range(len(self.sent))])
-        key = pa.array(np.full(len(sent), key_of(part)[0], dtype=np.int32))
+        target = pa.array(np.full(len(sent), part, dtype=np.int32))
         first = 0
         for batch in sent.to_batches(max_chunksize=BATCH):
             rows = pa.array(np.arange(first, first + len(batch)))
             empty = pa.nulls(len(batch), pa.binary())
             yield pa.RecordBatch.from_arrays(
-                [key[: len(batch)], rows, empty, *batch.columns], ["key", "row", "data", *sent.column_names]
+                [target[: len(batch)], rows, empty, *batch.columns], ["target", "row", "data", *sent.column_names]
             )
             first += len(batch)
 
@@ -286,7 +286,7 @@ class Release(Task):
             given = batch.column("data").is_null()
             answered = batch.column("data").drop_null()
             if len(answered) < len(batch):
-                held.append(batch.filter(given).drop_columns(["key", "data"]))
+                held.append(batch.filter(given).drop_columns(["target", "data"]))
             pieces += answered.to_pylist()
         table = self.read.empty
         if held:
