@@ -23,8 +23,8 @@ import pytest
 import shoal
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.memory import peak_bytes
-from shoal.engines import spark_tasks
-from shoal.engines.packing import pack, rows_of, unpack
+from shoal.engines import cluster, spark_tasks
+from shoal.engines.packets import pack, packets_of, unpack
 
 sql = pytest.importorskip("pyspark.sql", reason="the extra shoal[spark] is not installed")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -114,16 +114,22 @@ def test_arrays_of_any_shape_are_packed_and_unpacked():
     units = rng.integers(0, 2**63, 7000, np.uint64)
     arrays = {"X": rng.normal(size=(7000, 3)), "codes": np.arange(7000), "unit": units}
     target = rng.integers(0, 5, 7000)
-    batches = list(rows_of(pack(arrays), target, 6, source=4))
+    batches = list(packets_of(pack(arrays), target))
     found = {t: [] for t in range(6)}
     for batch in batches:
-        for to, source, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            assert source == 4
+        for to, facts, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            assert not facts
             found[to].append(data)
     for t, cells in found.items():
         records = unpack(np.frombuffer(b"".join(cells), dtype=pack(arrays).dtype))
         for name, array in arrays.items():
             np.testing.assert_array_equal(records[name], array[target == t])
+
+
+def test_records_of_another_target_are_refused():
+    batches = packets_of(pack({"row": np.arange(3)}), np.array([0, 1, 0]))
+    with pytest.raises(RuntimeError, match="records of other targets to partition 0"):
+        spark_tasks.ArrivedRecords({"row": "int64"}).read(batches)
 
 
 @pytest.mark.parametrize("targets", [1, 7, 300])
@@ -286,12 +292,13 @@ def test_a_table_that_is_another_when_computed_again_is_found_out(spark, table):
     kept.unpersist()
 
 
-class Spoiled(spark_tasks.Release):
-    """A release of the given values."""
+release_part = cluster.release_part
 
-    def released(self, table, content, part):
-        found = super().released(table, content, part)
-        return found.set_column(0, "a", pa.array(np.arange(len(found), dtype=np.float64)))
+
+def spoiled(*given):
+    """Return a part with the given values."""
+    made = release_part(*given)
+    return made.set_column(0, "a", pa.array(np.arange(len(made), dtype=np.float64)))
 
 
 def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatch):
@@ -300,7 +307,7 @@ def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatc
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not know this file
-    monkeypatch.setattr("shoal.engines.spark.Release", Spoiled)
+    monkeypatch.setattr(cluster, "release_part", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         shoal.mask(in_parts(spark, table, 3), **ASKED, output=tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.rglob("*")] == ["out.parquet", "old"]
@@ -309,9 +316,7 @@ def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatc
 def test_a_killed_executor_changes_nothing(spark, table, monkeypatch):
     expected = shoal.mask(table, **ASKED)
     killed = []
-    from shoal.engines import spark as engine
-
-    regroup = engine.SparkRecords.regroup
+    regroup = cluster.ClusterRecords.regroup
 
     def kill():
         found = subprocess.run(["pgrep", "-f", "ExecutorBackend"], capture_output=True, text=True, check=True)
@@ -331,7 +336,7 @@ def test_a_killed_executor_changes_nothing(spark, table, monkeypatch):
             threading.Timer(0.3, kill).start()
         return regroup(records, how, **named)
 
-    monkeypatch.setattr(engine.SparkRecords, "regroup", interrupted)
+    monkeypatch.setattr(cluster.ClusterRecords, "regroup", interrupted)
     release = shoal.mask(in_parts(spark, table, 5), **ASKED)
     assert_same(release, expected)
     assert killed
