@@ -1,6 +1,6 @@
-"""Workarounds: three things that shoal needs of Python, numba and other libraries, and that none of them offers.
+"""Workarounds: three things that Python and its libraries do not offer.
 
-Each is one function, and may go once its library can do without it.
+Each may go once its library can do without it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["clear_exec_interrupt", "defer_import", "drop_deferred", "uncounted_o
 
 
 def clear_exec_interrupt() -> None:
-    """Let the process end as it says, after a `KeyboardInterrupt` that was handled.
+    """Let the process end with its own exit code after a `KeyboardInterrupt` that was handled.
 
     CPython exits with SIGINT if a `KeyboardInterrupt` escaped code made by ``exec()``, such as that of dataclasses,
     even when it is handled. Another ``exec()`` clears the flag.

@@ -2,7 +2,7 @@
 
 A platform offers two things. `Platform.map_parts` runs a function on every part, where the part is. `Platform.shuffle`
 sends records to targets, runs a function on every target, and sends its answers back. All else is the same on every
-cluster and written here: what the functions do, how records find their order again, and what is refused.
+cluster and written here: the functions, the order of the records, and the refusal of a part that has changed.
 
 A cluster moves tables with one row per record, in any order. Every row therefore names the part and the row that it
 came from, and is put in order where it arrives, so that the result is that of any other engine. A part that a cluster
@@ -74,14 +74,14 @@ class Step(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What a function makes of a part: arrays that stay on the cluster, and facts that come to the caller."""
+    """The result of a function for a part: arrays that stay on the cluster, and facts that come to the caller."""
 
     arrays: Arrays
     facts: Any = None
 
 
 class PartState(NamedTuple):
-    """What shows whether a part is still the same when it is computed again."""
+    """A fingerprint of a part, to be compared when the part is computed again."""
 
     rows: int
     records: int  # those that are released
@@ -137,7 +137,9 @@ class Platform(Protocol):
     def merged(self, pieces: Any, combine: Callable[[Any, Any], Any]) -> Any:
         """Return the facts of all pieces, merged in a tree on the cluster."""
 
-    def shuffle(self, pieces: Any, assign: Step, gather: Step, how: Regrouping, parts: int) -> tuple[Any, list[Any]]:
+    def shuffle(
+        self, pieces: Any, assign: Step, gather: Step, regrouping: Regrouping, parts: int
+    ) -> tuple[Any, list[Any]]:
         """Send records to targets and answers back to the parts; return the answers, and the facts of each target."""
 
     def join(self, answers: Any, make: Step, columns: UntouchedColumns | None = None) -> Any:
@@ -153,7 +155,7 @@ class Platform(Protocol):
         """Return tables that were written, to be read again."""
 
     def summary(self, parts: int) -> Mapping[str, object]:
-        """Return what a reader of the summary wants to know."""
+        """Return facts for the summary."""
 
 
 class ClusterRecords:
@@ -214,10 +216,10 @@ class ClusterRecords:
         if self._firsts is None:
             self._firsts = np.cumsum([0, *self._table.lengths(names)]).tolist()
         self._reading = Reading(function, arguments, names, self.dialect, self._table.changed)
-        made = self._platform.map_parts(
+        pieces = self._platform.map_parts(
             Step(read_part, SharedArguments(self._reading), self._firsts), self._table.some(names)
         )
-        self._arrays, facts = self._platform.facts(made, self._arrays)
+        self._arrays, facts = self._platform.facts(pieces, self._arrays)
         results = _unrefused([result for result, _ in facts])
         self._states = [state for _, state in facts]
         self._firsts = np.cumsum([0, *(state.rows for state in self._states)]).tolist()
@@ -253,11 +255,11 @@ class ClusterRecords:
         read = list(dict.fromkeys([*self._reading.columns, *stay])) if self._reading else stay
         check = Step(check_part, SharedArguments(self._reading, stay), self._with_states(self._firsts or []))
         make = Step(release_part, SharedArguments(function, arguments, layout, self.dialect), self._states)
-        made = self._platform.join(self._answers, make, UntouchedColumns(self._table, read, stay, check))
+        tables = self._platform.join(self._answers, make, UntouchedColumns(self._table, read, stay, check))
         if output is None:
-            native, released = self._platform.publish(made, self.schema)
+            native, released = self._platform.publish(tables, self.schema)
         else:
-            native, released = as_place(output), self._platform.written(self._platform.write(made, output, numbers))
+            native, released = as_place(output), self._platform.written(self._platform.write(tables, output, numbers))
         firsts = np.cumsum([0, *(state.records for state in self._states)]).tolist()
         return Released(native, ClusterRecords(self._platform, released, firsts=firsts), self._table.notes)
 
@@ -274,7 +276,7 @@ class ClusterRecords:
         self._platform.write(self._platform.join(self._answers, step), path, [], private=True)
 
     def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return what is known of the blocks and of the cluster."""
+        """Return the facts of the blocks and of the cluster."""
         return {**blocks, **self._platform.summary(len(self._states))}
 
     def _with_states(self, each: Sequence[Any]) -> list[tuple[PartState, Any]]:
@@ -304,7 +306,7 @@ def merge(results: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """How arrays are made of a part."""
+    """The function that makes arrays of a part, and its arguments."""
 
     function: Callable[..., tuple[Arrays, Any]]
     arguments: Sequence[Any]
@@ -313,7 +315,7 @@ class Reading:
     changed: str
 
     def apply(self, native: Any, first: int) -> tuple[Arrays, Any]:
-        """Return the arrays of the columns, and what is known of them."""
+        """Return the arrays of the columns, and the facts of them."""
         return self.function(_open(native, self.columns, self.dialect), first, *self.arguments)
 
 
@@ -322,12 +324,12 @@ def read_part(number: int, part: Any, first: int | None, shared: SharedArguments
     (reading,) = shared.arguments
     try:
         native = _read(part, reading.columns)
-        arrays, known = reading.apply(native, first or 0)
+        arrays, result = reading.apply(native, first or 0)
     except Exception as error:  # noqa: BLE001 - the caller raises it: the first, if several parts are refused
         return Piece({}, (error, None))
     rows = len(native)
     records = next((len(array) for name, array in arrays.items() if name != KEPT), rows)
-    return Piece(dict(arrays), (known, PartState(rows, records, _digest(arrays))))
+    return Piece(dict(arrays), (result, PartState(rows, records, _digest(arrays))))
 
 
 def look(number: int, piece: Piece, each: tuple[PartState, Any], shared: SharedArguments) -> Piece:
@@ -339,31 +341,33 @@ def look(number: int, piece: Piece, each: tuple[PartState, Any], shared: SharedA
 
 def assign_records(number: int, piece: Piece, each: tuple[PartState, Any], shared: SharedArguments) -> Piece:
     """Return the records of a part as they are moved, each with its target and its row in the given table."""
-    how, changed = shared.arguments
+    regrouping, changed = shared.arguments
     state, argument = each
     arrays = _unchanged(number, piece, state, changed)
-    target, sent = how.deal(number, arrays, argument, *how.dealing)
+    target, sent = regrouping.deal(number, arrays, argument, *regrouping.dealing)
     columns = {
         TARGET: target.astype(np.int32),
         PART: np.full(len(target), number, dtype=np.int32),
         ROW: arrays[KEPT].astype(np.int64) if KEPT in arrays else np.arange(len(target), dtype=np.int64),
     }
-    return Piece({**columns, **as_columns(sent, how.sent)})
+    return Piece({**columns, **as_columns(sent, regrouping.sent)})
 
 
 def gather_records(number: int, columns: Arrays, each: None, shared: SharedArguments) -> Piece:
     """Work on the records of a target, in the order of the input; its answers go to the parts of these."""
-    (how,) = shared.arguments
+    (regrouping,) = shared.arguments
     order = np.lexsort((columns[ROW], columns[PART]))
-    answers, known = how.gather(as_arrays(columns, how.sent, order), fresh_state(), *how.gathering)
-    if not how.answered:
-        return Piece({}, known)
-    answers = as_columns({**answers, TARGET: np.full(len(order), number)}, how.answered)
-    return Piece({TARGET: columns[PART][order], ROW: columns[ROW][order], **answers}, known)
+    answers, result = regrouping.gather(
+        as_arrays(columns, regrouping.sent, order), fresh_state(), *regrouping.gathering
+    )
+    if not regrouping.answered:
+        return Piece({}, result)
+    answers = as_columns({**answers, TARGET: np.full(len(order), number)}, regrouping.answered)
+    return Piece({TARGET: columns[PART][order], ROW: columns[ROW][order], **answers}, result)
 
 
 def collect_part(columns: Arrays, shapes: Shapes) -> dict[str, NDArray[Any]]:
-    """Return what all targets answered to a part, in the order of its records, and the rows of those."""
+    """Return the answers of all targets to a part, in the order of its records, and the rows of these."""
     order = np.argsort(columns[ROW], kind="stable")
     return {ROW: columns[ROW][order], **as_arrays(columns, shapes, order)}
 
@@ -391,14 +395,16 @@ def release_part(number: int, native: Any, answers: Arrays, state: PartState | N
 
         native = pa.table({ROW: answers[ROW]}).select([])
         table = open_table(native)
-    released = {name: array for name, array in answers.items() if name != ROW}
+    values = {name: array for name, array in answers.items() if name != ROW}
     if len(answers[ROW]) < len(native):
-        released[KEPT] = answers[ROW]
-    found = function(table, released, *arguments)
+        values[KEPT] = answers[ROW]
+    released = function(table, values, *arguments)
     if hasattr(native, "iloc"):
-        return found.native
-    found = found.only(layout.names)
-    return found.with_numbers(layout.numbers, layout.types).to_arrow() if isinstance(found, CsvTable) else found.native
+        return released.native
+    released = released.only(layout.names)
+    if isinstance(released, CsvTable):
+        return released.with_numbers(layout.numbers, layout.types).to_arrow()
+    return released.native
 
 
 def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None, shared: SharedArguments) -> Any:
@@ -449,14 +455,14 @@ def _check_whole(number: int, answers: Arrays, state: PartState | None) -> None:
 # Records as columns
 
 
-def sent_types(how: Regrouping) -> dict[str, str]:
+def sent_types(regrouping: Regrouping) -> dict[str, str]:
     """Return the columns that records are moved as, and the type of each."""
-    return {PART: "int32", ROW: "int64", **column_types(how.sent)}
+    return {PART: "int32", ROW: "int64", **column_types(regrouping.sent)}
 
 
-def answered_types(how: Regrouping) -> dict[str, str]:
+def answered_types(regrouping: Regrouping) -> dict[str, str]:
     """Return the columns that answers are moved as, and the type of each."""
-    return {ROW: "int64", **column_types(how.answered)}
+    return {ROW: "int64", **column_types(regrouping.answered)}
 
 
 def column_types(shapes: Shapes) -> dict[str, str]:

@@ -166,9 +166,9 @@ class DaskPlatform:
         """Compute pieces, which stay on the workers instead of others; return them and the facts of each."""
         if replaced is not None:
             replaced.clear()
-        held = list(self._dask.persist(*pieces))
+        persisted = list(self._dask.persist(*pieces))
         with dask_refusals():
-            return held, list(self._dask.compute(*[piece[1] for piece in held]))
+            return persisted, list(self._dask.compute(*[piece[1] for piece in persisted]))
 
     def merged(self, pieces: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
         """Return the facts of all pieces, merged in a tree."""
@@ -178,27 +178,27 @@ class DaskPlatform:
         return self._dask.compute(*results)[0]
 
     def shuffle(
-        self, pieces: Sequence[Any], assign: Step, gather: Step, how: Regrouping, parts: int
+        self, pieces: Sequence[Any], assign: Step, gather: Step, regrouping: Regrouping, parts: int
     ) -> tuple[list[Any], list[Any]]:
         """Send records to targets and answers back to the parts."""
-        to_targets, to_parts = keys_of(how.targets), keys_of(parts)
+        to_targets, to_parts = keys_of(regrouping.targets), keys_of(parts)
         there = self._share(SharedArguments(assign._replace(each=()), to_targets))
         dealt = [
             self._delayed(_assign)(number, piece, argument, there)
             for number, (piece, argument) in enumerate(zip(pieces, assign.each, strict=True))
         ]
         back = self._share(SharedArguments(gather, to_targets, to_parts))
-        moved = enumerate(self._moved(dealt, how.targets, sent_types(how)))
+        moved = enumerate(self._moved(dealt, regrouping.targets, sent_types(regrouping)))
         # Each with a graph of its own from here on, or the second shuffle would be built from as many copies of it.
         gathered = self._dask.persist(*[self._delayed(_gather)(target, table, back) for target, table in moved])
         collected: list[Any] = []
-        if how.answered:
+        if regrouping.answered:
             answers = [piece[0] for piece in gathered]
-            shapes = self._share(SharedArguments(how.answered, to_parts))
-            returned = enumerate(self._moved(answers, parts, answered_types(how)))
+            shapes = self._share(SharedArguments(regrouping.answered, to_parts))
+            returned = enumerate(self._moved(answers, parts, answered_types(regrouping)))
             collected = [self._delayed(_collect)(part, table, shapes) for part, table in returned]
-        held = self._dask.persist(*collected, *[piece[1] for piece in gathered])
-        return list(held[: len(collected)]), list(self._dask.compute(*held[len(collected) :]))
+        persisted = self._dask.persist(*collected, *[piece[1] for piece in gathered])
+        return list(persisted[: len(collected)]), list(self._dask.compute(*persisted[len(collected) :]))
 
     def _moved(self, pieces: Sequence[Any], targets: int, types: Mapping[str, str]) -> list[Any]:
         """Return the tables of all targets; `pieces` are delayed tables whose column `TARGET` holds the keys."""

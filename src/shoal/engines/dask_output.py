@@ -1,4 +1,4 @@
-"""What the Dask engine hands out: partitions that the cluster holds, or files that its workers write."""
+"""Tables that Dask releases: partitions that the cluster holds, or files that its workers write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Dask engine masks: partitions of a Dask DataFrame, or parts of files that workers read themselves.
+"""Tables that Dask masks: partitions of a Dask DataFrame, or parts of files that workers read themselves.
 
 Neither is held by us: a part is computed, or read, again whenever it is looked at.
 """
@@ -29,16 +29,16 @@ CHANGED = (
 
 
 class FrameParts:
-    """The partitions of a Dask DataFrame; `held`, if workers hold them already."""
+    """The partitions of a Dask DataFrame; `persisted`, if workers hold them already."""
 
     dialect: Dialect | None = None
     changed = CHANGED + "Hold it on the cluster first: data = data.persist()."
 
-    def __init__(self, frame: Any, held: Sequence[Any] | None = None) -> None:
-        self._dask, self._frame, self._held = import_module("dask"), frame, held
+    def __init__(self, frame: Any, persisted: Sequence[Any] | None = None) -> None:
+        self._dask, self._frame, self._persisted = import_module("dask"), frame, persisted
         check_unique(self.names)
         with dask_refusals():
-            self.parts = list(frame.to_delayed() if held is None else held)
+            self.parts = list(frame.to_delayed() if persisted is None else persisted)
 
     @property
     def names(self) -> list[str]:
@@ -47,14 +47,14 @@ class FrameParts:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of the release."""
+        """Notes for the reader of the release."""
         if self._frame.divisions[0] not in (None, 0):
             return (NO_INDEX,)
         return index_notes(open_table(self._frame._meta))  # noqa: SLF001  (Dask's own description of the columns)
 
     def some(self, columns: Sequence[str]) -> list[Any]:
         """Return the partitions, with little more than some columns."""
-        if self._held is not None:
+        if self._persisted is not None:
             return self.parts
         # Dask may put partitions of few columns together: then all columns are read.
         narrow = list(self._frame[list(columns)].to_delayed())

@@ -53,7 +53,7 @@ Stamp = tuple[int, int, int] | None  # size, time and place of a file
 
 @dataclass(frozen=True)
 class Limits:
-    """What the processes may take."""
+    """Limits of the processes."""
 
     memory: int
     processes: int
@@ -214,11 +214,11 @@ class LocalRecords:
         dialect = self.dialect or Dialect()
         csv = {"delimiter": dialect.delimiter, "encoding": dialect.encoding, "decimal": dialect.decimal}
         options: dict[str, Any] = csv if output.suffix.lower() in CSV else {}
-        most = max(part.rows for part in self._source.parts)
+        rows = max(part.rows for part in self._source.parts)
         folder = self._folder / "check"
         folder.mkdir()
         paths = [written_path(output)]
-        source = open_source(paths, folder, most, wanted=list(masked), run=self._workers.map, **options)
+        source = open_source(paths, folder, rows, wanted=list(masked), run=self._workers.map, **options)
         return LocalRecords(source, folder, self._workers, self._limits)
 
     def labels(self) -> None:
@@ -416,14 +416,14 @@ def _sync(path: Path) -> None:
 
 def _shares(limit: int, processes: int | None) -> tuple[int, int]:
     """Return how many workers there are and the bytes that each may work with; the caller is a process too."""
-    most = processes or os.cpu_count() or 1
-    while most > 1 and limit / (most + 1) < PROCESS + LEAST:
-        most -= 1
-    room = int(limit / (most + 1)) - PROCESS
+    workers = processes or os.cpu_count() or 1
+    while workers > 1 and limit / (workers + 1) < PROCESS + LEAST:
+        workers -= 1
+    room = int(limit / (workers + 1)) - PROCESS
     if room < LEAST:
-        least = 2 * (PROCESS + LEAST) / 1e6
-        raise InputError(f"Parameter 'memory' must be at least {least:.0f} MB, got {limit / 1e6:.0f} MB.")
-    return most, room
+        lowest = 2 * (PROCESS + LEAST) / 1e6
+        raise InputError(f"Parameter 'memory' must be at least {lowest:.0f} MB, got {limit / 1e6:.0f} MB.")
+    return workers, room
 
 
 def _part_rows(paths: Sequence[Path], room: int) -> int:

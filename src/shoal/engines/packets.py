@@ -70,7 +70,7 @@ def packets_of(records: NDArray[np.void], target: Ints) -> Packets:
 
 
 def fact_packet(facts: Any, target: int = 0) -> Any:
-    """Return a batch of one packet that holds what is known of records."""
+    """Return a batch of one packet that holds facts."""
     import pyarrow as pa
 
     columns = [pa.array([target], pa.int32()), pa.array([True]), pa.array([pickle.dumps(facts)], pa.binary())]
@@ -78,7 +78,7 @@ def fact_packet(facts: Any, target: int = 0) -> Any:
 
 
 def receive(batches: Iterable[Any]) -> Received:
-    """Return what packets hold, in the order in which they come."""
+    """Return the content of packets, in the order in which they come."""
     facts: list[Any] = []
     pieces: list[NDArray[np.uint8]] = []
     targets: set[int] = set()

@@ -236,8 +236,8 @@ class Workers:
         waiting = iter(tasks)
         running: deque[Future[Any]] = deque()
 
-        def submit(most: int) -> None:
-            running.extend(self._threads.submit(self._run, function, task) for task in islice(waiting, most))
+        def submit(count: int) -> None:
+            running.extend(self._threads.submit(self._run, function, task) for task in islice(waiting, count))
 
         submit(2 * self.processes)
         while running:

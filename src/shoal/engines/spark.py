@@ -218,15 +218,15 @@ class SparkPlatform:
         return merge(self._facts(frame), combine)
 
     def shuffle(
-        self, pieces: SparkParts, assign: Step, gather: Step, how: Regrouping, parts: int
+        self, pieces: SparkParts, assign: Step, gather: Step, regrouping: Regrouping, parts: int
     ) -> tuple[SparkParts, list[Any]]:
         """Send records to targets; the answers stay there until they are joined to their parts."""
         send = SendTask(assign.function, self._share(assign), pieces.reader)
-        moved = pieces.frame.mapInArrow(send, PACKETS).repartitionById(how.targets, "target")
-        task = PieceTask(gather.function, self._share(gather), ArrivedRecords(sent_types(how)))
+        moved = pieces.frame.mapInArrow(send, PACKETS).repartitionById(regrouping.targets, "target")
+        task = PieceTask(gather.function, self._share(gather), ArrivedRecords(sent_types(regrouping)))
         frame = self.hold(moved.mapInArrow(task, PACKETS))
         facts = self._facts(frame)
-        return SparkParts(frame.where("not facts"), PartAnswers(how), parts), facts
+        return SparkParts(frame.where("not facts"), PartAnswers(regrouping), parts), facts
 
     def join(self, answers: SparkParts, make: Step, columns: UntouchedColumns | None = None) -> Any:
         """Bring the answers to their parts, together with the columns of these that stay."""
@@ -246,12 +246,12 @@ class SparkPlatform:
 
     def _with_schema(self, task: TableTask, types: Mapping[str, Any], parts: int) -> tuple[TableTask, Any]:
         """Find out the columns of a table on no records; those of the Arrow types that they had keep Spark's types."""
-        made = task.of_nothing(parts)
+        nothing = task.of_nothing(parts)
         before = {} if task.empty is None else {field.name: field.type for field in task.empty.schema}
         schema = _struct(
             [
                 (field.name, types[field.name] if before.get(field.name) == new.type else field.dataType)
-                for field, new in zip(self._session.createDataFrame(made).schema, made.schema, strict=True)
+                for field, new in zip(self._session.createDataFrame(nothing).schema, nothing.schema, strict=True)
             ]
         )
         arrow = self._session.createDataFrame([], schema).limit(0).toArrow().schema
@@ -290,8 +290,8 @@ def _struct(fields: Sequence[tuple[str, Any]]) -> Any:
     """Return a schema of Spark without what the fields of another may tell of their values."""
     types = import_module("pyspark.sql.types")
     plain = {"int": types.IntegerType(), "bigint": types.LongType(), "binary": types.BinaryType()}
-    made = [types.StructField(name, plain[kind] if isinstance(kind, str) else kind) for name, kind in fields]
-    return types.StructType.fromJson(_without_metadata(types.StructType(made).jsonValue()))
+    columns = [types.StructField(name, plain[kind] if isinstance(kind, str) else kind) for name, kind in fields]
+    return types.StructType.fromJson(_without_metadata(types.StructType(columns).jsonValue()))
 
 
 def _without_metadata(value: Any) -> Any:

@@ -92,11 +92,11 @@ class ArrivedRecords:
 class PartAnswers:
     """Answers of targets that have come back to their part."""
 
-    how: Regrouping
+    regrouping: Regrouping
 
     def read(self, batches: Iterable[Any]) -> Arrays:
         """Return the answers of a partition, in the order of its records."""
-        return collect_part(ArrivedRecords(answered_types(self.how)).read(batches), self.how.answered)
+        return collect_part(ArrivedRecords(answered_types(self.regrouping)).read(batches), self.regrouping.answered)
 
 
 # What is done with it
