@@ -89,7 +89,7 @@ def pool(kind: str) -> Any:
     if kind != "ours":
         return Executed(kind, 2)
     from shoal.core.progress import fresh_state
-    from shoal.engines.workers import Workers
+    from shoal.engines.process_pool import Workers
 
     found = Workers(2, fresh_state())
     found.prepare(load_kernels, ())
@@ -169,7 +169,7 @@ def death(kind: str, folder: str) -> None:
 
 def mask(kind: str, folder: str) -> None:
     import shoal
-    from shoal.engines import workers as ours
+    from shoal.engines import process_pool as ours
 
     if kind != "ours":
         from shoal.engines import local
@@ -209,7 +209,7 @@ def _descendants(pid: int) -> list[int]:
 
 def run(command: Sequence[str], folder: Path) -> dict[str, Any] | None:
     """Run a program; return what it says, or nothing if it failed."""
-    from shoal.engines.workers import ENVIRONMENT
+    from shoal.engines.process_pool import ENVIRONMENT
 
     paths = os.pathsep.join([str(HERE), str(folder), *sys.path[1:]])
     try:

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from shoal.engines import local, workers
-from shoal.engines.workers import Template
+from shoal.engines import local, process_pool
+from shoal.engines.process_pool import Template
 from shoal.masking import mask
 
 __all__ = ["open_template", "sharing"]
@@ -15,7 +15,7 @@ __all__ = ["open_template", "sharing"]
 @contextmanager
 def open_template():
     """Give a process that workers of the local engine are forks of, None where there are no forks."""
-    template = Template() if workers.FORKS else None
+    template = Template() if process_pool.FORKS else None
     yield template
     if template is not None:
         template.close()
@@ -27,7 +27,7 @@ def sharing(template):
 
     @contextmanager
     def start(*_):
-        if template is None or not workers.FORKS:
+        if template is None or not process_pool.FORKS:
             yield None
             return
         template.run(os.chdir, Path.cwd())

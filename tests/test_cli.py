@@ -296,7 +296,7 @@ def test_masking_in_memory_imports_what_it_runs(folder, tmp_path):
         "scipy.sparse", "scipy.spatial", "scipy.stats", "sklearn",
     }  # fmt: skip
     assert not others & loaded
-    assert not loaded & {"shoal.blocks.tree", "shoal.engines.dask", "shoal.engines.local", "shoal.engines.shuffle"}
+    assert not loaded & {"shoal.blocks.tree", "shoal.engines.dask", "shoal.engines.local", "shoal.engines.disk_shuffle"}
 
 
 def test_methods_lists_the_registry():

@@ -107,11 +107,11 @@ class Killer(distributed.SchedulerPlugin):
                 os.kill(self.processes[worker], signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("prefix", "tasks"), [("shuffle-transfer", 3), ("shuffle-transfer", 7), ("_release", 2)])
+@pytest.mark.parametrize(("prefix", "tasks"), [("shuffle-transfer", 3), ("shuffle-transfer", 7), ("release_part", 2)])
 def test_a_worker_killed_in_the_middle_of_a_shuffle_changes_nothing(client, table, monkeypatch, prefix, tasks):
-    from shoal.engines import dask as engine
+    from shoal.engines import cluster
 
-    monkeypatch.setattr(engine, "RECORDS", 900)  # several targets
+    monkeypatch.setattr(cluster, "RECORDS", 900)  # several targets
     expected = shoal.mask(table, 3, columns=COLUMNS, block=200).data
     client.wait_for_workers(2, timeout=120)
     killer = Killer(prefix, tasks, client.run(os.getpid))
@@ -125,12 +125,12 @@ def test_a_worker_killed_in_the_middle_of_a_shuffle_changes_nothing(client, tabl
 
 
 def test_nothing_is_released_unverified(client, table, monkeypatch):
-    from shoal.engines import dask as engine
+    from shoal.engines import cluster
 
-    def spoiled(part, *rest):
+    def spoiled(number, part, *rest):
         return part
 
-    monkeypatch.setattr(engine, "_release", spoiled)
+    monkeypatch.setattr(cluster, "release_part", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         shoal.mask(dd.from_pandas(table, npartitions=2), 3, columns=COLUMNS, block=200)
 

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 import shoal
 from shoal.core.errors import FileError, InputError, VerificationError
+from shoal.engines import cluster
 from shoal.engines import dask as engine
 from shoal.masking import pipeline
 from shoal.tables.data_sets import one_schema
@@ -131,17 +132,17 @@ def test_what_was_written_goes_if_the_recount_fails(in_memory, tmp_path, monkeyp
 
 
 def test_the_recount_reads_what_was_written(in_memory, monkeypatch):
-    write = engine.written_parts
+    write = engine.write_parts
 
-    def spoiled(dask_, released, target, layout):
-        source = write(dask_, released, target, layout)
+    def spoiled(*given):
+        source = write(*given)
         with in_memory.open("/out.parquet/part-00001.parquet", "rb") as file:
             frame = pl.read_parquet(file.read())
         with in_memory.open("/out.parquet/part-00001.parquet", "wb") as file:
             frame.with_columns(a=pl.int_range(len(frame)).cast(pl.Float64)).write_parquet(file)
         return source
 
-    monkeypatch.setattr(engine, "written_parts", spoiled)
+    monkeypatch.setattr(engine, "write_parts", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         shoal.mask("memory://in", 3, engine="dask", output="memory://out.parquet", **ASKED)
     assert not in_memory.find("/out.parquet")
@@ -358,26 +359,28 @@ class Counting:
 
     def compute(self, *pieces):
         self.persist(*pieces)
-        return [(None, b"")] * len(pieces)
+        return [(None, cluster.PartState(1, 1, b""))] * len(pieces)
 
 
 def count_tasks(parts, monkeypatch):
     """Return the tasks of all that a run asks of the engine, with as many targets as parts."""
     counting = Counting()
-    records = engine.DaskRecords(engine.FrameParts(dd.from_pandas(pd.DataFrame({"x": np.arange(parts)}), parts)))
-    records._dask = counting
+    platform = engine.DaskPlatform()
+    platform._dask = counting
+    table = engine.FrameParts(dd.from_pandas(pd.DataFrame({"x": np.arange(parts)}), parts))
+    records = cluster.ClusterRecords(platform, table)
     monkeypatch.setattr(engine.FrameParts, "lengths", lambda *_: [1] * parts)
-    monkeypatch.setattr("shoal.engines.dask_shuffle.client_of", lambda _: "a cluster")
+    monkeypatch.setattr("shoal.engines.dask.client_of", lambda _: "a cluster")
     shapes = {"X": ("float64", 4)}
-    how = engine.Regrouping(
+    how = cluster.Regrouping(
         len, len, parts, shapes, {"released": ("float64", 4), "group": ("int64", 1)}, [None] * parts
     )
     records.keep(len, columns=["x"])
     records.reduce(len, max, own=[None] * parts)
     records.regroup(how)
     monkeypatch.setattr(engine, "release_parts", lambda _, released, *__: (counting.persist(*released), None))
-    monkeypatch.setattr(engine, "FrameParts", lambda *_: records._given)
-    records.release(len, layout=engine.Layout(["x"], [], ["x"], {}), output=None)
+    monkeypatch.setattr(engine, "FrameParts", lambda *_: table)
+    records.release(len, layout=cluster.Layout(["x"], [], ["x"], {}), output=None)
     return counting.tasks
 
 

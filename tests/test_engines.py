@@ -32,9 +32,9 @@ from shoal.core.measures import canonical_labels
 from shoal.core.memory_limits import read_memory
 from shoal.core.progress import fresh_state
 from shoal.demo import firms
-from shoal.engines import local, workers
-from shoal.engines.shuffle import Shuffle
-from shoal.engines.workers import Workers, WorkersError
+from shoal.engines import local, process_pool
+from shoal.engines.disk_shuffle import Shuffle
+from shoal.engines.process_pool import Workers, WorkersError
 from shoal.tables import choosing
 from shoal.tables.choosing import is_beyond_memory
 from shoal.tables.files import write_file
@@ -73,9 +73,9 @@ def small_parts(monkeypatch, one_template):
 @pytest.fixture(params=["forked", "spawned"])
 def kind(request, monkeypatch):
     """How workers come to be; spawned is the way of all systems but Linux."""
-    if request.param == "forked" and not workers.FORKS:
+    if request.param == "forked" and not process_pool.FORKS:
         pytest.skip("no forks")
-    monkeypatch.setattr(workers, "FORKS", request.param == "forked")
+    monkeypatch.setattr(process_pool, "FORKS", request.param == "forked")
 
 
 @pytest.mark.usefixtures("kind")
@@ -216,13 +216,13 @@ def test_workers_that_keep_dying_are_an_error():
 
 @pytest.mark.usefixtures("kind")
 def test_what_works_aside_ends_with_the_block(tmp_path, monkeypatch):
-    started, spawned = [], workers.Spawned
-    monkeypatch.setattr(workers, "Spawned", lambda: started.append(spawned()) or started[-1])
+    started, spawned = [], process_pool.Spawned
+    monkeypatch.setattr(process_pool, "Spawned", lambda: started.append(spawned()) or started[-1])
     found = tmp_path / "found"
-    with workers.working_aside(lambda: partial(os.mkfifo, found)):
+    with process_pool.working_aside(lambda: partial(os.mkfifo, found)):
         while not found.exists():
             time.sleep(0.01)
-    with workers.working_aside(lambda: partial(time.sleep, 600)):
+    with process_pool.working_aside(lambda: partial(time.sleep, 600)):
         pass
     for process in started:
         with pytest.raises(ProcessLookupError):
@@ -232,7 +232,7 @@ def test_what_works_aside_ends_with_the_block(tmp_path, monkeypatch):
 
 def test_what_cannot_be_started_aside_is_not_missed(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with workers.working_aside(lambda: partial(time.sleep, 600)):
+    with process_pool.working_aside(lambda: partial(time.sleep, 600)):
         pass
 
 
@@ -306,7 +306,7 @@ def test_a_killed_template_is_replaced():
 def test_what_is_forked_has_one_thread(table, tmp_path, monkeypatch, ending):
     """A fork has the locks of other threads, but not the threads that would release them."""
     threads, parents = [], []
-    fork = workers.Template.fork
+    fork = process_pool.Template.fork
 
     def seen(self):
         names = self.run(os.listdir, "/proc/self/task")
@@ -315,7 +315,7 @@ def test_what_is_forked_has_one_thread(table, tmp_path, monkeypatch, ending):
         parents.append(process.ask(os.getppid, ())[1] == self.pid)
         return process
 
-    monkeypatch.setattr(workers.Template, "fork", seen)
+    monkeypatch.setattr(process_pool.Template, "fork", seen)
     write_file(table, tmp_path / f"in.{ending}")
     masked(tmp_path / f"in.{ending}", tmp_path / f"out.{ending}", processes=2)
     assert [len(names) for names in threads] == [1] * len(threads), threads

@@ -13,8 +13,9 @@ import pytest
 from conftest import ROOT
 from numba import config
 
-from shoal.core import compiler, kernel_cache
+from shoal.core import kernel_cache
 from shoal.core.compiler import kernel
+from shoal.core.workarounds import uncounted_options
 
 IN_CHECKOUT = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="not run from a checkout")
 SOURCES = kernel_cache.sources(kernel_cache.PACKAGE)
@@ -188,9 +189,9 @@ def test_a_numba_without_the_private_option(monkeypatch):
     def refuse(flags, options):
         raise KeyError(*options)
 
-    assert compiler._uncounted.__wrapped__() == {"_nrt": False}
+    assert uncounted_options.__wrapped__() == {"_nrt": False}
     monkeypatch.setattr(cpu_target.options, "parse_as_flags", refuse)
-    assert compiler._uncounted.__wrapped__() == {}
+    assert uncounted_options.__wrapped__() == {}
 
 
 def test_kernels_of_others_multiply_matrices_although_ours_leave_scipy_out(package):

@@ -22,7 +22,7 @@ from shoal.algorithms.registry import METHODS, Option, find
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 from shoal.demo import firms
-from shoal.engines import workers
+from shoal.engines import process_pool
 from shoal.masking.manifest import read_manifest, write_manifest
 from shoal.tables.files import write_file
 
@@ -396,7 +396,7 @@ def own_module(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     monkeypatch.delitem(sys.modules, "users_methods", raising=False)
     # Workers that are forks of a process that other tests have started would not know the folder.
-    monkeypatch.setattr("shoal.masking.mask.start_template", workers.start_template)
+    monkeypatch.setattr("shoal.masking.mask.start_template", process_pool.start_template)
     return importlib.import_module("users_methods")
 
 

@@ -23,8 +23,8 @@ import pytest
 import shoal
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.memory_limits import peak_bytes
-from shoal.engines import spark_tasks
-from shoal.engines.packing import key_of, pack, rows_of, unpack
+from shoal.engines import cluster, spark_tasks
+from shoal.engines.packets import pack, packets_of, unpack
 
 sql = pytest.importorskip("pyspark.sql", reason="the extra shoal[spark] is not installed")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -114,28 +114,33 @@ def test_arrays_of_any_shape_are_packed_and_unpacked():
     units = rng.integers(0, 2**63, 7000, np.uint64)
     arrays = {"X": rng.normal(size=(7000, 3)), "codes": np.arange(7000), "unit": units}
     target = rng.integers(0, 5, 7000)
-    batches = list(rows_of(pack(arrays), target, 6, source=4))
+    batches = list(packets_of(pack(arrays), target))
     found = {t: [] for t in range(6)}
     for batch in batches:
-        for key, source, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            assert source == 4
-            found[key_of(np.arange(6)).tolist().index(key)].append(data)
+        for to, facts, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            assert not facts
+            found[to].append(data)
     for t, cells in found.items():
         records = unpack(np.frombuffer(b"".join(cells), dtype=pack(arrays).dtype))
         for name, array in arrays.items():
             np.testing.assert_array_equal(records[name], array[target == t])
 
 
-def test_a_key_is_dealt_to_its_target_by_spark_itself(spark):
-    keys = key_of(np.arange(2000))
-    assert len(set(keys.tolist())) == 2000
-    frame = spark.createDataFrame(pa.table({"key": keys, "target": np.arange(2000) % 7}))
-    (other,) = frame.selectExpr("max(abs(pmod(hash(key), 7) - target))").first()
-    assert other == 0
-    keys = key_of(np.arange(7))
-    dealt = spark.createDataFrame(pa.table({"key": np.tile(keys, 5), "target": np.tile(np.arange(7), 5)}))
-    places = dealt.repartition(7, "key").selectExpr("spark_partition_id() - target as off").toArrow()
-    assert set(places["off"].to_pylist()) == {0}
+def test_records_of_another_target_are_refused():
+    batches = packets_of(pack({"row": np.arange(3)}), np.array([0, 1, 0]))
+    with pytest.raises(RuntimeError, match="records of other targets to partition 0"):
+        spark_tasks.ArrivedRecords({"row": "int64"}).read(batches)
+
+
+@pytest.mark.parametrize("targets", [1, 7, 300])
+def test_every_row_comes_to_the_target_that_it_names(spark, targets):
+    """Whatever adaptive execution makes of partitions that are small or empty."""
+    moved = pa.table({"target": pa.array(np.tile(np.arange(targets), 5), pa.int32())})
+    placed = spark.createDataFrame(moved).repartitionById(targets, "target")
+    places = placed.selectExpr("target", "spark_partition_id() as place").toArrow()
+    assert places["place"].to_pylist() == places["target"].to_pylist()
+    assert len(places) == 5 * targets
+    assert placed.rdd.getNumPartitions() == targets
 
 
 # The same as in memory
@@ -287,12 +292,13 @@ def test_a_table_that_is_another_when_computed_again_is_found_out(spark, table):
     kept.unpersist()
 
 
-class Spoiled(spark_tasks.Release):
-    """A release of the given values."""
+release_part = cluster.release_part
 
-    def released(self, table, content, part):
-        found = super().released(table, content, part)
-        return found.set_column(0, "a", pa.array(np.arange(len(found), dtype=np.float64)))
+
+def spoiled(*given):
+    """Return a part with the given values."""
+    made = release_part(*given)
+    return made.set_column(0, "a", pa.array(np.arange(len(made), dtype=np.float64)))
 
 
 def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatch):
@@ -301,7 +307,7 @@ def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatc
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not know this file
-    monkeypatch.setattr("shoal.engines.spark.Release", Spoiled)
+    monkeypatch.setattr(cluster, "release_part", spoiled)
     with pytest.raises(VerificationError, match="fewer than k=3"):
         shoal.mask(in_parts(spark, table, 3), **ASKED, output=tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.rglob("*")] == ["out.parquet", "old"]
@@ -310,9 +316,7 @@ def test_a_violation_removes_what_was_written(spark, table, tmp_path, monkeypatc
 def test_a_killed_executor_changes_nothing(spark, table, monkeypatch):
     expected = shoal.mask(table, **ASKED)
     killed = []
-    from shoal.engines import spark as engine
-
-    regroup = engine.SparkRecords.regroup
+    regroup = cluster.ClusterRecords.regroup
 
     def kill():
         found = subprocess.run(["pgrep", "-f", "ExecutorBackend"], capture_output=True, text=True, check=True)
@@ -332,7 +336,7 @@ def test_a_killed_executor_changes_nothing(spark, table, monkeypatch):
             threading.Timer(0.3, kill).start()
         return regroup(records, how, **named)
 
-    monkeypatch.setattr(engine.SparkRecords, "regroup", interrupted)
+    monkeypatch.setattr(cluster.ClusterRecords, "regroup", interrupted)
     release = shoal.mask(in_parts(spark, table, 5), **ASKED)
     assert_same(release, expected)
     assert killed

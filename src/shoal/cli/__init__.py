@@ -27,6 +27,7 @@ from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError, without_passwords
 from shoal.core.memory_limits import lacks_memory
 from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
+from shoal.core.workarounds import clear_exec_interrupt
 from shoal.tables.outputs import noting
 
 __all__ = ["app", "main"]
@@ -99,9 +100,7 @@ def main() -> None:
             sys.exit(_tell_interrupt(interrupted, placed))
         finally:
             gc.freeze()
-            # Python remembers an interrupt that left code made from text, as that of dataclasses is, and dies of a
-            # signal at its end although the interrupt was handled; running such code again makes it forget.
-            exec("")  # noqa: S102
+            clear_exec_interrupt()
 
 
 def _tell_interrupt(interrupted: KeyboardInterrupt, placed: Sequence[Path | str]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
@@ -14,6 +13,7 @@ from numba import njit
 from numba.extending import intrinsic
 
 from shoal.core.kernel_cache import PACKAGE, cache_folder
+from shoal.core.workarounds import uncounted_options
 
 __all__ = ["intrinsic", "kernel"]
 
@@ -110,7 +110,7 @@ def kernel(
     if inline:
         options["inline"] = "always"
     if not counted:
-        options |= {"no_cfunc_wrapper": True, **_uncounted()}
+        options |= {"no_cfunc_wrapper": True, **uncounted_options()}
     if inner:
         options["no_cpython_wrapper"] = True
 
@@ -118,18 +118,6 @@ def kernel(
         return _cached(function, options) or njit(function, **options)
 
     return compiling(function) if function else compiling
-
-
-@cache
-def _uncounted() -> dict[str, Any]:
-    """Return numba's option to leave references uncounted; it is private: a numba without it counts them."""
-    option = {"_nrt": False}
-    try:
-        core: Any = numba.core
-        core.registry.cpu_target.options.parse_as_flags(core.compiler.Flags(), option)
-    except Exception:  # noqa: BLE001 - whatever way it refuses, kernels work without
-        return {}
-    return option
 
 
 def _cached(function: Any, options: dict[str, Any]) -> Any:

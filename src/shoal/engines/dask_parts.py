@@ -1,4 +1,4 @@
-"""What the Dask engine masks: partitions of a Dask DataFrame, or parts of files that workers read themselves.
+"""Tables that Dask masks: partitions of a Dask DataFrame, or parts of files that workers read themselves.
 
 Neither is held by us: a part is computed, or read, again whenever it is looked at.
 """
@@ -14,29 +14,31 @@ from shoal.core.errors import InputError, ShoalError
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
 from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import CsvTable
 from shoal.tables.frames import index_notes, open_table
-from shoal.tables.native import as_polars, from_arrow
+from shoal.tables.native import as_polars
 from shoal.tables.row_index import NO_INDEX
-from shoal.tables.sources import Part, Source, check_same_columns, describe_parquet, parquet_source, parts_of
-from shoal.tables.table import Table, check_names
+from shoal.tables.sources import Source, check_same_columns, describe_parquet, parquet_source, parts_of
+from shoal.tables.table import check_names
 
-__all__ = ["FileParts", "FrameParts", "levels_of", "open_part", "read_files", "read_part", "refusing"]
+__all__ = ["FileParts", "FrameParts", "dask_refusals", "levels_of", "read_files"]
 
 BYTES = 64_000_000  # of a part that is read from a file, if its row groups are no larger
+CHANGED = (
+    "Parameter 'data' gave other records when it was computed once more (partition {part}). Nothing was released. "
+)
 
 
 class FrameParts:
-    """The partitions of a Dask DataFrame; `held`, if workers hold them already."""
+    """The partitions of a Dask DataFrame; `persisted`, if workers hold them already."""
 
     dialect: Dialect | None = None
-    again = "Hold it on the cluster first: data = data.persist()."
+    changed = CHANGED + "Hold it on the cluster first: data = data.persist()."
 
-    def __init__(self, frame: Any, held: Sequence[Any] | None = None) -> None:
-        self._dask, self._frame, self._held = import_module("dask"), frame, held
+    def __init__(self, frame: Any, persisted: Sequence[Any] | None = None) -> None:
+        self._dask, self._frame, self._persisted = import_module("dask"), frame, persisted
         check_names(self.names)
-        with refusing():
-            self.parts = list(frame.to_delayed() if held is None else held)
+        with dask_refusals():
+            self.parts = list(frame.to_delayed() if persisted is None else persisted)
 
     @property
     def names(self) -> list[str]:
@@ -45,14 +47,14 @@ class FrameParts:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of the release."""
+        """Notes for the reader of the release."""
         if self._frame.divisions[0] not in (None, 0):
             return (NO_INDEX,)
         return index_notes(open_table(self._frame._meta))  # noqa: SLF001  (Dask's own description of the columns)
 
     def some(self, columns: Sequence[str]) -> list[Any]:
         """Return the partitions, with little more than some columns."""
-        if self._held is not None:
+        if self._persisted is not None:
             return self.parts
         # Dask may put partitions of few columns together: then all columns are read.
         narrow = list(self._frame[list(columns)].to_delayed())
@@ -60,7 +62,7 @@ class FrameParts:
 
     def lengths(self, columns: Sequence[str]) -> list[int]:
         """Return the number of records of each partition."""
-        with refusing():
+        with dask_refusals():
             return list(self._dask.compute(*[self._dask.delayed(len)(part) for part in self.some(columns[:1])]))
 
     def schema(self) -> Schema:
@@ -69,9 +71,9 @@ class FrameParts:
         numeric = [name for name, kind in as_polars(empty).schema.items() if kind.is_numeric()]
         objects = [name for name, kind in empty.dtypes.items() if str(kind) == "object"]
         ordered = [name for name, kind in empty.dtypes.items() if getattr(kind, "ordered", False)]
-        seen = [delayed(_timed)(part, objects) for part in self.some(objects)] if objects else []
-        with refusing():
-            timed = [_timed(empty, list(empty.columns)), *self._dask.compute(*seen)]
+        opened = [delayed(_timed)(part, objects) for part in self.some(objects)] if objects else []
+        with dask_refusals():
+            timed = [_timed(empty, list(empty.columns)), *self._dask.compute(*opened)]
             levels = self._dask.compute(delayed(levels_of)(self.parts[0], ordered))[0] if ordered else {}
         names = tuple(dict.fromkeys(name for part in timed for name in part))
         return Schema(self.names, tuple(numeric), names, levels)
@@ -80,7 +82,7 @@ class FrameParts:
 class FileParts:
     """Parts of Parquet files that all workers can read."""
 
-    again = "Run it again."
+    changed = CHANGED + "Run it again."
     notes: tuple[str, ...] = ()
 
     def __init__(self, source: Source) -> None:
@@ -113,11 +115,13 @@ def read_files(places: Sequence[Place], rows: int) -> Source:
     def run(function: Any, tasks: Any) -> Any:
         return dask.compute(*[dask.delayed(function)(*task) for task in tasks])
 
-    found = run(describe_parquet, [(place,) for place in places])
-    schema = found[0][0]
-    check_same_columns(places, (other for other, _ in found[1:]), schema)
+    described = run(describe_parquet, [(place,) for place in places])
+    schema = described[0][0]
+    check_same_columns(places, (each for each, _ in described[1:]), schema)
     parts = tuple(
-        part for place, (_, groups) in zip(places, found, strict=True) for part in parts_of(place, groups, rows, BYTES)
+        part
+        for place, (_, groups) in zip(places, described, strict=True)
+        for part in parts_of(place, groups, rows, BYTES)
     )
     if not parts:
         raise InputError(f"File {places[0]} has no records. Mask a table with at least k.")
@@ -125,31 +129,20 @@ def read_files(places: Sequence[Place], rows: int) -> Source:
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def dask_refusals() -> Iterator[None]:
     """Refuse in words what the graph that was given cannot compute."""
     try:
         yield
     except ShoalError:
         raise
     except Exception as error:  # whatever that graph does
-        said = str(error).strip().splitlines() or [""]
+        lines = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"Parameter 'data' cannot be computed by Dask ({type(error).__name__}: {said[0]}). Try data.compute()."
+            f"Parameter 'data' cannot be computed by Dask ({type(error).__name__}: {lines[0]}). Try data.compute()."
         ) from error
 
 
 # What workers do
-
-
-def read_part(part: Any, columns: Sequence[str]) -> Any:
-    """Return a partition, or some columns of a part that is read now."""
-    return part.read(list(columns)) if isinstance(part, Part) else part
-
-
-def open_part(native: Any, columns: Sequence[str], dialect: Dialect | None) -> Table:
-    """Open some columns of what was read."""
-    chosen = native[list(columns)] if hasattr(native, "iloc") else native.select(list(columns))
-    return open_table(chosen) if dialect is None else CsvTable(from_arrow(chosen), dialect)
 
 
 def _timed(part: Any, columns: Sequence[str]) -> list[Any]:

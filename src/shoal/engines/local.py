@@ -26,9 +26,9 @@ from shoal.core.errors import FileError, InputError
 from shoal.core.memory_limits import available_memory, peak_bytes, read_memory
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints, State
+from shoal.engines.disk_shuffle import Places, Shuffle, write_all
+from shoal.engines.process_pool import Template, Workers
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
-from shoal.engines.shuffle import Places, Shuffle, write_all
-from shoal.engines.workers import Template, Workers
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name
 from shoal.tables.csv_cells import Dialect
@@ -53,7 +53,7 @@ Stamp = tuple[int, int, int] | None  # size, time and place of a file
 
 @dataclass(frozen=True)
 class Limits:
-    """What the processes may take."""
+    """Limits of the processes."""
 
     memory: int
     processes: int
@@ -148,9 +148,9 @@ class LocalRecords:
             (self._source, part, int(firsts[part]), self._folder, function, arguments, list(columns))
             for part in range(len(self._source.parts))
         )
-        found = list(self._workers.map(_keep_part, tasks))
-        self._stored = [stored for stored, _ in found]
-        return [known for _, known in found]
+        pieces = list(self._workers.map(_keep_part, tasks))
+        self._stored = [stored for stored, _ in pieces]
+        return [facts for _, facts in pieces]
 
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
@@ -171,18 +171,18 @@ class LocalRecords:
         shuffle.create()
         tasks = ((*stored, shuffle, how.deal, how.own[stored[1]], how.dealing) for stored in self._files())
         begins = []
-        for part, found in enumerate(self._workers.map(_deal_part, tasks)):
-            begins.append(found)
-            for what in self._stored[part][1]:
-                if what != KEPT:
-                    _path(self._folder, part, what).unlink()
+        for part, targets in enumerate(self._workers.map(_deal_part, tasks)):
+            begins.append(targets)
+            for name in self._stored[part][1]:
+                if name != KEPT:
+                    _path(self._folder, part, name).unlink()
         places = shuffle.places(begins)
         sent, answered = list(how.sent), list(how.answered)
         tasks_of_targets = ((shuffle, place, sent, answered, how.gather, how.gathering) for place in places)
-        known = list(self._workers.map(_gather_target, tasks_of_targets))
+        facts = list(self._workers.map(_gather_target, tasks_of_targets))
         shuffle.remove(*sent, *(() if answered else ("order",)))
         self._shuffle, self._places = shuffle, places
-        return known
+        return facts
 
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Write the parts to one file, in the order of the input, and open what was written."""
@@ -213,12 +213,12 @@ class LocalRecords:
     def _written(self, output: Path, masked: Sequence[str]) -> LocalRecords:
         dialect = self.dialect or Dialect()
         csv = {"delimiter": dialect.delimiter, "encoding": dialect.encoding, "decimal": dialect.decimal}
-        given: dict[str, Any] = csv if output.suffix.lower() in CSV else {}
-        most = max(part.rows for part in self._source.parts)
+        options: dict[str, Any] = csv if output.suffix.lower() in CSV else {}
+        rows = max(part.rows for part in self._source.parts)
         folder = self._folder / "check"
         folder.mkdir()
         paths = [written_path(output)]
-        source = open_source(paths, folder, most, wanted=list(masked), run=self._workers.map, **given)
+        source = open_source(paths, folder, rows, wanted=list(masked), run=self._workers.map, **options)
         return LocalRecords(source, folder, self._workers, self._limits)
 
     def labels(self) -> None:
@@ -274,8 +274,8 @@ def _stamp(path: Path) -> Stamp:
 # What workers do
 
 
-def _path(folder: Path, part: int, what: str) -> Path:
-    return folder / f"part-{part}-{what}.npy"
+def _path(folder: Path, part: int, name: str) -> Path:
+    return folder / f"part-{part}-{name}.npy"
 
 
 def _save(path: Path, array: NDArray[Any]) -> None:
@@ -300,11 +300,11 @@ def _keep_part(
     arguments: Sequence[Any],
     columns: Sequence[str],
 ) -> tuple[tuple[int, list[str]], Any]:
-    arrays, known = function(source.table(part, columns), first, *arguments)
+    arrays, facts = function(source.table(part, columns), first, *arguments)
     for name, array in arrays.items():
         _save(_path(folder, part, name), array)
     rows = next(len(array) for name, array in arrays.items() if name != KEPT)
-    return (rows, list(arrays)), known
+    return (rows, list(arrays)), facts
 
 
 def _reduce_part(
@@ -334,10 +334,10 @@ def _gather_target(
     gather: Callable[..., tuple[Arrays, Any]],
     arguments: Sequence[Any],
 ) -> Any:
-    answers, known = gather({name: shuffle.read(places, name) for name in sent}, fresh_state(), *arguments)
+    answers, facts = gather({name: shuffle.read(places, name) for name in sent}, fresh_state(), *arguments)
     for name in answered:
         shuffle.answer(places, name, answers[name])
-    return known
+    return facts
 
 
 def _release_part(
@@ -372,9 +372,9 @@ def _release_part(
 
 def _label_part(folder: Path, part: int, dropped: bool, shuffle: Shuffle, first: int, groups: Ints) -> Path:
     group, size = shuffle.answers(part, "group", groups[:, None])[:, 0], shuffle.answers(part, "size")[:, 0]
-    kept = _load(folder, part, [KEPT])[KEPT] if dropped else np.arange(len(group))
+    rows = _load(folder, part, [KEPT])[KEPT] if dropped else np.arange(len(group))
     path = folder / f"labels-{part}"
-    pl.DataFrame({"record": first + kept + 1, "group": group, "size": size}).write_ipc(path, compression="uncompressed")
+    pl.DataFrame({"record": first + rows + 1, "group": group, "size": size}).write_ipc(path, compression="uncompressed")
     return path
 
 
@@ -416,14 +416,14 @@ def _sync(path: Path) -> None:
 
 def _shares(limit: int, processes: int | None) -> tuple[int, int]:
     """Return how many workers there are and the bytes that each may work with; the caller is a process too."""
-    most = processes or os.cpu_count() or 1
-    while most > 1 and limit / (most + 1) < PROCESS + LEAST:
-        most -= 1
-    room = int(limit / (most + 1)) - PROCESS
+    workers = processes or os.cpu_count() or 1
+    while workers > 1 and limit / (workers + 1) < PROCESS + LEAST:
+        workers -= 1
+    room = int(limit / (workers + 1)) - PROCESS
     if room < LEAST:
-        least = 2 * (PROCESS + LEAST) / 1e6
-        raise InputError(f"Parameter 'memory' must be at least {least:.0f} MB, got {limit / 1e6:.0f} MB.")
-    return most, room
+        lowest = 2 * (PROCESS + LEAST) / 1e6
+        raise InputError(f"Parameter 'memory' must be at least {lowest:.0f} MB, got {limit / 1e6:.0f} MB.")
+    return workers, room
 
 
 def _part_rows(paths: Sequence[Path], room: int) -> int:

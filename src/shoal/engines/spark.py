@@ -1,4 +1,4 @@
-"""The engine of Spark: a Spark DataFrame in, one out, or files that the executors read and write.
+"""The platform of Spark: a Spark DataFrame in, one out, or files that the executors read and write.
 
 Partitions are the parts. Python works on whole partitions that come and go as Arrow (`shoal.engines.spark_tasks`);
 Spark keeps the arrays on the disks of the executors, moves records to targets and back by its shuffle, and computes
@@ -10,57 +10,53 @@ the masked columns there and one back, together with the columns that stay as th
 
 from __future__ import annotations
 
-import operator
 import os
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from shoal.core.errors import InputError, ShoalError
-from shoal.core.progress import Title
-from shoal.core.types import Ints
-from shoal.engines.packing import KNOWN, ROWS
-from shoal.engines.records import Arrays, Layout, Regrouping, Released, Schema, Shapes
-from shoal.engines.spark_sessions import Output, address, open_session, running_python, telling
+from shoal.core.errors import InputError
+from shoal.engines.cluster import ClusterRecords, Step, UntouchedColumns, merge, sent_types
+from shoal.engines.packets import PACKETS
+from shoal.engines.records import Regrouping, Schema
+from shoal.engines.spark_sessions import Output, address, executor_python, open_session, spark_refusals
 from shoal.engines.spark_tasks import (
     FAN,
-    Columns,
-    Deal,
-    Gather,
-    Groups,
-    Keep,
-    Label,
-    Look,
-    Merge,
-    Part,
-    Release,
-    shapes_of_answers,
+    ArrivedRecords,
+    ColumnTask,
+    HeldPiece,
+    MergeTask,
+    PartAnswers,
+    PieceTask,
+    SelectedColumns,
+    SendTask,
+    TableTask,
+    Task,
 )
+from shoal.tables.addresses import as_place
 from shoal.tables.choosing import is_spark
-from shoal.tables.columns import Name
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.files import CSV, PARQUET
 from shoal.tables.frames import open_table
 from shoal.tables.sources import find_paths
-from shoal.tables.table import Table, check_names
+from shoal.tables.table import check_names
 
-__all__ = ["SparkRecords", "open_spark"]
+__all__ = ["SparkFrame", "SparkPlatform", "open_spark"]
 
-RECORDS = 250_000  # of a target
 CANNOT = "Parameter 'data' cannot be computed by Spark"
+JOINED = (("target", "int"), ("row", "bigint"), ("data", "binary"))  # with the columns that stay
 
 
 @contextmanager
 def open_spark(
     data: Any, output: str | os.PathLike[str] | None, labels: str | os.PathLike[str] | None, master: str | None
-) -> Iterator[SparkRecords]:
+) -> Iterator[ClusterRecords]:
     """Give the records of a Spark DataFrame, or of Parquet files that the executors can read."""
     for path in (output, labels):
         if path is not None and Path(path).suffix.lower() not in PARQUET:
@@ -71,86 +67,117 @@ def open_spark(
     if not is_spark(data) and output is None:
         raise InputError("Parameter 'output' must name a folder of Parquet files: Spark masks from files to files.")
     opened = nullcontext(data.sparkSession) if is_spark(data) else open_session(master)
-    with opened as session, running_python(session):
+    with opened as session, executor_python(session):
         tag = f"shoal-{uuid.uuid4().hex}"
         session.addTag(tag)
         frame = data if is_spark(data) else _read(session, data)
-        records = SparkRecords(session, frame, output, parameters={} if is_spark(data) else {"engine": "spark"})
+        platform, table = SparkPlatform(session), SparkFrame(frame)
         try:
-            records.settle()
-            yield records
+            if table.is_reordered:
+                table.placed = platform.hold(table.placed)
+            yield ClusterRecords(platform, table, {} if is_spark(data) else {"engine": "spark"})
         except BaseException:
             session.interruptTag(tag)  # what runs for a result that nobody waits for
-            records.discard()
+            platform.discard()
             raise
         finally:
             session.removeTag(tag)
-            records.close()
+            platform.close()
 
 
 def _read(session: Any, data: Any) -> Any:
     """Read Parquet files; a folder may be in partitions by the names of its folders."""
     if not isinstance(data, (str, os.PathLike)):
         raise InputError("Parameter 'data' must be a path or a Spark DataFrame for engine='spark'; got another table.")
-    named = address(data)
-    paths = [named]
-    if named.startswith("file://") and not Path(data).is_dir():
+    place = address(data)
+    paths = [place]
+    if place.startswith("file://") and not Path(data).is_dir():
         paths = [address(path) for path in find_paths(data)]
     if Path(paths[0]).suffix.lower() in CSV:
         raise InputError(
             f"File {data} must be Parquet for engine='spark'. Take engine='local' for CSV files, or read them by Spark "
             "and mask the DataFrame."
         )
-    with telling(f"File {data} cannot be read by Spark"):
+    with spark_refusals(f"File {data} cannot be read by Spark"):
         return session.read.parquet(*paths)
 
 
+class SparkFrame:
+    """A Spark DataFrame; its partitions are the parts."""
+
+    dialect: Dialect | None = None
+    notes: tuple[str, ...] = ()
+    changed = (
+        "Parameter 'data' gives other records when Spark computes it again: those of partition {part} have changed "
+        "since they were read. Nothing was released. Persist it first (data = data.persist()), or write it and mask "
+        "the files."
+    )
+
+    def __init__(self, frame: Any) -> None:
+        self.frame, self.names = frame, [str(name) for name in frame.columns]
+        check_names(self.names)
+        with spark_refusals("Parameter 'data' has columns that Spark cannot hand over: cast or drop them"):
+            self._empty = frame.limit(0).toArrow()
+        # By their places: names may hold dots, or differ by their case only.
+        self.placed = frame.toDF(*(f"c{i}" for i in range(len(self.names))))
+
+    @property
+    def is_reordered(self) -> bool:
+        """Whether records come from a shuffle, in another order whenever they are computed again."""
+        plan = getattr(self.frame, "_jdf", None)
+        fixed = plan is not None and "Exchange" not in plan.queryExecution().executedPlan().toString()
+        return not fixed and not self.frame.is_cached
+
+    def schema(self) -> Schema:
+        """Return the columns."""
+        table = open_table(self._empty)
+        return Schema(tuple(table.names), tuple(table.numeric_names()), tuple(table.timed_names()))
+
+    def lengths(self, columns: Sequence[str]) -> list[int]:
+        """Return the number of records of each partition, but for the last ones without any."""
+        part = import_module("pyspark.sql.functions").spark_partition_id().alias("part")
+        with spark_refusals(CANNOT):
+            counts = dict(map(tuple, self.placed.select(part).groupBy("part").count().collect()))
+        return [counts.get(place, 0) for place in range(max(counts, default=-1) + 1)]
+
+    def some(self, columns: Sequence[str]) -> SparkParts:
+        """Return the partitions with some columns."""
+        places = [self.names.index(name) for name in columns]
+        return SparkParts(self.placed.select(*(f"c{i}" for i in places)), SelectedColumns(self._empty.select(places)))
+
+
+class SparkParts(NamedTuple):
+    """A frame of Spark, and what Python makes of the rows of its partitions."""
+
+    frame: Any
+    reader: Any
+    partitions: int = 0  # partitions, once they are known
+    task: Task | None = None  # that makes them
+
+
 @dataclass(frozen=True)
-class _Plain:
+class Plain:
     """A value that goes with every task, where Spark has no broadcast."""
 
     value: Any
 
 
-class SparkRecords:
-    """A Spark DataFrame; its partitions and the order of its records stay as they are."""
+class SparkPlatform:
+    """Spark, for one run."""
 
     name = "spark"
-    whole = False
-    threads = 1
     parallel = 1
-    dialect: Dialect | None = None
+    room = 0
 
-    def __init__(
-        self,
-        session: Any,
-        frame: Any,
-        output: str | os.PathLike[str] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._session, self._frame, self._output = session, frame, output
-        self.parameters: Mapping[str, Any] = parameters or {}
-        self._names = [str(name) for name in frame.columns]
-        check_names(self._names)
-        with telling("Parameter 'data' has columns that Spark cannot hand over: cast or drop them"):
-            self._empty = frame.limit(0).toArrow()
-        # By their places: names may hold dots, or differ by their case only.
-        self._placed = frame.toDF(*(f"c{i}" for i in range(len(self._names))))
+    def __init__(self, session: Any) -> None:
+        self._session = session
         self._held: list[Any] = []  # what the executors keep for this run
-        self._parts: list[Part] = []
-        self._firsts: list[int] | None = None
-        self._digested: list[str] = []
-        self._kept: Any = None
-        self._answers: Any = None
         self._result: Any = None
-        self._answered: Shapes = {}
 
-    def settle(self) -> None:
-        """Keep a table whose records come from a shuffle: in another order whenever it is computed again."""
-        plan = getattr(self._frame, "_jdf", None)
-        fixed = plan is not None and "Exchange" not in plan.queryExecution().executedPlan().toString()
-        if not fixed and not self._frame.is_cached:
-            self._placed = self._persisted(self._placed)
+    def hold(self, frame: Any) -> Any:
+        """Keep a table on the disks of the executors: their memory is for work."""
+        self._held.append(frame.persist(import_module("pyspark").StorageLevel.DISK_ONLY))
+        return frame
 
     def discard(self) -> None:
         """Let the executors forget a result that is not released."""
@@ -162,186 +189,109 @@ class SparkRecords:
         for frame in self._held:
             frame.unpersist()
 
-    def _persisted(self, frame: Any) -> Any:
-        """Keep a table on the disks of the executors: their memory is for work."""
-        self._held.append(frame.persist(import_module("pyspark").StorageLevel.DISK_ONLY))
-        return frame
+    def map_parts(self, step: Step, parts: SparkParts) -> SparkParts:
+        """Return the pieces that a function makes of parts."""
+        task = PieceTask(step.function, self._share(step), parts.reader)
+        return SparkParts(parts.frame.mapInArrow(task, PACKETS), HeldPiece(), parts.partitions, task)
 
-    def _share(self, value: Any) -> Any:
-        """Send a value to every executor once."""
+    def facts(self, pieces: SparkParts, replaced: SparkParts | None = None) -> tuple[SparkParts, list[Any]]:
+        """Compute pieces, kept on the disks of the executors instead of others; return them and the facts of each."""
+        if replaced is not None:
+            replaced.frame.unpersist()
+        frame = self.hold(pieces.frame)
+        facts = self._facts(frame)
+        if not facts and pieces.task is not None:  # a table without partitions has no records either
+            facts = [pieces.task.run(0, pieces.task.reader.read([])).facts]
+        return pieces._replace(frame=frame, partitions=len(facts)), facts
+
+    def _facts(self, frame: Any) -> list[Any]:
+        with spark_refusals(CANNOT):
+            rows = frame.where("facts").select("data").collect()
+        return [value for _, value, _ in sorted((pickle.loads(row[0]) for row in rows), key=itemgetter(0))]  # noqa: S301
+
+    def merged(self, pieces: SparkParts, combine: Callable[[Any, Any], Any]) -> Any:
+        """Return the facts of all pieces; they are merged where they are until few are left."""
+        task, frame, count = MergeTask(combine), pieces.frame, pieces.partitions
+        while count > FAN:
+            count = -(-count // FAN)
+            frame = frame.repartitionById(count, "target").mapInArrow(task, PACKETS)
+        return merge(self._facts(frame), combine)
+
+    def shuffle(
+        self, pieces: SparkParts, assign: Step, gather: Step, regrouping: Regrouping, parts: int
+    ) -> tuple[SparkParts, list[Any]]:
+        """Send records to targets; the answers stay there until they are joined to their parts."""
+        send = SendTask(assign.function, self._share(assign), pieces.reader)
+        moved = pieces.frame.mapInArrow(send, PACKETS).repartitionById(regrouping.targets, "target")
+        task = PieceTask(gather.function, self._share(gather), ArrivedRecords(sent_types(regrouping)))
+        frame = self.hold(moved.mapInArrow(task, PACKETS))
+        facts = self._facts(frame)
+        return SparkParts(frame.where("not facts"), PartAnswers(regrouping), parts), facts
+
+    def join(self, answers: SparkParts, make: Step, columns: UntouchedColumns | None = None) -> Any:
+        """Bring the answers to their parts, together with the columns of these that stay."""
+        frame, task = answers.frame, TableTask(make.function, self._share(make), answers.reader)
+        types: Mapping[str, Any] = {}
+        if columns is not None:
+            table, check = columns.table, columns.check
+            parts, stay = table.some(columns.read), table.some(columns.stay)
+            fields = [(f"c{place}", field.dataType) for place, field in enumerate(stay.frame.schema.fields)]
+            send = ColumnTask(check.function, self._share(check), parts.reader)
+            sent = parts.frame.mapInArrow(send, _struct([*JOINED, *fields]))
+            frame = sent.unionByName(frame, allowMissingColumns=True)
+            task = replace(task, empty=stay.reader.empty)
+            types = {field.name: field.dataType for field in table.frame.schema.fields}
+        moved = frame.repartitionById(answers.partitions, "target")
+        return moved.mapInArrow(*self._with_schema(task, types, answers.partitions))
+
+    def _with_schema(self, task: TableTask, types: Mapping[str, Any], parts: int) -> tuple[TableTask, Any]:
+        """Find out the columns of a table on no records; those of the Arrow types that they had keep Spark's types."""
+        nothing = task.of_nothing(parts)
+        before = {} if task.empty is None else {field.name: field.type for field in task.empty.schema}
+        schema = _struct(
+            [
+                (field.name, types[field.name] if before.get(field.name) == new.type else field.dataType)
+                for field, new in zip(self._session.createDataFrame(nothing).schema, nothing.schema, strict=True)
+            ]
+        )
+        arrow = self._session.createDataFrame([], schema).limit(0).toArrow().schema
+        return replace(task, schema=arrow), schema
+
+    def publish(self, tables: Any, schema: Schema) -> tuple[Any, SparkFrame]:
+        """Keep tables with Spark, as a frame."""
+        self._result = tables.persist(import_module("pyspark").StorageLevel.MEMORY_AND_DISK)
+        return tables, SparkFrame(tables)
+
+    def write(self, tables: Any, path: Path, plain: Sequence[str], *, private: bool = False) -> str:
+        """Let the executors write tables beside their target; return where."""
+        output = Output(self._session, address(path), private=private)
+        with output.written() as temporary, spark_refusals(f"Output {as_place(path)} cannot be written"):
+            tables.write.parquet(temporary)
+        return temporary
+
+    def written(self, place: str) -> SparkFrame:
+        """Return tables that were written, to be read again."""
+        return SparkFrame(self._session.read.parquet(place))
+
+    def summary(self, parts: int) -> Mapping[str, object]:
+        """Return the number of partitions."""
+        return {"engine": f"spark, {parts} partitions"}
+
+    def _share(self, step: Step) -> Any:
+        """Send arguments to every executor once."""
+        value = step.each, step.shared
         try:
             return self._session.sparkContext.broadcast(value)
         except import_module("pyspark.errors").PySparkException:  # Spark Connect
-            return _Plain(value)
-
-    def _select(self, names: Sequence[Name]) -> tuple[Any, Columns]:
-        places = [self._names.index(str(name)) for name in names]
-        return self._placed.select(*(f"c{i}" for i in places)), Columns(self._empty.select(places))
-
-    @property
-    def names(self) -> Sequence[Name]:
-        """The names of all columns."""
-        return self._names
-
-    @property
-    def schema(self) -> Schema:
-        """The columns."""
-        table = open_table(self._empty)
-        return Schema(tuple(table.names), tuple(table.numeric_names()), tuple(table.timed_names()))
-
-    def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
-        """Return the records of a target."""
-        return RECORDS
-
-    def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
-        """Do nothing: workers load kernels as they need them."""
-
-    def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
-        """Make arrays of every partition, kept on the disks of the executors."""
-        if self._firsts is None:
-            self._firsts = self._count()
-        if self._kept is not None:
-            self._kept.unpersist()
-        frame, read = self._select(columns)
-        shared = self._share((function, self._firsts, arguments))
-        self._kept = self._persisted(frame.mapInArrow(Keep(shared, read), ROWS))
-        found = sorted(self._known(self._kept), key=operator.itemgetter(0))
-        if not found:  # a table without partitions has no records either
-            _, known = function(open_table(read.empty), 0, *arguments)
-            found = [(0, known, Part(0, b""), None)]
-        self._parts = [seen for _, _, seen, _ in found]
-        self._digested = [str(name) for name in columns]
-        return _checked([known for _, known, _, _ in found])
-
-    def _count(self) -> list[int]:
-        """Return how many records there are before each partition."""
-        functions = import_module("pyspark.sql.functions")
-        part = functions.spark_partition_id().alias("part")
-        with telling(CANNOT):
-            counts = dict(map(tuple, self._placed.select(part).groupBy("part").count().collect()))
-        rows = [counts.get(place, 0) for place in range(max(counts, default=-1) + 1)]
-        return [0, *np.cumsum(rows, dtype=np.int64).tolist()]
-
-    def _known(self, frame: Any) -> list[Any]:
-        """Return what tasks say that they know, and nothing of their records."""
-        with telling(CANNOT):
-            rows = frame.where(f"source = {KNOWN}").select("data").collect()
-        return [pickle.loads(row[0]) for row in rows]  # noqa: S301  (our own)
-
-    def reduce(
-        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
-    ) -> Any:
-        """Look at all partitions; results are merged where they are until few are left."""
-        shared = self._share((function, list(own), arguments, self._parts))
-        merge, results, left = Merge(combine), self._kept.mapInArrow(Look(shared), ROWS), len(self._parts)
-        while left > FAN:
-            left = -(-left // FAN)
-            results = results.repartition(left, "key").mapInArrow(merge, ROWS)
-        with telling(CANNOT):
-            rows = results.select("source", "data").collect()
-        found = [pickle.loads(data) for _, data in sorted(map(tuple, rows), reverse=True)]  # noqa: S301  (our own)
-        return _checked([merge.merged(found)])[0]
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function here."""
-        return function(*arguments)
-
-    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
-        """Shuffle the records to their targets; the answers stay there until they are released."""
-        shared = self._share((how, self._parts))
-        dealt = self._kept.mapInArrow(Deal(shared), ROWS).repartition(how.targets, "key")
-        self._answers = self._persisted(dealt.mapInArrow(Gather(shared), ROWS))
-        self._answered = shapes_of_answers(how)
-        known = sorted(self._known(self._answers), key=operator.itemgetter(0))
-        return _checked([found for _, found in known])
-
-    def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
-        """Bring the columns that stay together with the answers; the result stays with Spark, or is written by it."""
-        shared = self._share((function, arguments, self._parts, self._answered))
-        digested = self._digested
-        read = [*digested, *(name for name in layout.read if name not in digested)]
-        frame, columns = self._select(read)
-        sent = [read.index(str(name)) for name in layout.read]
-        given = Columns(columns.empty.select(sent))
-        task = self._with_schema(Release(shared, given, layout, None))
-        types = [frame.schema.fields[place].dataType for place in sent]
-        labelled = frame.mapInArrow(
-            Label(self._share(self._parts), columns, len(digested), sent),
-            _struct(
-                [("key", "int"), ("row", "bigint"), ("data", "binary"), *((f"c{i}", t) for i, t in enumerate(types))]
-            ),
-        )
-        together = labelled.unionByName(self._answers_by("key", "data"), allowMissingColumns=True)
-        made = together.repartition(len(self._parts), "key").mapInArrow(task[0], task[1])
-        if output is None or self._output is None:
-            made = made.persist(import_module("pyspark").StorageLevel.MEMORY_AND_DISK)
-            self._result = made
-            return Released(made, self._again(made))
-        return Released(output, self._again(self._session.read.parquet(self._written(made, self._output))))
-
-    def _written(self, frame: Any, path: str | os.PathLike[str], *, private: bool = False) -> str:
-        """Let the executors write a table beside its target; return where."""
-        output = Output(self._session, address(path), private=private)
-        with output.written() as temporary, telling(f"Output {path} cannot be written"):
-            frame.write.parquet(temporary)
-        return temporary
-
-    def _again(self, frame: Any) -> SparkRecords:
-        """Return the records of what was released; what is kept of them goes with the others."""
-        records = SparkRecords(self._session, frame)
-        records._held = self._held
-        records._firsts = []
-        return records
-
-    def _answers_by(self, *names: str) -> Any:
-        return self._answers.where(f"source <> {KNOWN}").select(*names)
-
-    def _with_schema(self, task: Release) -> tuple[Release, Any]:
-        """Find out the columns of the release on no records; those of the types that they had keep Spark's."""
-        made = task.released(task.read.empty, b"", len(self._parts))
-        found = self._session.createDataFrame(made).schema
-        before = {field.name: field.dataType for field in self._frame.schema.fields}
-        same = [n in task.read.empty.schema.names and task.read.empty.schema.field(n).type == made.schema.field(n).type
-                for n in made.schema.names]  # fmt: skip
-        schema = _struct(
-            [(f.name, before[f.name] if kept else f.dataType) for f, kept in zip(found, same, strict=True)]
-        )
-        arrow = self._session.createDataFrame([], schema).limit(0).toArrow().schema
-        return Release(task.shared, task.read, task.layout, arrow), schema
-
-    def labels(self) -> None:
-        """Return nothing: labels stay with Spark."""
-
-    def kept(self) -> Ints:
-        """Return nothing: what is kept is known to the partitions."""
-        return np.empty(0, dtype=np.int64)
-
-    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
-        """Let the executors write the labels, in the order of the input."""
-        shared = self._share((self._firsts, groups, self._answered))
-        rows = self._answers_by("key", "source", "data").repartition(len(self._parts), "key")
-        labels = rows.mapInArrow(Groups(shared), "record bigint, group bigint, size bigint")
-        self._written(labels, path, private=True)
-
-    def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the number of partitions."""
-        return {**blocks, "engine": f"spark, {len(self._parts)} partitions"}
-
-
-def _checked(found: list[Any]) -> list[Any]:
-    """Raise the first refusal, of the first records that were refused, whichever task was the first to end."""
-    for known in found:
-        if isinstance(known, ShoalError):
-            raise known
-    return found
+            return Plain(value)
 
 
 def _struct(fields: Sequence[tuple[str, Any]]) -> Any:
     """Return a schema of Spark without what the fields of another may tell of their values."""
     types = import_module("pyspark.sql.types")
     plain = {"int": types.IntegerType(), "bigint": types.LongType(), "binary": types.BinaryType()}
-    made = [types.StructField(name, plain[kind] if isinstance(kind, str) else kind) for name, kind in fields]
-    return types.StructType.fromJson(_without_metadata(types.StructType(made).jsonValue()))
+    columns = [types.StructField(name, plain[kind] if isinstance(kind, str) else kind) for name, kind in fields]
+    return types.StructType.fromJson(_without_metadata(types.StructType(columns).jsonValue()))
 
 
 def _without_metadata(value: Any) -> Any:

@@ -19,7 +19,7 @@ from shoal.core import errors
 from shoal.core.errors import FileError, InputError, ShoalError
 from shoal.tables.outputs import MARK, folder_beside, moved_together
 
-__all__ = ["Output", "address", "open_session", "running_python", "telling"]
+__all__ = ["Output", "address", "executor_python", "open_session", "spark_refusals"]
 
 PYTHON = "PYSPARK_PYTHON"  # where users name the Python of the executors
 _OURS = re.compile(r"shoal\.core\.errors\.(\w+): ([^\n]*)")
@@ -80,17 +80,17 @@ def _start(builder: Any, master: str | None) -> Any:
         builder = builder.master(master)
     if master is None or master.startswith("local"):
         package = str(Path(__file__).parents[2])
-        given = os.environ.get("PYTHONPATH")
-        settings["spark.executorEnv.PYTHONPATH"] = package if given is None else f"{package}{os.pathsep}{given}"
+        path = os.environ.get("PYTHONPATH")
+        settings["spark.executorEnv.PYTHONPATH"] = package if path is None else f"{package}{os.pathsep}{path}"
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
         with _same_python():
             session = builder.getOrCreate()
     except Exception as error:  # whatever Java says
-        said = str(error).strip().splitlines() or [""]
+        lines = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"Parameter 'master' must be where Spark can be started, got {master!r} ({said[0]}). Spark needs "
+            f"Parameter 'master' must be where Spark can be started, got {master!r} ({lines[0]}). Spark needs "
             "Java 17 or later."
         ) from error
     session.sparkContext.setLogLevel("ERROR")
@@ -104,25 +104,25 @@ def _same_python() -> Iterator[None]:
     Who answers Ctrl-C stays the same too: Spark would end all its jobs, and forget it.
     """
     handler = signal.getsignal(signal.SIGINT)
-    given = PYTHON in os.environ
+    is_named = PYTHON in os.environ
     os.environ.setdefault(PYTHON, sys.executable)
     try:
         yield
     finally:
-        if not given:
+        if not is_named:
             del os.environ[PYTHON]
         if threading.current_thread() is threading.main_thread() and handler is not None:
             signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
-def running_python(session: Any) -> Iterator[None]:
+def executor_python(session: Any) -> Iterator[None]:
     """Let the executors of a user's session on this machine run this Python, unless the user has named another."""
     context: Any = None
     with suppress(Exception):  # a session of Spark Connect has no context
         context = session.sparkContext
-    named = PYTHON in os.environ or context is None or context.getConf().contains("spark.pyspark.python")
-    if named or context.pythonExec != "python3" or not context.master.startswith("local"):
+    is_named = PYTHON in os.environ or context is None or context.getConf().contains("spark.pyspark.python")
+    if is_named or context.pythonExec != "python3" or not context.master.startswith("local"):
         yield
         return
     context.pythonExec = sys.executable
@@ -133,7 +133,7 @@ def running_python(session: Any) -> Iterator[None]:
 
 
 @contextmanager
-def telling(what: str) -> Iterator[None]:
+def spark_refusals(problem: str) -> Iterator[None]:
     """Turn what Spark says of a failure into words: those of a refusal in a task, if it was one."""
     import_module("pyspark.sql")
     failures = (import_module("pyspark.errors").PySparkException, import_module("py4j.protocol").Py4JError)
@@ -150,10 +150,10 @@ def telling(what: str) -> Iterator[None]:
                 f"Parameter 'engine' is 'spark', but the Python of Spark's executors has no {lacking[1]}. Install "
                 "shoal there too, or name another Python in PYSPARK_PYTHON."
             ) from None
-        told = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+        lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         # Spark tells the trace of a task first, and at its end what went wrong.
-        errors_told = [line for line in told if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
-        raise InputError(f"{what} ({(errors_told or told)[-1 if errors_told else 0][:300]}).") from error
+        errors_shown = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
+        raise InputError(f"{problem} ({(errors_shown or lines)[-1 if errors_shown else 0][:300]}).") from error
 
 
 class Output:

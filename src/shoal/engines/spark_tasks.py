@@ -1,84 +1,41 @@
-"""What Spark's executors do: functions of all batches of a partition, which it runs as ``mapInArrow``.
+"""Spark's tasks: functions of all batches of a partition, which it runs as ``mapInArrow``.
 
-Parts and targets are partitions. A task knows its own by the number of its partition; records are never looked at by
-the JVM, which stores and moves them as bytes (`shoal.engines.packing`).
+Parts and targets are partitions. A task reads its number from its partition; records are never looked at by the JVM,
+which stores and moves them as bytes (`shoal.engines.packets`).
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
-import pickle
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
-from shoal.core.errors import InputError, ShoalError
-from shoal.core.types import Ints
-from shoal.engines.cluster_shuffle import (
-    PART,
-    ROW,
-    TARGET,
-    collect_part,
-    column_types,
-    deal_part,
-    gather_target,
-)
-from shoal.engines.packing import KNOWN, Rows, cells_of, key_of, pack, row_of, rows_of, unpack
-from shoal.engines.records import KEPT, Layout, Regrouping, Shapes
-from shoal.tables.frames import open_table
-from shoal.tables.native import from_arrow
+from shoal.core.errors import ShoalError
+from shoal.engines.cluster import TARGET, Piece, answered_types, collect_part, merge
+from shoal.engines.packets import Packets, fact_packet, pack, packets_of, receive, unpack
+from shoal.engines.records import Arrays, Regrouping
 
 __all__ = [
     "FAN",
-    "Columns",
-    "Deal",
-    "Gather",
-    "Groups",
-    "Keep",
-    "Label",
-    "Look",
-    "Merge",
-    "Part",
-    "Release",
-    "shapes_of_answers",
+    "ArrivedRecords",
+    "ColumnTask",
+    "HeldPiece",
+    "MergeTask",
+    "PartAnswers",
+    "PieceTask",
+    "SelectedColumns",
+    "SendTask",
+    "TableTask",
 ]
 
-GROUP = "group"  # the answer that numbers the groups of a target
 FAN = 32  # results that are merged at a time
 BATCH = 10_000  # records of a batch that is handed to Spark
-
-CHANGED = (
-    "Parameter 'data' gives other records when Spark computes it again: those of partition {part} have changed since "
-    "they were read. Nothing was released. Persist it first (data = data.persist()), or write it and mask the files."
-)
-
-
-class Part(NamedTuple):
-    """What tells whether a part is still the same when it is computed again."""
-
-    rows: int
-    digest: bytes  # of the columns that were read, in their order
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Some columns of a frame, which Spark knows by their places and Python by their names."""
-
-    empty: Any  # a table of Arrow with these columns and no record
-
-    def table(self, batches: Iterable[Any]) -> Any:
-        """Return all batches of a partition as a table of Arrow."""
-        import pyarrow as pa
-
-        found = list(batches)
-        if not found:
-            return self.empty
-        return pa.Table.from_batches(found).rename_columns(self.empty.column_names)
 
 
 def part_number() -> int:
@@ -89,245 +46,184 @@ def part_number() -> int:
     return 0 if context is None else int(context.partitionId())
 
 
-def _digest(table: Any) -> bytes:
-    """Return what differs for other cells, or the same ones in another order."""
-    if not table.num_columns:
-        return b""
-    return hashlib.blake2b(from_arrow(table).hash_rows(seed=0).to_numpy().tobytes(), digest_size=16).digest()
+# What a partition holds
 
 
-def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return a result, or the refusal: Spark would try a task that fails again, and tell of it at length."""
-    try:
-        return function(*arguments)
-    except ShoalError as error:
-        return error
+@dataclass(frozen=True)
+class SelectedColumns:
+    """Some columns of a frame, which Spark knows by their places and Python by their names."""
+
+    empty: Any  # a table of Arrow with these columns and no record
+
+    def read(self, batches: Iterable[Any]) -> Any:
+        """Return all batches of a partition as a table of Arrow."""
+        import pyarrow as pa
+
+        pieces = list(batches)
+        return pa.Table.from_batches(pieces).rename_columns(self.empty.column_names) if pieces else self.empty
 
 
+@dataclass(frozen=True)
+class HeldPiece:
+    """A piece: its facts first, with the type of its records."""
+
+    def read(self, batches: Iterable[Any]) -> Piece:
+        """Return the piece of a partition."""
+        ((_, facts, kind),), records, _ = receive(batches)
+        return Piece(unpack(records.view(kind)), facts)
+
+
+@dataclass(frozen=True)
+class ArrivedRecords:
+    """Records that have come to their target."""
+
+    types: Mapping[str, str]
+
+    def read(self, batches: Iterable[Any]) -> Arrays:
+        """Return the records of a partition as columns."""
+        _, content, targets = receive(batches)
+        if targets - {part_number()}:
+            raise RuntimeError(f"Spark has brought records of other targets to partition {part_number()}.")
+        records = content.view(np.dtype(list(self.types.items())))
+        return {name: records[name] for name in records.dtype.names or ()}
+
+
+@dataclass(frozen=True)
+class PartAnswers:
+    """Answers of targets that have come back to their part."""
+
+    regrouping: Regrouping
+
+    def read(self, batches: Iterable[Any]) -> Arrays:
+        """Return the answers of a partition, in the order of its records."""
+        return collect_part(ArrivedRecords(answered_types(self.regrouping)).read(batches), self.regrouping.answered)
+
+
+# What is done with it
+
+
+@dataclass(frozen=True)
 class Task(ABC):
     """A function of all batches of a partition."""
 
+    function: Callable[..., Any]
+    shared: Any  # a broadcast of the arguments: those of each part, and of all
+    reader: Any
+
     modules = 0  # that a worker had imported when it last said that they stay
 
-    def __call__(self, batches: Iterable[Any]) -> Rows:
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Work on a partition; spare the collection of garbage after every task the libraries, which takes longer."""
-        yield from self.rows(batches)
+        yield from self.rows(part_number(), batches)
         if len(sys.modules) > Task.modules:
             Task.modules = len(sys.modules)
             gc.freeze()
 
     @abstractmethod
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Give the rows of a partition."""
+    def rows(self, number: int, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the rows that a partition becomes."""
+
+    def run(self, number: int, *contents: Any) -> Any:
+        """Return what the function makes of a partition."""
+        each, shared = self.shared.value
+        return self.function(number, *contents, each[number] if number < len(each) else None, shared)
 
 
 @dataclass(frozen=True)
-class Keep(Task):
-    """Make arrays of a part: a row of what is known, of its type and of the part, then the records."""
+class PieceTask(Task):
+    """Make a piece, facts first, then its records.
 
-    shared: Any  # function, first records, arguments
-    columns: Columns
+    A refusal is a fact: Spark would try a task that fails again, and report it at length.
+    """
 
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
-        function, firsts, arguments = self.shared.value
-        part, table = part_number(), self.columns.table(batches)
-        found = _attempt(function, open_table(table), firsts[part] if part < len(firsts) else 0, *arguments)
-        arrays, known = ({}, found) if isinstance(found, ShoalError) else found
+    def rows(self, number: int, batches: Iterable[Any]) -> Packets:
+        """Yield packets."""
+        try:
+            piece = self.run(number, self.reader.read(batches))
+        except ShoalError as error:
+            piece = Piece({}, error)
+        arrays = dict(piece.arrays)
+        target = arrays.pop(TARGET, None)
         records = pack(arrays) if arrays else np.empty(0, dtype=[("X", np.float64)])
-        seen = Part(table.num_rows, _digest(table))
-        yield row_of(pickle.dumps((part, known, seen, records.dtype)))
+        yield fact_packet((number, piece.facts, records.dtype), number // FAN)
         # Records of no numbers are as good as none: dates that were only looked at.
         if records.dtype.itemsize:
-            yield from rows_of(records, np.zeros(len(records), dtype=np.int64), 1, part)
-
-
-def _kept(batches: Iterable[Any], expected: Sequence[Part]) -> tuple[int, dict[str, Any]]:
-    """Return the arrays of a part; refuse one that is no longer the same after Spark has lost and computed it again."""
-    known, content, _ = cells_of(batches)
-    part, _, seen, kind = pickle.loads(known[KNOWN])  # noqa: S301  (our own)
-    del known
-    if expected[part] != seen:
-        raise InputError(CHANGED.format(part=part))
-    return part, unpack(content.view(kind))
+            yield from packets_of(records, np.zeros(len(records), np.int64) if target is None else target)
 
 
 @dataclass(frozen=True)
-class Look(Task):
-    """Run a function on the arrays of a part."""
+class SendTask(Task):
+    """Send the records of a piece to their targets; a refusal ends the task, since nobody would hear of it."""
 
-    shared: Any  # function, own, arguments, parts
-
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
-        function, own, arguments, parts = self.shared.value
-        part, arrays = _kept(batches, parts)
-        result = _attempt(function, part, arrays, own[part], *arguments)
-        yield row_of(pickle.dumps(result), source=-1 - part, target=part // FAN)
+    def rows(self, number: int, batches: Iterable[Any]) -> Packets:
+        """Yield packets."""
+        arrays = dict(self.run(number, self.reader.read(batches)).arrays)
+        target = arrays.pop(TARGET)
+        yield from packets_of(pack(arrays), target)
 
 
 @dataclass(frozen=True)
-class Merge(Task):
-    """Combine results, in the order of the parts that they are of."""
+class MergeTask:
+    """Merge facts, in the order of the parts that they are of."""
 
-    combine: Any
+    combine: Callable[[Any, Any], Any]
 
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
-        found, _, _ = cells_of(batches)
-        if found:
-            place = part_number()
-            result = self.merged([pickle.loads(found[source]) for source in sorted(found, reverse=True)])  # noqa: S301
-            yield row_of(pickle.dumps(result), source=-1 - place, target=place // FAN)
-
-    def merged(self, results: Sequence[Any]) -> Any:
-        """Combine some results; a refusal among them is the result."""
-        total, *others = results
-        for other in others:
-            if isinstance(total, ShoalError):
-                break
-            total = other if isinstance(other, ShoalError) else self.combine(total, other)
-        return total
+    def __call__(self, batches: Iterable[Any]) -> Packets:
+        """Yield a packet."""
+        facts, number = receive(batches).facts, part_number()
+        if facts:
+            results = [result for _, result, _ in sorted(facts, key=itemgetter(0))]
+            yield fact_packet((number, merge(results, self.combine), None), number // FAN)
 
 
 @dataclass(frozen=True)
-class Deal(Task):
-    """Send the records of a part to their targets."""
+class ColumnTask(Task):
+    """Send the columns of a part to where its answers come."""
 
-    shared: Any  # a regrouping, parts
-
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
-        how, parts = self.shared.value
-        part, arrays = _kept(batches, parts)
-        columns = deal_part(part, arrays, how.own[part], how)
-        if KEPT in arrays:  # a record is known by its row in the given table, also if others are left out
-            columns[ROW] = arrays[KEPT]
-        target = columns.pop(TARGET).astype(np.int64)
-        yield from rows_of(pack(columns), target, how.targets, part)
-
-
-@dataclass(frozen=True)
-class Gather(Task):
-    """Work on the records of a target: a row of what is known, then the answers."""
-
-    shared: Any  # a regrouping, parts
-
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
-        how, parts = self.shared.value
-        target = part_number()
-        _, content, keys = cells_of(batches)
-        if keys - set(key_of(target).tolist()):
-            raise RuntimeError(f"Spark has brought records of other targets to partition {target}.")
-        records = content.view(np.dtype([(PART, "int32"), (ROW, "int64"), *column_types(how.sent).items()]))
-        found = _attempt(gather_target, {name: records[name] for name in records.dtype.names or ()}, how)
-        answers, known = ({}, found) if isinstance(found, ShoalError) else found
-        yield row_of(pickle.dumps((target, known)))
-        if answers and how.answered:
-            part = answers.pop(PART).astype(np.int64)
-            if GROUP in how.answered:
-                answers[f"{TARGET}_0"] = np.full(len(part), target, dtype=np.int32)
-            yield from rows_of(pack(answers), part, len(parts), None)
-
-
-def shapes_of_answers(how: Regrouping) -> Shapes:
-    """Return the shapes of what comes back: with groups, also the target that has numbered them."""
-    return {**how.answered, **({TARGET: ("int32", 1)} if GROUP in how.answered else {})}
-
-
-@dataclass(frozen=True)
-class Label(Task):
-    """Send the untouched columns of a part to where its answers come, if it still is the same."""
-
-    shared: Any  # parts
-    columns: Columns  # all that are read, those of the digest first
-    digested: int
-    sent: Sequence[int]  # the places of those that are sent
-
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
+    def rows(self, number: int, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield rows of records, numbered."""
         import pyarrow as pa
 
-        part, table = part_number(), self.columns.table(batches)
-        parts = self.shared.value
-        seen = Part(table.num_rows, _digest(table.select(range(self.digested))))
-        if part >= len(parts) or parts[part] != seen:
-            raise InputError(CHANGED.format(part=part))
-        if not self.sent:
+        table = self.run(number, self.reader.read(batches))
+        if not table.num_columns:
             return
-        sent = table.select(list(self.sent)).rename_columns([f"c{i}" for i in range(len(self.sent))])
-        key = pa.array(np.full(len(sent), key_of(part)[0], dtype=np.int32))
+        names = [f"c{i}" for i in range(table.num_columns)]
         first = 0
-        for batch in sent.to_batches(max_chunksize=BATCH):
+        for batch in table.rename_columns(names).to_batches(max_chunksize=BATCH):
+            target = pa.array(np.full(len(batch), number, dtype=np.int32))
             rows = pa.array(np.arange(first, first + len(batch)))
-            empty = pa.nulls(len(batch), pa.binary())
-            yield pa.RecordBatch.from_arrays(
-                [key[: len(batch)], rows, empty, *batch.columns], ["key", "row", "data", *sent.column_names]
-            )
+            columns = [target, rows, pa.nulls(len(batch), pa.binary()), *batch.columns]
+            yield pa.RecordBatch.from_arrays(columns, ["target", "row", "data", *names])
             first += len(batch)
 
 
 @dataclass(frozen=True)
-class Release(Task):
-    """Make the released table of a part, of its untouched columns and of its answers."""
+class TableTask(Task):
+    """Make a table of the answers to a part, and of its columns if they have come too."""
 
-    shared: Any  # function, arguments, parts, the shapes of answers
-    read: Columns
-    layout: Layout
-    schema: Any  # of the released table, in Arrow; None to find it out
+    empty: Any = None  # a table of Arrow with those columns and no record
+    schema: Any = None  # of the table, in Arrow, once it is known
 
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
+    def rows(self, number: int, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield rows of the table."""
+        table = self.run(number, *self._contents(batches))
+        yield from table.cast(self.schema).to_batches(max_chunksize=BATCH)
+
+    def of_nothing(self, number: int) -> Any:
+        """Return the table of a part without records."""
+        return self.run(number, *self._contents([]))
+
+    def _contents(self, batches: Iterable[Any]) -> list[Any]:
         import pyarrow as pa
 
-        held, pieces = [], []
+        if self.empty is None:
+            return [self.reader.read(batches)]
+        rows, packets, table = [], [], self.empty
         for batch in batches:
-            given = batch.column("data").is_null()
-            answered = batch.column("data").drop_null()
-            if len(answered) < len(batch):
-                held.append(batch.filter(given).drop_columns(["key", "data"]))
-            pieces += answered.to_pylist()
-        table = self.read.empty
-        if held:
-            found = pa.Table.from_batches(held).sort_by("row")
-            table = found.drop_columns(["row"]).rename_columns(table.column_names)
-        yield from self.released(table, b"".join(pieces), part_number()).to_batches(max_chunksize=BATCH)
-
-    def released(self, table: Any, content: bytes, part: int) -> Any:
-        """Return the released table of a part."""
-        import pyarrow as pa
-
-        function, arguments, parts, answered = self.shared.value
-        rows, answers = answers_of(content, answered)
-        if not table.num_columns:  # then only the answers say how many records there are
-            table = pa.table({ROW: rows}).select([])
-        elif part < len(parts) and len(rows) < parts[part].rows:
-            answers[KEPT] = rows
-        found = function(open_table(table), answers, *arguments).only(self.layout.names).native
-        return found if self.schema is None else found.cast(self.schema)
-
-
-def answers_of(content: bytes, answered: Shapes) -> tuple[Ints, dict[str, Any]]:
-    """Return the rows of a part that have an answer, in their order, and the answers."""
-    records = np.frombuffer(content, dtype=np.dtype([(ROW, "int64"), *column_types(answered).items()]))
-    columns = {name: records[name] for name in records.dtype.names or ()}
-    return np.sort(columns[ROW]), collect_part(columns, answered)
-
-
-@dataclass(frozen=True)
-class Groups(Task):
-    """Tell the group of each released record of a part; groups count from target to target."""
-
-    shared: Any  # first records, groups before each target, the shapes of answers
-
-    def rows(self, batches: Iterable[Any]) -> Rows:
-        """Work on a partition."""
-        import pyarrow as pa
-
-        firsts, before, answered = self.shared.value
-        _, content, _ = cells_of(batches)
-        rows, answers = answers_of(content.tobytes(), answered)
-        group = before[answers[TARGET][:, 0]] + answers["group"][:, 0]
-        columns = {"record": firsts[part_number()] + rows + 1, "group": group, "size": answers["size"][:, 0]}
-        yield from pa.table(columns).to_batches(max_chunksize=BATCH)
+            data = batch.column("data")
+            rows.append(batch.filter(data.is_null()).drop_columns(["target", "facts", "data"]))
+            packets.append(batch.filter(data.is_valid()).select(["target", "facts", "data"]))
+        if sum(map(len, rows)):
+            joined = pa.Table.from_batches(rows).sort_by("row")
+            table = joined.drop_columns(["row"]).rename_columns(table.column_names)
+        return [table, self.reader.read(packets)]

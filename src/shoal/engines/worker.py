@@ -9,34 +9,13 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+
+from shoal.core.workarounds import defer_import, drop_deferred
 
 __all__ = ["fork", "serve"]
 
 _output = 1  # where answers go
-
-
-class Deferred(ModuleType):
-    """A module that is imported when it is first used."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.load(), name)
-
-    def load(self) -> ModuleType:
-        """Import it; who has imported this one has all of it then."""
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        module = import_module(self.__name__)
-        vars(self).update(vars(module))
-        return module
-
-
-# Polars starts threads when it is imported. A template has none: its forks import it once they need it, which they do
-# not for numbers of Parquet files. That is 15 MB of each.
-_polars = Deferred("polars")
 
 
 def serve() -> None:
@@ -76,9 +55,7 @@ def fork(template: int) -> int:
             return number
         os.dup2(end, 0)
         os.dup2(end, _output)
-    # Narwhals looks into a polars that has been imported.
-    if sys.modules.get("polars") is _polars:
-        del sys.modules["polars"]
+    drop_deferred("polars")
     serve()
     os._exit(0)
 
@@ -103,7 +80,7 @@ if __name__ == "__main__":
     _output = os.dup(1)
     os.dup2(2, 1)
     if sys.argv[1:] == ["template"]:
-        sys.modules["polars"] = _polars
+        defer_import("polars")
     # Before anything is asked: whoever started this process is busy importing too.
     _begin()
     serve()

@@ -20,7 +20,7 @@ from shoal.tables.outputs import moved_together
 from shoal.tables.sources import stored_bytes
 
 if TYPE_CHECKING:
-    from shoal.engines.workers import Template
+    from shoal.engines.process_pool import Template
 
 __all__ = ["mask_data"]
 

@@ -14,13 +14,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shoal.algorithms.registry import AUTO
-from shoal.engines.workers import start_template, working_aside
+from shoal.engines.process_pool import start_template, working_aside
 from shoal.masking.request import MaskRequest, parameters
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from shoal.engines.workers import Template
+    from shoal.engines.process_pool import Template
     from shoal.masking.release import Release
     from shoal.tables.columns import Name
 

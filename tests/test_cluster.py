@@ -1,18 +1,26 @@
 """Records that a cluster moves come together in the order of the input, and answers come back to them."""
 
+import operator
+
 import numpy as np
 import pytest
 
-from shoal.engines.cluster_shuffle import (
-    PART,
+from shoal.core.errors import InputError
+from shoal.engines.cluster import (
     ROW,
     TARGET,
+    PartState,
+    Piece,
+    SharedArguments,
     as_arrays,
     as_columns,
+    assign_records,
     collect_part,
     column_types,
-    deal_part,
-    gather_target,
+    gather_records,
+    label_part,
+    look,
+    merge,
 )
 from shoal.engines.records import Regrouping
 
@@ -50,21 +58,54 @@ def test_in_any_order_the_records_of_a_target_are_in_that_of_the_input(seed):
     ]
     answered = {"sum": ("float64", 1), "place": ("int64", 1)}
     how = Regrouping(deal, gather, 3, SHAPES, answered, own=[None] * 4, dealing=(3,), gathering=(2.0,))
-    sent = [deal_part(part, arrays, None, how) for part, arrays in enumerate(parts)]
+    seen = PartState(0, 0, b"")
+    sent = [
+        assign_records(part, Piece(arrays, (None, seen)), (seen, None), SharedArguments(how, "")).arrays
+        for part, arrays in enumerate(parts)
+    ]
     moved = {name: np.concatenate([one[name] for one in sent]) for name in sent[0]}
     mixed = rng.permutation(sum(sizes))
     back = []
     for target in range(3):
         rows = mixed[moved[TARGET][mixed] == target]
-        answers, known = gather_target({name: column[rows] for name, column in moved.items()}, how)
+        answers, known = gather_records(
+            target, {name: column[rows] for name, column in moved.items()}, None, SharedArguments(how)
+        )
         assert known == len(rows)
         # Row by row: parts one after the other, and a part's records as they were.
         places = np.lexsort((answers["place_0"],))
-        origin = list(zip(answers[PART][places], answers[ROW][places], strict=True))
+        origin = list(zip(answers[TARGET][places], answers[ROW][places], strict=True))
         assert origin == sorted(origin)
         back.append(answers)
     returned = {name: np.concatenate([one[name] for one in back]) for name in back[0]}
     for part, arrays in enumerate(parts):
-        mine = rng.permutation(np.flatnonzero(returned[PART] == part))
+        mine = rng.permutation(np.flatnonzero(returned[TARGET] == part))
         collected = collect_part({name: column[mine] for name, column in returned.items()}, answered)
         np.testing.assert_array_equal(collected["sum"], 2 * arrays["X"].sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [0, 1, 1], [0, 2, 3, 4]])
+def test_records_that_are_lost_or_doubled_are_found_out(rows):
+    def label(rows):
+        count = len(rows)
+        answers = {TARGET: np.zeros(count, int), "group": np.arange(count), "size": np.ones(count)}
+        state = PartState(5, 3, b"")  # three of five records are released
+        return label_part(7, {ROW: np.array(rows), **answers}, (state, 10), SharedArguments(np.array([4])))
+
+    with pytest.raises(RuntimeError, match="lost or doubled records of partition 7"):
+        label(rows)
+    labels = label([0, 2, 4])
+    assert labels["record"].to_pylist() == [11, 13, 15]
+    assert labels["group"].to_pylist() == [4, 5, 6]
+
+
+def test_a_part_that_was_made_again_of_other_records_is_refused():
+    piece = Piece({"X": np.zeros((3, 1))}, (None, PartState(3, 3, b"new")))
+    with pytest.raises(InputError, match="partition 2 has changed"):
+        look(2, piece, (PartState(3, 3, b"old"), None), SharedArguments(len, (), "partition {part} has changed"))
+
+
+def test_of_several_refusals_the_first_is_the_result():
+    assert merge([1, 2, 3], operator.add) == 6
+    first, second = InputError("a"), InputError("b")
+    assert merge([1, first, 2, second], operator.add) is first

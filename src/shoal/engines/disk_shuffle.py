@@ -60,8 +60,8 @@ class Shuffle:
 
     def create(self) -> None:
         """Make empty files."""
-        for what in ("order", *self.shapes):
-            self._path(what).touch()
+        for name in ("order", *self.shapes):
+            self._path(name).touch()
 
     def write(self, source: int, target: Ints, arrays: Mapping[str, NDArray[Any]]) -> Ints:
         """Deal out the records of a source: the target of each, and arrays with one row a record.
@@ -74,10 +74,10 @@ class Shuffle:
         order, begins = sort_by_target(target, self.targets)
         first = [int(self.starts[source])]
         self._write("order", first, [order.astype(np.uint32)])
-        for what, array in arrays.items():
-            self._write(what, first, [np.take(array, order, axis=0).astype(self.shapes[what][0], copy=False)])
-        found: Ints = begins
-        return found
+        for name, array in arrays.items():
+            self._write(name, first, [np.take(array, order, axis=0).astype(self.shapes[name][0], copy=False)])
+        starts: Ints = begins
+        return starts
 
     def places(self, begins: Sequence[Ints]) -> list[Places]:
         """Return the places of every target, from what writing the sources returned."""
@@ -85,52 +85,52 @@ class Shuffle:
         firsts, counts = self.starts[:-1, None] + table[:, :-1], np.diff(table, axis=1)
         return [Places(firsts[:, target].copy(), counts[:, target].copy()) for target in range(self.targets)]
 
-    def read(self, places: Places, what: str) -> NDArray[Any]:
+    def read(self, places: Places, name: str) -> NDArray[Any]:
         """Return the rows of a target."""
-        kind, many = self.shapes[what]
-        found = np.empty((int(places.counts.sum()), many), dtype=kind)
-        self._read(what, places.firsts.tolist(), np.split(found, np.cumsum(places.counts)[:-1]))
-        return found
+        kind, width = self.shapes[name]
+        rows = np.empty((int(places.counts.sum()), width), dtype=kind)
+        self._read(name, places.firsts.tolist(), np.split(rows, np.cumsum(places.counts)[:-1]))
+        return rows
 
-    def answer(self, places: Places, what: str, values: NDArray[Any]) -> None:
+    def answer(self, places: Places, name: str, values: NDArray[Any]) -> None:
         """Write one row for each record of a target, in the order in which they are read."""
-        kind, many = self.shapes[what]
-        values = np.ascontiguousarray(values, dtype=kind).reshape(-1, many)
-        self._write(what, places.firsts.tolist(), np.split(values, np.cumsum(places.counts)[:-1]))
+        kind, width = self.shapes[name]
+        values = np.ascontiguousarray(values, dtype=kind).reshape(-1, width)
+        self._write(name, places.firsts.tolist(), np.split(values, np.cumsum(places.counts)[:-1]))
 
-    def answers(self, source: int, what: str, plus: NDArray[Any] | None = None) -> NDArray[Any]:
+    def answers(self, source: int, name: str, plus: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the rows that all targets answered to a source, in the order of its records.
 
         `plus` are rows to add to those, in the order of the targets.
         """
         first, last = (int(place) for place in self.starts[source : source + 2])
-        kind, many = self.shapes[what]
-        answered, order = np.empty((last - first, many), dtype=kind), np.empty(last - first, dtype=np.uint32)
-        self._read(what, [first], [answered])
+        kind, width = self.shapes[name]
+        answered, order = np.empty((last - first, width), dtype=kind), np.empty(last - first, dtype=np.uint32)
+        self._read(name, [first], [answered])
         self._read("order", [first], [order])
         if plus is not None:
             answered += plus
-        found = np.empty_like(answered)
-        put_rows(found, order, answered)
-        return found
+        rows = np.empty_like(answered)
+        put_rows(rows, order, answered)
+        return rows
 
-    def remove(self, *what: str) -> None:
+    def remove(self, *names: str) -> None:
         """Delete files that are read no more."""
-        for name in what:
+        for name in names:
             self._path(name).unlink()
 
-    def _path(self, what: str) -> Path:
-        return self.folder / f"{self.name}-{what}"
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{self.name}-{name}"
 
-    def _read(self, what: str, firsts: Sequence[int], pieces: Sequence[NDArray[Any]]) -> None:
-        with self._path(what).open("rb", buffering=0) as file:
+    def _read(self, name: str, firsts: Sequence[int], pieces: Sequence[NDArray[Any]]) -> None:
+        with self._path(name).open("rb", buffering=0) as file:
             for first, piece in zip(firsts, pieces, strict=True):
                 if piece.size:
                     file.seek(first * piece.nbytes // len(piece))
                     file.readinto(piece.data.cast("B"))
 
-    def _write(self, what: str, firsts: Sequence[int], pieces: Sequence[NDArray[Any]]) -> None:
-        with self._path(what).open("r+b", buffering=0) as file:
+    def _write(self, name: str, firsts: Sequence[int], pieces: Sequence[NDArray[Any]]) -> None:
+        with self._path(name).open("r+b", buffering=0) as file:
             for first, piece in zip(firsts, pieces, strict=True):
                 if piece.size:
                     file.seek(first * piece.nbytes // len(piece))

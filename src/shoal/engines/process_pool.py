@@ -160,8 +160,8 @@ class Template(Spawned):
 @contextmanager
 def start_template(data: object, engine: str | None, memory: object) -> Iterator[Template | None]:
     """Start a template if a table will be masked by processes for certain; it imports what they need meanwhile."""
-    asked = engine == "local" or (engine is None and memory is not None)
-    if not (FORKS and asked and isinstance(data, (str, os.PathLike))):
+    is_local = engine == "local" or (engine is None and memory is not None)
+    if not (FORKS and is_local and isinstance(data, (str, os.PathLike))):
         yield None
         return
     template = Template()
@@ -236,8 +236,8 @@ class Workers:
         waiting = iter(tasks)
         running: deque[Future[Any]] = deque()
 
-        def submit(most: int) -> None:
-            running.extend(self._threads.submit(self._run, function, task) for task in islice(waiting, most))
+        def submit(count: int) -> None:
+            running.extend(self._threads.submit(self._run, function, task) for task in islice(waiting, count))
 
         submit(2 * self.processes)
         while running:
@@ -260,13 +260,13 @@ class Workers:
     def peaks(self) -> list[int]:
         """Return the most memory that each process has held, in bytes."""
         idle = [self._idle.get() for _ in range(self.processes)]
-        found = []
+        peaks = []
         for process in (*idle, self._template):
             with suppress(*DEAD):
-                found += [process.ask(peak_bytes, ())[1]] if process is not None else []
+                peaks += [process.ask(peak_bytes, ())[1]] if process is not None else []
         for process in idle:
             self._idle.put(process)
-        return found
+        return peaks
 
     def reduce(
         self, function: Callable[..., Any], tasks: Iterable[Sequence[Any]], combine: Callable[[Any, Any], Any]

@@ -1,0 +1,493 @@
+"""The records of a cluster: what Dask and Spark share.
+
+A platform offers two things. `Platform.map_parts` runs a function on every part, where the part is. `Platform.shuffle`
+sends records to targets, runs a function on every target, and sends its answers back. All else is the same on every
+cluster and written here: the functions, the order of the records, and the refusal of a part that has changed.
+
+A cluster moves tables with one row per record, in any order. Every row therefore names the part and the row that it
+came from, and is put in order where it arrives, so that the result is that of any other engine. A part that a cluster
+computes again must be the part that it was: a digest decides, and otherwise nothing is released.
+
+Cost: a sort of each target and of each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.errors import InputError
+from shoal.core.progress import Title, fresh_state
+from shoal.core.types import Ints
+from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema, Shapes
+from shoal.tables.addresses import as_place
+from shoal.tables.columns import Name
+from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_files import CsvTable
+from shoal.tables.frames import open_table
+from shoal.tables.native import from_arrow
+from shoal.tables.sources import Part
+from shoal.tables.table import Table
+
+__all__ = [
+    "RECORDS",
+    "TARGET",
+    "ClusterRecords",
+    "ClusterTable",
+    "Piece",
+    "Platform",
+    "SharedArguments",
+    "Step",
+    "UntouchedColumns",
+    "answered_types",
+    "collect_part",
+    "merge",
+    "sent_types",
+]
+
+RECORDS = 250_000  # of a target, and of a part of a file
+COPIES = 3  # of what a target needs that must fit in the memory of a worker
+GROUP = "group"  # the answer that numbers the groups of a target
+TARGET, PART, ROW = "target", "part", "row"  # where a record goes, and where it comes from
+
+
+class SharedArguments:
+    """Arguments of many tasks, which go to the cluster once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+
+
+class Step(NamedTuple):
+    """A function for every part: ``function(number, *contents, each[number], shared)``."""
+
+    function: Callable[..., Any]
+    shared: SharedArguments
+    each: Sequence[Any] = ()
+
+
+class Piece(NamedTuple):
+    """The result of a function for a part: arrays that stay on the cluster, and facts that come to the caller."""
+
+    arrays: Arrays
+    facts: Any = None
+
+
+class PartState(NamedTuple):
+    """A fingerprint of a part, to be compared when the part is computed again."""
+
+    rows: int
+    records: int  # those that are released
+    digest: bytes  # of the arrays that were made of it
+
+
+class UntouchedColumns(NamedTuple):
+    """Columns that stay as they are, of parts that are checked once more."""
+
+    table: Any  # of the platform
+    read: Sequence[str]
+    stay: Sequence[str]
+    check: Step
+
+
+class ClusterTable(Protocol):
+    """A table in parts, wherever a cluster has it."""
+
+    dialect: Dialect | None  # of tables of text
+    changed: str  # the refusal of a part that is another when it is computed again
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all columns."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the reader of the release."""
+
+    def schema(self) -> Schema:
+        """Return the columns."""
+
+    def lengths(self, columns: Sequence[str]) -> list[int]:
+        """Return the number of records of each part."""
+
+    def some(self, columns: Sequence[str]) -> Any:
+        """Return the parts with some columns, for the platform to run functions on."""
+
+
+class Platform(Protocol):
+    """A cluster: it runs functions on parts, and brings records together."""
+
+    name: str
+    parallel: int  # targets that are worked on at a time
+    room: int  # bytes that each of them may take, 0 if unknown
+
+    def map_parts(self, step: Step, parts: Any) -> Any:
+        """Return the pieces that a function makes of parts."""
+
+    def facts(self, pieces: Any, replaced: Any = None) -> tuple[Any, list[Any]]:
+        """Compute pieces, which stay on the cluster instead of others; return them and the facts of each."""
+
+    def merged(self, pieces: Any, combine: Callable[[Any, Any], Any]) -> Any:
+        """Return the facts of all pieces, merged in a tree on the cluster."""
+
+    def shuffle(
+        self, pieces: Any, assign: Step, gather: Step, regrouping: Regrouping, parts: int
+    ) -> tuple[Any, list[Any]]:
+        """Send records to targets and answers back to the parts; return the answers, and the facts of each target."""
+
+    def join(self, answers: Any, make: Step, columns: UntouchedColumns | None = None) -> Any:
+        """Return tables that are made of the answers to each part, and of the columns of it that stay."""
+
+    def publish(self, tables: Any, schema: Schema) -> tuple[Any, ClusterTable]:
+        """Keep tables on the cluster; return them as the user knows them, and to be read again."""
+
+    def write(self, tables: Any, path: Path, plain: Sequence[str], *, private: bool = False) -> Any:
+        """Write tables where they are; columns of `plain` hardly repeat their values. Return where they are then."""
+
+    def written(self, place: Any) -> ClusterTable:
+        """Return tables that were written, to be read again."""
+
+    def summary(self, parts: int) -> Mapping[str, object]:
+        """Return facts for the summary."""
+
+
+class ClusterRecords:
+    """A table in parts on a cluster; the parts and the order of the records stay as they are.
+
+    Parameters
+    ----------
+    platform
+        Where the functions run.
+    table
+        The table.
+    parameters
+        Those of the engine that decide the bytes of what is written.
+    firsts
+        The number of the first record of each part, if it is known.
+    """
+
+    whole = False
+    threads = 1
+
+    def __init__(
+        self,
+        platform: Platform,
+        table: ClusterTable,
+        parameters: Mapping[str, Any] | None = None,
+        firsts: Sequence[int] | None = None,
+    ) -> None:
+        self.name, self.parallel, self.dialect = platform.name, platform.parallel, table.dialect
+        self.parameters: Mapping[str, Any] = parameters or {}
+        self._platform, self._table = platform, table
+        self._firsts = firsts
+        self._reading: Reading | None = None
+        self._states: list[PartState] = []
+        self._arrays: Any = None
+        self._answers: Any = None
+
+    @property
+    def names(self) -> Sequence[Name]:
+        """The names of all columns."""
+        return self._table.names
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self._table.schema()
+
+    def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
+        """Return the records of a target: a few copies must fit in the memory of a thread of a worker."""
+        room = self._platform.room
+        return max(1, min(RECORDS, room // (COPIES * 8 * numbers))) if room else RECORDS
+
+    def prepare(self, function: Callable[..., bool], *arguments: Any) -> None:
+        """Do nothing: workers load kernels as they need them."""
+
+    def keep(self, function: Callable[..., tuple[Arrays, Any]], *arguments: Any, columns: Sequence[Name]) -> list[Any]:
+        """Make arrays of every part, which stay on the cluster."""
+        names = [str(name) for name in columns]
+        if self._firsts is None:
+            self._firsts = np.cumsum([0, *self._table.lengths(names)]).tolist()
+        self._reading = Reading(function, arguments, names, self.dialect, self._table.changed)
+        pieces = self._platform.map_parts(
+            Step(read_part, SharedArguments(self._reading), self._firsts), self._table.some(names)
+        )
+        self._arrays, facts = self._platform.facts(pieces, self._arrays)
+        results = _unrefused([result for result, _ in facts])
+        self._states = [state for _, state in facts]
+        self._firsts = np.cumsum([0, *(state.rows for state in self._states)]).tolist()
+        return results
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any], *arguments: Any, own: Sequence[Any]
+    ) -> Any:
+        """Look at all parts; the results are merged where they are."""
+        shared = SharedArguments(function, arguments, self._table.changed)
+        looked = self._platform.map_parts(Step(look, shared, self._with_states(own)), self._arrays)
+        return _unrefused([self._platform.merged(looked, combine)])[0]
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function here."""
+        return function(*arguments)
+
+    def regroup(self, how: Regrouping, *, title: Title = "", anytime: bool = False) -> list[Any]:
+        """Shuffle the records to their targets, and answers back to the parts."""
+        if GROUP in how.answered:  # groups are numbered from target to target
+            how = replace(how, answered={**how.answered, TARGET: ("int32", 1)})
+        assign = Step(
+            assign_records, SharedArguments(replace(how, own=()), self._table.changed), self._with_states(how.own)
+        )
+        gather = Step(gather_records, SharedArguments(replace(how, own=())))
+        self._answers, facts = self._platform.shuffle(self._arrays, assign, gather, how, len(self._states))
+        self._arrays = None  # the platform may let go of them
+        return _unrefused(facts)
+
+    def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
+        """Put the released values in the parts, which stay on the cluster or are written where they are."""
+        stay, numbers = ([str(name) for name in names] for names in (layout.read, layout.numbers))
+        read = list(dict.fromkeys([*self._reading.columns, *stay])) if self._reading else stay
+        check = Step(check_part, SharedArguments(self._reading, stay), self._with_states(self._firsts or []))
+        make = Step(release_part, SharedArguments(function, arguments, layout, self.dialect), self._states)
+        tables = self._platform.join(self._answers, make, UntouchedColumns(self._table, read, stay, check))
+        if output is None:
+            native, released = self._platform.publish(tables, self.schema)
+        else:
+            native, released = as_place(output), self._platform.written(self._platform.write(tables, output, numbers))
+        firsts = np.cumsum([0, *(state.records for state in self._states)]).tolist()
+        return Released(native, ClusterRecords(self._platform, released, firsts=firsts), self._table.notes)
+
+    def labels(self) -> None:
+        """Return nothing: labels stay on the cluster."""
+
+    def kept(self) -> Ints:
+        """Return nothing: what is kept is known to the parts."""
+        return np.empty(0, dtype=np.int64)
+
+    def write_labels(self, path: Path, columns: Sequence[Name], groups: Ints, order: Ints | None) -> None:
+        """Write the labels where they are, in the order of the input."""
+        step = Step(label_part, SharedArguments(groups), self._with_states(self._firsts or []))
+        self._platform.write(self._platform.join(self._answers, step), path, [], private=True)
+
+    def facts(self, blocks: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the facts of the blocks and of the cluster."""
+        return {**blocks, **self._platform.summary(len(self._states))}
+
+    def _with_states(self, each: Sequence[Any]) -> list[tuple[PartState, Any]]:
+        return list(zip(self._states, each, strict=False))
+
+
+def _unrefused(results: list[Any]) -> list[Any]:
+    """Raise the first refusal, of the first records that were refused, whichever task was the first to end."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results
+
+
+def merge(results: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    """Combine results, in their order; a refusal among them is the result."""
+    total, *rest = results
+    for result in rest:
+        if isinstance(total, Exception):
+            break
+        total = result if isinstance(result, Exception) else combine(total, result)
+    return total
+
+
+# What workers do
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The function that makes arrays of a part, and its arguments."""
+
+    function: Callable[..., tuple[Arrays, Any]]
+    arguments: Sequence[Any]
+    columns: Sequence[str]
+    dialect: Dialect | None
+    changed: str
+
+    def apply(self, native: Any, first: int) -> tuple[Arrays, Any]:
+        """Return the arrays of the columns, and the facts of them."""
+        return self.function(_open(native, self.columns, self.dialect), first, *self.arguments)
+
+
+def read_part(number: int, part: Any, first: int | None, shared: SharedArguments) -> Piece:
+    """Make arrays of a part."""
+    (reading,) = shared.arguments
+    try:
+        native = _read(part, reading.columns)
+        arrays, result = reading.apply(native, first or 0)
+    except Exception as error:  # noqa: BLE001 - the caller raises it: the first, if several parts are refused
+        return Piece({}, (error, None))
+    rows = len(native)
+    records = next((len(array) for name, array in arrays.items() if name != KEPT), rows)
+    return Piece(dict(arrays), (result, PartState(rows, records, _digest(arrays))))
+
+
+def look(number: int, piece: Piece, each: tuple[PartState, Any], shared: SharedArguments) -> Piece:
+    """Run a function on the arrays of a part."""
+    function, arguments, changed = shared.arguments
+    state, argument = each
+    return Piece({}, function(number, _unchanged(number, piece, state, changed), argument, *arguments))
+
+
+def assign_records(number: int, piece: Piece, each: tuple[PartState, Any], shared: SharedArguments) -> Piece:
+    """Return the records of a part as they are moved, each with its target and its row in the given table."""
+    regrouping, changed = shared.arguments
+    state, argument = each
+    arrays = _unchanged(number, piece, state, changed)
+    target, sent = regrouping.deal(number, arrays, argument, *regrouping.dealing)
+    columns = {
+        TARGET: target.astype(np.int32),
+        PART: np.full(len(target), number, dtype=np.int32),
+        ROW: arrays[KEPT].astype(np.int64) if KEPT in arrays else np.arange(len(target), dtype=np.int64),
+    }
+    return Piece({**columns, **as_columns(sent, regrouping.sent)})
+
+
+def gather_records(number: int, columns: Arrays, each: None, shared: SharedArguments) -> Piece:
+    """Work on the records of a target, in the order of the input; its answers go to the parts of these."""
+    (regrouping,) = shared.arguments
+    order = np.lexsort((columns[ROW], columns[PART]))
+    answers, result = regrouping.gather(
+        as_arrays(columns, regrouping.sent, order), fresh_state(), *regrouping.gathering
+    )
+    if not regrouping.answered:
+        return Piece({}, result)
+    answers = as_columns({**answers, TARGET: np.full(len(order), number)}, regrouping.answered)
+    return Piece({TARGET: columns[PART][order], ROW: columns[ROW][order], **answers}, result)
+
+
+def collect_part(columns: Arrays, shapes: Shapes) -> dict[str, NDArray[Any]]:
+    """Return the answers of all targets to a part, in the order of its records, and the rows of these."""
+    order = np.argsort(columns[ROW], kind="stable")
+    return {ROW: columns[ROW][order], **as_arrays(columns, shapes, order)}
+
+
+def check_part(number: int, part: Any, each: tuple[PartState, int], shared: SharedArguments) -> Any:
+    """Return the columns of a part that stay, or all of a frame, unless it is another part than the one masked."""
+    reading, columns = shared.arguments
+    state, first = each
+    native = _read(part, list(dict.fromkeys([*columns, *reading.columns])))
+    if _digest(reading.apply(native, first)[0]) != state.digest:
+        raise InputError(reading.changed.format(part=number))
+    return native if hasattr(native, "iloc") else native.select(columns)
+
+
+def release_part(number: int, native: Any, answers: Arrays, state: PartState | None, shared: SharedArguments) -> Any:
+    """Return a part with the released values."""
+    function, arguments, layout, dialect = shared.arguments
+    _check_whole(number, answers, state)
+    if hasattr(native, "iloc"):
+        table = open_table(native)
+    elif native.num_columns:
+        table = _open(native, layout.read, dialect)
+    else:  # only the answers show how many records there are
+        import pyarrow as pa
+
+        native = pa.table({ROW: answers[ROW]}).select([])
+        table = open_table(native)
+    values = {name: array for name, array in answers.items() if name != ROW}
+    if len(answers[ROW]) < len(native):
+        values[KEPT] = answers[ROW]
+    released = function(table, values, *arguments)
+    if hasattr(native, "iloc"):
+        return released.native
+    released = released.only(layout.names)
+    if isinstance(released, CsvTable):
+        return released.with_numbers(layout.numbers, layout.types).to_arrow()
+    return released.native
+
+
+def label_part(number: int, answers: Arrays, each: tuple[PartState, int] | None, shared: SharedArguments) -> Any:
+    """Return the group of each released record of a part, and its size; groups count from target to target."""
+    import pyarrow as pa
+
+    (before,) = shared.arguments
+    state, first = each or (None, 0)
+    _check_whole(number, answers, state)
+    target, group, size = (answers[name].reshape(-1) for name in (TARGET, GROUP, "size"))
+    return pa.table({"record": first + answers[ROW] + 1, "group": group + before[target], "size": size})
+
+
+def _read(part: Any, columns: Sequence[str]) -> Any:
+    """Return a part as it is, or some columns of one that is read now."""
+    return part.read(list(columns)) if isinstance(part, Part) else part
+
+
+def _open(native: Any, columns: Sequence[str], dialect: Dialect | None) -> Table:
+    """Open some columns of what was read."""
+    some = native[list(columns)] if hasattr(native, "iloc") else native.select(list(columns))
+    return open_table(some) if dialect is None else CsvTable(from_arrow(some), dialect)
+
+
+def _digest(arrays: Arrays) -> bytes:
+    """Return a digest of the arrays of a part."""
+    digest = blake2b(digest_size=16)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.data if array.size else b"")
+    return digest.digest()
+
+
+def _unchanged(number: int, piece: Piece, state: PartState, changed: str) -> Arrays:
+    """Return the arrays of a part; refuse those that the cluster has lost and made of other records."""
+    if piece.facts[1] != state:
+        raise InputError(changed.format(part=number))
+    return piece.arrays
+
+
+def _check_whole(number: int, answers: Arrays, state: PartState | None) -> None:
+    rows = answers[ROW]
+    if state is not None and (len(rows) != state.records or (np.diff(rows) <= 0).any()):
+        raise RuntimeError(f"The shuffle has lost or doubled records of partition {number}.")
+
+
+# Records as columns
+
+
+def sent_types(regrouping: Regrouping) -> dict[str, str]:
+    """Return the columns that records are moved as, and the type of each."""
+    return {PART: "int32", ROW: "int64", **column_types(regrouping.sent)}
+
+
+def answered_types(regrouping: Regrouping) -> dict[str, str]:
+    """Return the columns that answers are moved as, and the type of each."""
+    return {ROW: "int64", **column_types(regrouping.answered)}
+
+
+def column_types(shapes: Shapes) -> dict[str, str]:
+    """Return the columns that arrays of these shapes become, and the type of each.
+
+    Examples
+    --------
+    >>> column_types({"block": ("int32", 1), "X": ("float64", 2)})
+    {'block_0': 'int32', 'X_0': 'float64', 'X_1': 'float64'}
+    """
+    return {f"{name}_{j}": kind for name, (kind, width) in shapes.items() for j in range(width)}
+
+
+def as_columns(arrays: Arrays, shapes: Shapes) -> dict[str, NDArray[Any]]:
+    """Return arrays as the columns of a table."""
+    columns: dict[str, NDArray[Any]] = {}
+    for name, (kind, width) in shapes.items():
+        array = arrays[name].reshape(-1, width).astype(kind, copy=False)
+        columns |= {f"{name}_{j}": np.ascontiguousarray(array[:, j]) for j in range(width)}
+    return columns
+
+
+def as_arrays(columns: Arrays, shapes: Shapes, order: Any = slice(None)) -> dict[str, NDArray[Any]]:
+    """Return columns as the arrays that they were, in another order if one is given."""
+    return {
+        name: np.column_stack([columns[f"{name}_{j}"][order] for j in range(width)]).astype(kind, copy=False)
+        for name, (kind, width) in shapes.items()
+    }
