@@ -16,8 +16,9 @@ from shoal.core.measures import Scaling, centroids, group_errors, group_sizes, s
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
-from shoal.masking.aggregation import group_category, group_values
-from shoal.masking.coding import Coding, Embedding
+from shoal.kinds.coding import Coding, Embedding
+from shoal.kinds.storage import is_whole
+from shoal.masking.aggregation import group_values
 from shoal.masking.confidential import Promise, least_error
 from shoal.masking.contributions import count_dominated
 from shoal.masking.gathering import Gathered, gather
@@ -25,7 +26,6 @@ from shoal.masking.grouping import finish_groups, start_method, with_bound
 from shoal.masking.parts import Bucket
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.tables.columns import is_whole
 
 __all__ = ["BucketPlan", "ReleasedValues", "largest_errors", "mask_bucket", "released_values"]
 
@@ -116,7 +116,7 @@ def _measure(
         largest = np.maximum(largest, plan.embedding.lost_cell(lost, gathered.scale))
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
-    pairs = list(zip(plan.rounding.kinds, released.rounded.T, strict=True))
+    pairs = list(zip(plan.rounding.storages, released.rounded.T, strict=True))
     return Bucket(
         errors,
         totals,
@@ -124,12 +124,21 @@ def _measure(
         grouped,
         np.bincount(np.concatenate(sizes)),
         replace(outcome, labels=outcome.labels[:0]),
-        np.array([kind.whole and not is_whole(column) for kind, column in pairs]),
+        np.array([storage.whole and not is_whole(column) for storage, column in pairs]),
         plan.rounding.new_zeros(gathered.X, released.rounded, released.row),
         largest,
-        np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
+        np.array([storage.absent is not None and bool((column == storage.absent).any()) for storage, column in pairs]),
         _count_dominated(outcome.labels, gathered, released, plan),
+        _changes(gathered, released, plan.embedding),
     )
+
+
+def _changes(gathered: Gathered, released: ReleasedValues, embedding: Embedding) -> tuple[Ints, ...]:
+    """Return what the coding of each column counts; nothing where all columns hold numbers."""
+    if embedding.plain:
+        return ()
+    values = np.take(released.rounded, released.row, axis=0)
+    return tuple(coding.measure(gathered.X, values) for coding in embedding.codings)
 
 
 def _count_dominated(labels: Ints, gathered: Gathered, released: ReleasedValues, plan: BucketPlan) -> Ints:
@@ -186,7 +195,7 @@ def released_values(
     labels: Ints,
     aggregate: str,
     weights: Floats | None,
-    codings: Sequence[Coding | None],
+    codings: Sequence[Coding],
     rounding: Rounding,
     block: Ints,
 ) -> ReleasedValues:
@@ -206,6 +215,5 @@ def released_values(
     values = group_values(X, Z, labels, aggregate, weights)
     if aggregate != "medoid":
         for j, coding in enumerate(codings):
-            if coding is not None:
-                values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
+            values[:, j] = coding.represent(X, j, labels, values[:, j], weights)
     return ReleasedValues(values, rounding.apply(values, X, labels, block), labels)

@@ -10,6 +10,7 @@ import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.core.types import Ints
+from shoal.core.unicode_forms import composed_cells, one_form
 from shoal.core.wording import agreeing, clauses, count_holders, holders, listed
 from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
@@ -17,7 +18,6 @@ from shoal.models.units import units_in_cells
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_cells import Dialect, one_spelling, parse_numbers
 from shoal.tables.strata import describe_stratum
-from shoal.tables.unicode_forms import composed_cells, one_form
 
 T = TypeVar("T", bound=Hashable)
 

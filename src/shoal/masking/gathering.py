@@ -11,7 +11,7 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays
 from shoal.kernels.dealing import sort_by_target
 from shoal.kernels.words import Words
-from shoal.masking.coding import Embedding
+from shoal.kinds.coding import Embedding
 
 __all__ = ["Gathered", "cells_of", "gather"]
 

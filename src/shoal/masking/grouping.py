@@ -11,7 +11,7 @@ import numpy as np
 from shoal.algorithms.registry import AUTO, Method, Outcome, find
 from shoal.core.measures import canonical_labels
 from shoal.core.types import Ints, State
-from shoal.masking.coding import Embedding
+from shoal.kinds.coding import Embedding
 from shoal.masking.confidential import Promise, half_time, keep_promise
 from shoal.masking.gathering import Gathered, cells_of
 from shoal.masking.request import MaskRequest

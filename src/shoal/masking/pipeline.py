@@ -138,7 +138,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         output = None if request.output is None else Path(request.output)
         shuffled = _random_order(request, plan.rows) if request.shuffled else None
         released = records.release(
-            release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
+            release_part, columns, plan.storages, plan.embedding.codings, plan.spellings, request.whole, shuffled,
             bool(request.escape_formulas),
             layout=columns.layout(plan.types), output=output,
         )  # fmt: skip

@@ -326,7 +326,7 @@ class MaskRequest:
     def __post_init__(self) -> None:
         check_size(self.k)
         if self.kinds is not None:
-            from shoal.tables.kinds import read_kind
+            from shoal.kinds.registry import read_kinds
 
             if not isinstance(self.kinds, Mapping):
                 raise InputError(
@@ -334,7 +334,7 @@ class MaskRequest:
                     f"{self.kinds!r}."
                 )
 
-            object.__setattr__(self, "kinds", {name: read_kind(name, kind) for name, kind in self.kinds.items()})
+            object.__setattr__(self, "kinds", read_kinds(self.kinds))
         if self.missing_codes is not None:
             from shoal.tables.codes import read_codes
 
@@ -418,9 +418,7 @@ class MaskRequest:
 
     def plain_kinds(self) -> dict[Name, Any] | None:
         """Return the kinds as plain values."""
-        from shoal.tables.kinds import as_plain
-
-        return None if self.kinds is None else {name: as_plain(kind) for name, kind in self.kinds.items()}
+        return None if self.kinds is None else {name: kind.plain() for name, kind in self.kinds.items()}
 
     @property
     def writes_csv(self) -> bool:

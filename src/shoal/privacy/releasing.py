@@ -11,12 +11,13 @@ import numpy as np
 
 from shoal.core.errors import FileError, InputError, ShoalError, VerificationError
 from shoal.core.types import Floats, Ints
+from shoal.kinds.storage import CATEGORY, FLOAT, Storage
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
 from shoal.privacy.joint import draw_records
 from shoal.privacy.laplace import TAIL, noisy_means
 from shoal.privacy.planning import Plan
 from shoal.privacy.randomised_response import estimate_shares, randomise
-from shoal.tables.columns import CATEGORY, FLOAT, Kind, Name, NewColumn
+from shoal.tables.columns import Name, NewColumn
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import folder_beside, read_back, write_table
 from shoal.tables.outputs import moved_together, written_path
@@ -25,7 +26,7 @@ from shoal.tables.table import Table
 
 __all__ = ["Noisy", "build_table", "draw_noise", "rehearse", "write_release"]
 
-INTEGER = Kind("int64", whole=True)
+INTEGER = Storage("int64", whole=True)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def build_table(plan: Plan, values: Floats, told: list[Ints]) -> Table:
     ready = plan.ready
     table = ready.table.in_own_dialect() if isinstance(ready.table, CsvTable) else ready.table
     new = {
-        name: NewColumn(np.ascontiguousarray(values[:, j]), _kind(plan, j), rounded=ready.whole[j])
+        name: NewColumn(np.ascontiguousarray(values[:, j]), _storage(plan, j), rounded=ready.whole[j])
         for j, name in enumerate(ready.names)
     }
     for answer, codes in zip(ready.answers, told, strict=True):
@@ -141,11 +142,11 @@ def build_table(plan: Plan, values: Floats, told: list[Ints]) -> Table:
     return released
 
 
-def _kind(plan: Plan, j: int) -> Kind:
+def _storage(plan: Plan, j: int) -> Storage:
     """Return the type that a column is stored in; without truncation a narrow one might not hold it."""
     if plan.ready.whole[j]:
         return INTEGER
-    return (plan.ready.table.column(plan.ready.names[j]).kind or FLOAT) if plan.truncate else FLOAT
+    return (plan.ready.table.column(plan.ready.names[j]).storage or FLOAT) if plan.truncate else FLOAT
 
 
 def released_names(plan: Plan) -> list[Name]:

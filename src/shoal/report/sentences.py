@@ -9,10 +9,11 @@ from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.core.dominance import is_told
 from shoal.core.wording import agreeing, count
+from shoal.kinds.registry import KINDS, TIMES
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.withholding import lost_share
-from shoal.tables.columns import TIMED, Name
+from shoal.tables.columns import Name
 
 __all__ = [
     "AVERAGES",
@@ -108,8 +109,9 @@ def stands_for(release: Release) -> str:
     aggregate, kinds = f"{weighted}{release.parameters['aggregate']}", set(release.kinds.values())
     if not kinds or aggregate == "medoid":
         return f"the {aggregate}"
-    words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
-    words |= dict.fromkeys(TIMED.values(), f"the {aggregate}")
+    words = {name: entry.load().represented_by for name, entry in KINDS.items()}
+    words |= dict.fromkeys(TIMES, "")
+    words = {name: text or f"the {aggregate}" for name, text in words.items()}
     others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
     return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
 
