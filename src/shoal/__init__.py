@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from shoal.kinds.hierarchy import Hierarchy
     from shoal.kinds.nominal import Nominal
     from shoal.kinds.ordinal import Ordinal
+    from shoal.kinds.place import Place
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
     from shoal.masking.request import MaskRequest
@@ -68,6 +69,7 @@ __all__ = [
     "Nominal",
     "NotKAnonymousWarning",
     "Ordinal",
+    "Place",
     "PrivacyWarning",
     "PrivateExplorationWarning",
     "Progress",
@@ -99,6 +101,7 @@ _HOMES = {
     "Hierarchy": "shoal.kinds.hierarchy",
     "Nominal": "shoal.kinds.nominal",
     "Ordinal": "shoal.kinds.ordinal",
+    "Place": "shoal.kinds.place",
     "Inspection": "shoal.inspection",
     "MaskRequest": "shoal.masking.request",
     "Microaggregator": "shoal.estimator",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "TIMES",
-    "Entry",
+    "KindEntry",
     "as_option",
     "from_options",
     "kind_of_cells",
@@ -31,7 +31,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Entry:
+class KindEntry:
     """A kind as a list shows it.
 
     Parameters
@@ -71,9 +71,9 @@ NUMBERS = ("float", "integer")
 TIMES = ("date", "time", "duration")
 
 # Cells and plain values are tried from the last to the first: text is nominal only if it is no date.
-KINDS: dict[str, Entry] = {
-    "number": Entry("shoal.kinds.number:Number", label="number", suits=NUMBERS),
-    "nominal": Entry(
+KINDS: dict[str, KindEntry] = {
+    "number": KindEntry("shoal.kinds.number:Number", label="number", suits=NUMBERS),
+    "nominal": KindEntry(
         "shoal.kinds.nominal:Nominal",
         "--nominal",
         "COLUMN",
@@ -82,7 +82,7 @@ KINDS: dict[str, Entry] = {
         (*NUMBERS, *TEXT, *TIMES),
         example="shoal.Nominal()",
     ),
-    "ordinal": Entry(
+    "ordinal": KindEntry(
         "shoal.kinds.ordinal:Ordinal",
         "--ordinal",
         "COLUMN=LOW,…,HIGH",
@@ -92,7 +92,7 @@ KINDS: dict[str, Entry] = {
         "levels",
         "shoal.Ordinal([…])",
     ),
-    "hierarchy": Entry(
+    "hierarchy": KindEntry(
         "shoal.kinds.hierarchy:Hierarchy",
         "--hierarchy",
         "COLUMN=FILE",
@@ -102,7 +102,7 @@ KINDS: dict[str, Entry] = {
         "hierarchy",
         "shoal.Hierarchy(…)",
     ),
-    "date": Entry(
+    "date": KindEntry(
         "shoal.kinds.date:Date",
         "--date",
         "COLUMN[=FORMAT]",
@@ -111,6 +111,16 @@ KINDS: dict[str, Entry] = {
         (*TEXT, *TIMES),
         "format",
         "shoal.Date(…)",
+    ),
+    "place": KindEntry(
+        "shoal.kinds.place:Place",
+        "--place",
+        "LAT,LON",
+        "Columns of latitudes and longitudes in degrees that are places: distances are metres; repeat.",
+        "place",
+        NUMBERS,
+        "pair",
+        "shoal.Place()",
     ),
 }
 

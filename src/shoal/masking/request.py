@@ -97,7 +97,8 @@ class MaskRequest:
         None,
         """What columns hold that are no numbers, or numbers that are codes: ``shoal.Nominal()``,
         ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``; of text that is dates or times ``shoal.Date()``, or
-        ``shoal.Date("%d.%m.%Y")``. If not given, text and Booleans are nominal, ordered categories ordinal.""",
+        ``shoal.Date("%d.%m.%Y")``; of a latitude and a longitude together ``shoal.Place()``. If not given, text and
+        Booleans are nominal, ordered categories ordinal.""",
         stored=(dict, NoneType),
     )
     distance: Sequence[Name] | Name | None = _ask(
