@@ -16,7 +16,7 @@ from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.kinds.category import group_medians, group_modes
-from shoal.kinds.coding import Embedding
+from shoal.kinds.coding import PLAIN, Embedding
 from shoal.kinds.hierarchy import Hierarchy
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.ordinal import Ordinal
@@ -366,7 +366,7 @@ def test_coordinates_of_numbers_are_those_of_before():
     X = np.random.default_rng(0).normal(size=(30, 3))
     from shoal.core.measures import scaling
 
-    np.testing.assert_array_equal(Embedding((None,) * 3).apply(X, scaling(X)), scaling(X).apply(X))
+    np.testing.assert_array_equal(Embedding((PLAIN,) * 3).apply(X, scaling(X)), scaling(X).apply(X))
 
 
 # --- identifiers ---------------------------------------------------------------------------------------------------
