@@ -149,8 +149,9 @@ def _row(tab: Tab, column: Any, recount: Any) -> None:
             def set_kind(chosen: str) -> None:
                 if chosen == "given" or not KINDS[chosen].dialog:
                     without_kind(settings.kinds, name)
-                    if chosen == "nominal" and column.kind not in ("nominal", "boolean", "ordinal"):
-                        settings.kinds[name] = "nominal"
+                    by_itself = chosen == "nominal" and column.kind in ("nominal", "boolean", "ordinal")
+                    if chosen not in ("given", "number") and not by_itself:
+                        settings.kinds[name] = chosen
                     tab.changed()
                 else:
                     edit_kind(tab, column, chosen)
