@@ -17,7 +17,7 @@ from shoal.core.wording import count, count_holders, visible
 from shoal.kinds.category import MOST_VALUES
 from shoal.kinds.date import Date, find_format, fits
 from shoal.kinds.recognition import Cells
-from shoal.kinds.registry import KINDS, TIMES, kind_of_cells
+from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
@@ -46,8 +46,6 @@ from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
 
-NUMBERS = ("float", "integer")
-CATEGORIES = ("nominal", "ordinal", "boolean")
 ZEROS = 0.95  # the share from which the other values stand out
 
 

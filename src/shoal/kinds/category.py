@@ -146,7 +146,6 @@ class Category(Kind):
 
     def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:
         """Return the codes of released cells."""
-        assert isinstance(coding, CategoryCoding)  # noqa: S101  (as `fit` made it)
         return coding.codes(name, table.categories(name, given=True))
 
     def missing(self, table: Table, name: Name) -> Bools:

@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from shoal.core.measures import Scaling
 from shoal.core.types import Floats, Ints, Name
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["PLAIN", "Coding", "Embedding"]
 
@@ -83,6 +86,10 @@ class Coding:
     def ranks(self, x: Floats) -> Floats:
         """Return numbers whose order and distances are those of the values; codes if they have no order."""
         return x
+
+    def codes(self, name: Name, cells: pl.Series) -> Floats:
+        """Return the codes of released cells, if the numbers are codes."""
+        raise NotImplementedError
 
     def variables(self, X: Floats, j: int, Z: Floats) -> Floats:
         """Return what a group's cost is summed over: coordinates, or codes if the values have no order."""

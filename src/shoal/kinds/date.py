@@ -15,8 +15,7 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Floats, Name
 from shoal.kinds.coding import Coding
-from shoal.kinds.kind import Kind
-from shoal.kinds.number import sorted_cells
+from shoal.kinds.kind import Kind, sorted_cells
 from shoal.kinds.recognition import Cells
 from shoal.kinds.storage import Column
 from shoal.kinds.time_scale import Scale, Span, make_scale, word_of
@@ -134,8 +133,8 @@ class Date(Kind):
     def read(
         self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
     ) -> tuple[Column, list[Any]]:
-        """Return the moments of a part, counted by the scale."""
-        assert scale is not None  # noqa: S101  (all parts were scanned before any is read)
+        """Return the moments of a part, counted by the scale of all parts, or by one of its own."""
+        scale = scale or self.scale(name, [self.scan(table, name, first)])
         return Column(name, scale.numbers(table.moments(name, self, first)[0]), scale.word), []
 
     def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import polars as pl
 
+from shoal.core.errors import InputError
 from shoal.core.types import Bools, Floats, Name
 from shoal.kinds.coding import PLAIN, Coding
 from shoal.kinds.storage import Column
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from shoal.kinds.recognition import Cells
     from shoal.kinds.time_scale import Scale, Span
     from shoal.tables.table import Table
 
-__all__ = ["Kind"]
+__all__ = ["Kind", "sorted_cells"]
 
 
 class Kind:
@@ -116,8 +116,6 @@ class Kind:
 
     def compared(self, table: Table, name: Name, first: int) -> tuple[pl.Series, bool]:
         """Return the cells of a sensitive column as they are compared, and whether they have an order."""
-        from shoal.kinds.number import sorted_cells
-
         return sorted_cells(name, table.keys([name])["0"]), True
 
     # All parts together
@@ -147,3 +145,18 @@ class Kind:
     def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
         """Return whether a name is that of joined values."""
         return set(joined.split(" or ")) == {part for value in values for part in value.split(" or ")}
+
+
+def sorted_cells(name: Name, cells: pl.Series) -> pl.Series:
+    """Return the cells of a sensitive column of an ordered type, such that equal values are equal cells."""
+    if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
+        cells = cells.cast(pl.Datetime("us"))
+    if cells.dtype.is_temporal():
+        return cells.to_physical()
+    if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
+        raise InputError(
+            f"Column {name!r} is confidential and must hold numbers, text, Booleans or dates, but its type is "
+            f"{cells.dtype}. Turn it into one of them first."
+        )
+    # One zero, and one way to be missing.
+    return cells.cast(pl.Float64).fill_nan(None) + 0.0 if not cells.dtype.is_integer() else cells

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from shoal.kinds.recognition import Cells
 
 __all__ = [
+    "CATEGORIES",
     "KINDS",
+    "NUMBERS",
     "TIMES",
     "KindEntry",
     "as_option",
@@ -66,7 +68,8 @@ class KindEntry:
         return kind
 
 
-TEXT = ("nominal", "ordinal", "boolean")
+# What `kind_of_cells` returns.
+CATEGORIES = ("nominal", "ordinal", "boolean")
 NUMBERS = ("float", "integer")
 TIMES = ("date", "time", "duration")
 
@@ -79,7 +82,7 @@ KINDS: dict[str, KindEntry] = {
         "COLUMN",
         "Column of categories without an order, or of codes; repeat.",
         "category",
-        (*NUMBERS, *TEXT, *TIMES),
+        (*NUMBERS, *CATEGORIES, *TIMES),
         example="shoal.Nominal()",
     ),
     "ordinal": KindEntry(
@@ -88,7 +91,7 @@ KINDS: dict[str, KindEntry] = {
         "COLUMN=LOW,…,HIGH",
         "Column of categories and their order; repeat.",
         "ordered category",
-        (*NUMBERS, *TEXT),
+        (*NUMBERS, *CATEGORIES),
         "levels",
         "shoal.Ordinal([…])",
     ),
@@ -98,7 +101,7 @@ KINDS: dict[str, KindEntry] = {
         "COLUMN=FILE",
         "Column and the CSV file with a line a value, to the root; repeat.",
         "hierarchy",
-        (*NUMBERS, *TEXT),
+        (*NUMBERS, *CATEGORIES),
         "hierarchy",
         "shoal.Hierarchy(…)",
     ),
@@ -108,7 +111,7 @@ KINDS: dict[str, KindEntry] = {
         "COLUMN[=FORMAT]",
         "Column of dates or times written as text, in ISO 8601 or in a format such as %d.%m.%Y; repeat.",
         "date or time",
-        (*TEXT, *TIMES),
+        (*CATEGORIES, *TIMES),
         "format",
         "shoal.Date(…)",
     ),
