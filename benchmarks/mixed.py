@@ -24,7 +24,7 @@ from results import table
 import shoal
 from shoal.core.measures import centroids, released_loss, standardise
 from shoal.core.types import Floats, Ints
-from shoal.masking.aggregation import group_category
+from shoal.kinds.category import group_medians, group_modes
 from shoal.masking.numbers import Numbers, read_numbers
 from shoal.masking.request import MaskRequest
 from shoal.tables.frames import open_table
@@ -72,7 +72,7 @@ def average(V: Floats, labels: Ints) -> Floats:
     """Return mean, median or mode of each group."""
     centres = centroids(V, labels)
     for j in ORDINAL + NOMINAL:
-        centres[:, j] = group_category(V[:, j], labels, "median" if j in ORDINAL else "mode")
+        centres[:, j] = (group_medians if j in ORDINAL else group_modes)(V[:, j], labels)
     return centres
 
 

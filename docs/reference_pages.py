@@ -8,6 +8,7 @@ import typer
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.cli import app
+from shoal.kinds.registry import KINDS
 from shoal.masking.request import parameters
 
 __all__ = ["command_page", "commands", "method_page", "parameter_page"]
@@ -68,11 +69,12 @@ def parameter_page() -> str:
         default = "" if item.name in ("k", "options") else f"`{item.default!r}`"
         help_text = re.sub(r"(?<!`)`(\w+)`(?!`)", r"`\1`", item.metadata["help"])
         rows.append((f"`{item.name}`", cell(help_text), default, flags))
-    return """# Parameters of a masking
+    kinds = ", ".join(f"`{entry.flag}`" for entry in KINDS.values() if entry.flag)
+    return f"""# Parameters of a masking
 
-All that can be asked of `shoal.mask`, from `shoal.MaskRequest`, which checks it. Kinds of columns are `--nominal`,
-`--ordinal`, `--hierarchy` and `--date` on the command line, codes for missing `--missing-code`, and options of a
-method `-O NAME=VALUE`: [Commands](commands.md#mask).
+All that can be asked of `shoal.mask`, from `shoal.MaskRequest`, which checks it. On the command line, kinds of columns
+are {kinds}; codes for missing are `--missing-code`, and options of a method `-O NAME=VALUE`:
+[Commands](commands.md#mask).
 
 """ + table(("parameter", "what it says", "default", "command line"), rows)
 

@@ -18,8 +18,9 @@ from polars.testing import assert_frame_equal
 
 import shoal
 from shoal.core.errors import InputError
-from shoal.tables.kinds import as_plain, read_kind
-from shoal.tables.times import find_format, make_scale, span_of
+from shoal.kinds.date import find_format
+from shoal.kinds.registry import read_kind
+from shoal.kinds.time_scale import make_scale, span_of
 
 pytestmark = [
     pytest.mark.usefixtures("one_template"),
@@ -646,7 +647,7 @@ def test_a_frame_of_dates_is_written_as_text_and_counted(tmp_path):
 def test_the_recount_sees_a_date_that_stands_alone(monkeypatch, tmp_path):
     """What is counted are the cells as they were written: with one date changed, nothing is released."""
     from shoal.core.errors import VerificationError
-    from shoal.tables.times import Scale
+    from shoal.kinds.time_scale import Scale
 
     plain = Scale.cells
 
@@ -768,7 +769,7 @@ def test_what_inspect_says_of_dates(tmp_path):
 
 @pytest.mark.parametrize("kind", [shoal.Date(), shoal.Date("%d.%m.%Y"), shoal.Date("%H:%M")])
 def test_kinds_are_stored_as_plain_values(kind):
-    assert read_kind("visit", as_plain(kind)) == kind
+    assert read_kind("visit", kind.plain()) == kind
     assert pickle.loads(pickle.dumps(kind)) == kind
 
 

@@ -15,9 +15,11 @@ import shoal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
-from shoal.masking.aggregation import group_category
-from shoal.masking.coding import Embedding, make_coding
-from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
+from shoal.kinds.category import group_medians, group_modes
+from shoal.kinds.coding import PLAIN, Embedding
+from shoal.kinds.hierarchy import Hierarchy
+from shoal.kinds.nominal import Nominal
+from shoal.kinds.ordinal import Ordinal
 
 KEYS = ["age", "hours-per-week", "education-num", "marital-status", "occupation", "race", "sex", "native-country"]
 TOWNS = {
@@ -39,7 +41,7 @@ def smallest(table, names):
 def test_two_values_lie_at_twice_the_weight():
     counts = np.array([5, 3, 2])
     gini = 1 - (0.25 + 0.09 + 0.04)
-    places = make_coding("x", Nominal(), ["a", "b", "c"], counts).coordinates
+    places = Nominal().coding("x", ["a", "b", "c"], counts).coordinates
     for i in range(3):
         for j in range(i):
             assert np.isclose(np.square(places[i] - places[j]).sum(), 2 / gini)
@@ -51,7 +53,7 @@ def test_two_values_lie_at_twice_the_weight():
 def test_the_sum_of_squares_of_a_group_is_that_of_its_counts():
     """w·(s − Σh²/s) for a group of s records with value counts h."""
     counts = np.array([4, 4, 2])
-    coding = make_coding("x", Nominal(), ["a", "b", "c"], counts)
+    coding = Nominal().coding("x", ["a", "b", "c"], counts)
     group = np.array([0, 0, 0, 1, 2])
     weight = 1 / (1 - np.square(counts / 10).sum())
     found = sse(coding.coordinates[group], np.zeros(5, dtype=np.int64))
@@ -59,14 +61,14 @@ def test_the_sum_of_squares_of_a_group_is_that_of_its_counts():
 
 
 def test_ordinal_values_are_standardised_mid_ranks():
-    coding = make_coding("x", Ordinal(["low", "mid", "high"]), ["low", "mid", "high"], np.array([2, 4, 2]))
+    coding = Ordinal(["low", "mid", "high"]).coding("x", ["low", "mid", "high"], np.array([2, 4, 2]))
     ranks = np.array([1.5, 4.5, 7.5])
     all_ranks = np.repeat(ranks, [2, 4, 2])
     assert np.allclose(coding.coordinates[:, 0], (ranks - all_ranks.mean()) / all_ranks.std())
 
 
 def test_a_hierarchy_brings_siblings_nearer():
-    coding = make_coding("town", Hierarchy(TOWNS), list(TOWNS), np.ones(4, dtype=np.int64))
+    coding = Hierarchy(TOWNS).coding("town", list(TOWNS), np.ones(4, dtype=np.int64))
     places = coding.coordinates
 
     def distance(a, b):
@@ -81,13 +83,13 @@ def test_a_hierarchy_brings_siblings_nearer():
 
 @pytest.mark.parametrize(
     ("how", "expected"),
-    [("mode", [1, 0, 0, np.nan]), ("median", [1, 0, 2, np.nan])],
+    [(group_modes, [1, 0, 0, np.nan]), (group_medians, [1, 0, 2, np.nan])],
 )
 def test_what_stands_for_a_group(how, expected):
     codes = np.array([1.0, 2, 1, 0, 3, 2, 0, np.nan, np.nan])
     labels = np.array([0, 0, 0, 1, 2, 2, 2, 3, 3])
     # Of the third group (3, 2, 0) all are as frequent: the lowest; its median is 2.
-    np.testing.assert_array_equal(group_category(codes, labels, how), expected)
+    np.testing.assert_array_equal(how(codes, labels), expected)
 
 
 def test_the_nearest_common_ancestor():
@@ -364,7 +366,7 @@ def test_coordinates_of_numbers_are_those_of_before():
     X = np.random.default_rng(0).normal(size=(30, 3))
     from shoal.core.measures import scaling
 
-    np.testing.assert_array_equal(Embedding((None,) * 3).apply(X, scaling(X)), scaling(X).apply(X))
+    np.testing.assert_array_equal(Embedding((PLAIN,) * 3).apply(X, scaling(X)), scaling(X).apply(X))
 
 
 # --- identifiers ---------------------------------------------------------------------------------------------------

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 
 import shoal
-from shoal.tables.columns import Column
+from shoal.kinds.recognition import Cells
+from shoal.kinds.registry import kind_of_cells
+from shoal.kinds.storage import Column
 from shoal.tables.looks import (
-    Cells,
     is_code,
     is_confidential,
     is_of_person,
     is_stratum,
     is_weight,
-    kind_of_cells,
     looks_like_identifier,
     missing_codes,
     repeats_like_unit,

@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 from shoal.core.errors import FileError, VerificationError
+from shoal.kinds.nominal import Nominal
+from shoal.kinds.number import Number
 from shoal.masking.additivity import read_rule
 from shoal.masking.confidential import Chosen, Promise
 from shoal.masking.parts import Columns
@@ -16,7 +18,6 @@ from shoal.masking.verification import check_sizes, count_unique, identical_reco
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
 from shoal.tables.frames import open_table
-from shoal.tables.kinds import Nominal
 from shoal.tables.looks import NUMBERED
 
 
@@ -70,10 +71,11 @@ def counted(frames, k=2, masked=("x",), *, by=(), rows=100, **more):
     frames = frames if isinstance(frames, list) else [frames]
     kinds, names, zeros = more.get("kinds", {}), frames[0].columns, more.get("zeros", {})
     columns = Columns(
-        masked=tuple(masked), by=tuple(by), weights=None, unit=None, kinds=tuple(kinds.get(name) for name in masked),
+        masked=tuple(masked), by=tuple(by), weights=None, unit=None,
+        kinds=tuple(kinds.get(name, Number()) for name in masked),
         given=frozenset(), released=tuple(names), importance=None, codes={}, scales={}, zeros=tuple(zeros),
         rules=tuple(map(read_rule, more.get("sums", ()))), totals=more.get("totals", False),
-        confidential=tuple(Chosen(name, None) for name in more.get("confidential", ())),
+        confidential=tuple(Chosen(name, Number()) for name in more.get("confidential", ())),
     )  # fmt: skip
     plan = SimpleNamespace(
         columns=columns, rows=more.get("released", sum(map(len, frames))), zeros=np.array(list(zeros.values()), int),

@@ -13,9 +13,11 @@ from shoal.algorithms.refinement import MEDIAN, MODE, Variables, group_cost, ref
 from shoal.core.errors import InputError
 from shoal.core.measures import scaling
 from shoal.core.progress import STOP, fresh_state
-from shoal.masking.coding import Embedding, make_coding
+from shoal.kinds.coding import PLAIN, Embedding
+from shoal.kinds.hierarchy import Hierarchy
+from shoal.kinds.nominal import Nominal
+from shoal.kinds.ordinal import Ordinal
 from shoal.masking.refining import variables_of
-from shoal.tables.kinds import Hierarchy, Nominal, Ordinal
 
 TOWNS = {"Bath": ["South", "all"], "Bristol": ["South", "all"], "York": ["North", "all"], "Leeds": ["North", "all"]}
 COLUMNS = ["age", "job", "school", "town"]
@@ -41,15 +43,15 @@ def test_a_group_costs_what_the_reference_says(data):
     codes = np.array(data.draw(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=n, max_size=n)))
     counts = np.array([3, 1, 4, 2])
     kinds = [Nominal(), Ordinal(list(TOWNS)), Hierarchy(TOWNS), Hierarchy(TOWNS, "mode")]
-    codings = [make_coding("x", kind, list(TOWNS), counts) for kind in kinds]
+    codings = [kind.coding("x", list(TOWNS), counts) for kind in kinds]
     numbers = np.array(data.draw(st.lists(st.floats(-9, 9), min_size=n, max_size=n)))
     X = np.column_stack([codes, numbers]).astype(np.float64)
     scale = scaling(X)
-    variables = variables_of(X, Embedding((*codings, None)), scale)
+    variables = variables_of(X, Embedding((*codings, PLAIN)), scale)
     zeros = np.zeros(n, dtype=np.int64)
     expected = slow.released_cost(scale.apply(X)[:, [4]], range(n), zeros, "mean")
     for j, coding in enumerate(codings):
-        expected += slow.released_cost(coding.coordinates, codes[:, j], zeros, coding.release, coding.ancestors)
+        expected += slow.released_cost(coding.coordinates, codes[:, j], zeros, coding.release, coding.lineage)
     count = np.zeros(9, dtype=np.int64)
     found = group_cost(variables, np.arange(n), n, np.empty(n), count)
     assert found == pytest.approx(expected, abs=1e-9)

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from shoal.core.progress import Progress, watching
     from shoal.estimator import Microaggregator
     from shoal.inspection import Inspection, inspect
+    from shoal.kinds.date import Date
+    from shoal.kinds.hierarchy import Hierarchy
+    from shoal.kinds.nominal import Nominal
+    from shoal.kinds.ordinal import Ordinal
+    from shoal.kinds.place import Place
     from shoal.masking.mask import mask
     from shoal.masking.release import Release
     from shoal.masking.request import MaskRequest
@@ -45,7 +50,6 @@ if TYPE_CHECKING:
     from shoal.models.promises.diversity import Diversity
     from shoal.privacy.publication import Publication
     from shoal.privacy.publishing import publish
-    from shoal.tables.kinds import Date, Hierarchy, Nominal, Ordinal
 
 __all__ = [
     "Closeness",
@@ -65,6 +69,7 @@ __all__ = [
     "Nominal",
     "NotKAnonymousWarning",
     "Ordinal",
+    "Place",
     "PrivacyWarning",
     "PrivateExplorationWarning",
     "Progress",
@@ -91,11 +96,12 @@ __all__ = [
 
 _HOMES = {
     "Closeness": "shoal.models.promises.closeness",
-    "Date": "shoal.tables.kinds",
+    "Date": "shoal.kinds.date",
     "Diversity": "shoal.models.promises.diversity",
-    "Hierarchy": "shoal.tables.kinds",
-    "Nominal": "shoal.tables.kinds",
-    "Ordinal": "shoal.tables.kinds",
+    "Hierarchy": "shoal.kinds.hierarchy",
+    "Nominal": "shoal.kinds.nominal",
+    "Ordinal": "shoal.kinds.ordinal",
+    "Place": "shoal.kinds.place",
     "Inspection": "shoal.inspection",
     "MaskRequest": "shoal.masking.request",
     "Microaggregator": "shoal.estimator",

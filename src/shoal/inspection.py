@@ -14,26 +14,26 @@ import polars as pl
 from shoal.core.display import aligned, html_table
 from shoal.core.errors import InputError
 from shoal.core.messages import count, count_holders, visible
-from shoal.masking.coding import MOST_VALUES
+from shoal.kinds.category import MOST_VALUES
+from shoal.kinds.date import Date, find_format, fits
+from shoal.kinds.recognition import Cells
+from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
 from shoal.masking.commands import as_call, as_command
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import is_coded
-from shoal.tables.columns import TIMED, Name
+from shoal.tables.columns import Name
 from shoal.tables.csv_cells import find_thousands, present_cells
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import WRITABLE
-from shoal.tables.kinds import Date, as_plain
 from shoal.tables.looks import (
     SMALL,
-    Cells,
     is_code,
     is_confidential,
     is_of_person,
     is_stratum,
     is_weight,
-    kind_of_cells,
     looks_like_identifier,
     missing_codes,
     names_id,
@@ -42,13 +42,10 @@ from shoal.tables.looks import (
 from shoal.tables.row_index import is_stored_index
 from shoal.tables.series import mostly_numbers
 from shoal.tables.table import Table
-from shoal.tables.times import find_format, fits
 from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
 
-NUMBERS = ("float", "integer")
-CATEGORIES = ("nominal", "ordinal", "boolean")
 ZEROS = 0.95  # the share from which the other values stand out
 
 
@@ -413,7 +410,7 @@ def _with_drop(column: InspectedColumn, asked: Mapping[str, Any]) -> InspectedCo
         why = "dropped: another weight is used"
     elif column.kind in CATEGORIES and not _is_few(column):
         why = f"dropped: more than {MOST_VALUES:,} values cannot be masked; group them into fewer"
-    elif column.kind in TIMED.values():
+    elif column.kind in TIMES:
         why = "dropped: it cannot be masked; write all cells alike"
     else:
         why = "dropped: it cannot be masked"
@@ -440,7 +437,9 @@ def _asked(
         # Records that miss the same columns are masked among themselves, which takes k of them.
         fewest = _fewest([*(series[name] for name in strata), *absent], None if unit is None else series[unit])
         missing, small = "group", "error" if fewest >= request.k else "suppress"
-    kinds = dict.fromkeys(coded, "nominal") | {name: as_plain(kind) for name, kind in dates.items()}
+    together = [entry.load().recognise_together({name: cells[name] for name in masked}) for entry in KINDS.values()]
+    kinds = dict.fromkeys(coded, "nominal") | {name: kind.plain() for name, kind in dates.items()}
+    kinds |= {name: kind.plain() for found in together for name, kind in found.items()}
     return {
         "k": request.k,
         "columns": masked,

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from shoal.core.types import Ints
+from shoal.core.unicode_forms import composed_cells
 from shoal.tables.columns import Name
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.table import Table
-from shoal.tables.unicode_forms import composed_cells
 
 __all__ = ["View"]
 

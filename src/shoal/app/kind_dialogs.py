@@ -9,24 +9,21 @@ from typing import Any
 from nicegui import ui
 
 import shoal
-from shoal.app.parts import Entry, button, dialog_over, dropped, field, hint, text
+from shoal.app.parts import Entry, Select, button, dialog_over, dropped, field, hint, text
 from shoal.app.tab import Tab
 from shoal.app.words import typed_path
+from shoal.kinds.registry import KINDS, word_of_plain
 
-__all__ = ["current_kind", "edit_kind", "kinds_for"]
+__all__ = ["current_kind", "edit_kind", "kinds_for", "without_kind"]
 
 MOST_LEVELS = 100
 MOST_OF_HIERARCHY = 20_000_000  # bytes of a file
-WORDS = {"number": "number", "nominal": "category", "ordinal": "ordered category", "hierarchy": "hierarchy"}
 
 
 def kinds_for(column: Any) -> dict[str, str]:
     """Return the kinds that a column may have, and how they read."""
-    if column.kind in ("float", "integer"):
-        return {name: WORDS[name] for name in ("number", "nominal", "ordinal", "hierarchy")}
-    if column.kind in ("nominal", "ordinal", "boolean"):
-        return {name: WORDS[name] for name in ("nominal", "ordinal", "hierarchy")} | {"date": "date or time"}
-    return {"given": column.kind, "nominal": WORDS["nominal"], "date": "date or time"}
+    kinds = {word: entry.label for word, entry in KINDS.items() if column.kind in entry.suits}
+    return {"given": column.kind} | kinds if column.kind in KINDS["date"].suits and "ordinal" not in kinds else kinds
 
 
 def current_kind(tab: Tab, column: Any) -> str:
@@ -35,9 +32,7 @@ def current_kind(tab: Tab, column: Any) -> str:
     if kind is None:
         plain = {"float": "number", "integer": "number", "boolean": "nominal"}.get(column.kind, column.kind)
         return plain if plain in kinds_for(column) else "given"
-    if isinstance(kind, str):
-        return "date" if kind.startswith("date") else "nominal"
-    return "ordinal" if isinstance(kind, list) else "hierarchy"
+    return word_of_plain(kind)
 
 
 def edit_kind(tab: Tab, column: Any, kind: str) -> None:
@@ -50,17 +45,25 @@ def edit_kind(tab: Tab, column: Any, kind: str) -> None:
         tab.refuse(f"Column “{column.name}” has {len(values):,} values: too many to put in order by hand.")
         return
     with dialog_over(tab, afterwards=tab.changed) as dialog:  # the choice shows the kind that was taken
-        {"ordinal": _levels, "hierarchy": _hierarchy, "date": _date}[kind](tab, column.name, values, dialog)
+        DIALOGS[KINDS[kind].dialog](tab, column.name, values, dialog)
+
+
+def without_kind(kinds: dict[Any, Any], name: Any) -> None:
+    """Take the kind of a column away, and of all that are one value with it."""
+    kind = kinds.pop(name, None)
+    together = isinstance(kind, dict) and "ways" not in kind
+    for other in [other for other, same in kinds.items() if together and same == kind]:
+        del kinds[other]
 
 
 def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
     """Take a kind, or say what is wrong with it."""
     try:
-        shoal.MaskRequest(k=2, kinds={name: kind})
+        request: Any = shoal.MaskRequest(k=2, kinds={name: kind})
     except shoal.ShoalError as error:
         tab.refuse(error)
     else:
-        tab.work.settings.kinds[name] = kind
+        tab.work.settings.kinds |= request.plain_kinds()
     dialog.close()
 
 
@@ -157,3 +160,29 @@ def _date(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
     with ui.element("div").classes("s-row"):
         button("Take it", lambda: _set(tab, name, f"date {entry.value}".strip(), dialog), kind="main")
         button("Cancel", dialog.close)
+
+
+def _pair(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
+    """Ask which columns of numbers are the latitude and the longitude."""
+    text("h2", f"Place of {name}")
+    hint("Latitudes and longitudes in degrees. Both columns get the kind, and distances are metres.")
+    names = {str(other): other for other in tab.work.settings.roles}
+    chosen = {"latitude": str(name), "longitude": str(name)}
+
+    def choose(which: str, other: str) -> None:
+        chosen[which] = other
+
+    for which in chosen:
+        label = f"Column of {which}s"
+        with field(label):
+            Select({other: other for other in names}, str(name), partial(choose, which), label=label)
+
+    def take() -> None:
+        _set(tab, (names[chosen["latitude"]], names[chosen["longitude"]]), "place", dialog)
+
+    with ui.element("div").classes("s-row"):
+        button("Take these columns", take, kind="main")
+        button("Cancel", dialog.close)
+
+
+DIALOGS = {"levels": _levels, "hierarchy": _hierarchy, "format": _date, "pair": _pair}

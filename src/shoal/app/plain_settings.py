@@ -75,7 +75,7 @@ def _replace(plain: dict[str, Any], name: Any, change: Callable[[Any], Any]) -> 
     kind = plain["kinds"].get(name)
     if isinstance(kind, list):
         plain["kinds"][name] = [change(level) for level in kind]
-    elif isinstance(kind, dict):
+    elif isinstance(kind, dict) and "ways" in kind:
         ways = kind["ways"]
         if isinstance(ways, dict):
             ways = [[change(value), *map(change, above)] for value, above in ways.items()]

@@ -235,7 +235,7 @@ def _hierarchies(target: Path, release: shoal.Release) -> dict[Any, Path]:
     return {
         name: target.with_name(f"{target.stem}-hierarchy-{place}.csv")
         for place, (name, kind) in enumerate(kinds.items(), start=1)
-        if isinstance(kind, dict)
+        if isinstance(kind, dict) and "ways" in kind
     }
 
 

@@ -9,11 +9,12 @@ import polars as pl
 from nicegui import ui
 
 from shoal.app.jobs import in_background
-from shoal.app.kind_dialogs import current_kind, edit_kind, kinds_for
+from shoal.app.kind_dialogs import current_kind, edit_kind, kinds_for, without_kind
 from shoal.app.parts import Entry, Select, button, card, fact, heading, hint, text
 from shoal.app.tab import Tab
 from shoal.app.words import help_of
 from shoal.app.work import ROLES
+from shoal.kinds.registry import KINDS
 
 __all__ = ["show"]
 
@@ -146,16 +147,17 @@ def _row(tab: Tab, column: Any, recount: Any) -> None:
             kind = current_kind(tab, column)
 
             def set_kind(chosen: str) -> None:
-                if chosen in ("number", "nominal", "given"):
-                    settings.kinds.pop(name, None)
-                    if chosen == "nominal" and column.kind not in ("nominal", "boolean", "ordinal"):
-                        settings.kinds[name] = "nominal"
+                if chosen == "given" or not KINDS[chosen].dialog:
+                    without_kind(settings.kinds, name)
+                    by_itself = chosen == "nominal" and column.kind in ("nominal", "boolean", "ordinal")
+                    if chosen not in ("given", "number") and not by_itself:
+                        settings.kinds[name] = chosen
                     tab.changed()
                 else:
                     edit_kind(tab, column, chosen)
 
             Select(kinds_for(column), kind, set_kind, label=f"Kind of {name}")
-            if kind in ("ordinal", "hierarchy", "date") and name in settings.kinds:
+            if name in settings.kinds and KINDS[kind].dialog:
                 button("Edit", lambda: edit_kind(tab, column, kind), kind="small", label=f"Edit the kind of {name}")
         with ui.element("td"):
             Entry(f"{settings.importance.get(name, 1):g}", set_importance, label=f"Importance of {name}")

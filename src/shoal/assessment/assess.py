@@ -24,6 +24,7 @@ from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
+from shoal.kinds.registry import read_kinds
 from shoal.masking.numbers import Numbers, read_pair
 from shoal.masking.reading import number_rows
 from shoal.masking.request import MaskRequest
@@ -31,7 +32,6 @@ from shoal.masking.verification import count_unique, identical_records, row_hash
 from shoal.tables.choosing import open_data
 from shoal.tables.codes import read_codes
 from shoal.tables.columns import Name
-from shoal.tables.kinds import read_kind
 from shoal.tables.strata import codes_of, strata_of
 from shoal.tables.table import Table, check_name
 
@@ -129,7 +129,7 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     codes, strata_names, secrets = read_codes(missing_codes), as_names(by), as_names(confidential)
     before, after = (open_data(data, numbers=as_names(columns), thousands=thousands) for data in (original, masked))
     before = _beside(before, after, kept).coded(codes)
-    kinds = {name: read_kind(name, kind) for name, kind in (kinds or {}).items()}
+    kinds = read_kinds(kinds or {})
     names = _chosen(before, after.coded(codes), None if columns is None else as_names(columns), kinds, strata_names)
     _check_apart(before, after, names, by=strata_names, confidential=secrets)
     sure, notes = (True, [UNPAIRED]) if shuffled else check_order(before, after, names, strata_names, kinds)

@@ -8,7 +8,6 @@ to their originals than in random order: of unrelated records the covariance of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,11 +15,12 @@ import polars as pl
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
+from shoal.core.unicode_forms import composed_cells
+from shoal.kinds.kind import Kind
+from shoal.kinds.nominal import Nominal
 from shoal.masking.numbers import Numbers
 from shoal.tables.columns import Name
-from shoal.tables.kinds import Hierarchy
 from shoal.tables.table import Table
-from shoal.tables.unicode_forms import composed_cells
 
 __all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_order", "match_patterns"]
 
@@ -33,7 +33,7 @@ WAYS_OUT = (
 
 
 def check_order(
-    before: Table, after: Table, masked: Sequence[Name], by: Sequence[Name], kinds: Mapping[Name, Any]
+    before: Table, after: Table, masked: Sequence[Name], by: Sequence[Name], kinds: Mapping[Name, Kind]
 ) -> tuple[bool, list[str]]:
     """Refuse records in another order, as far as columns that were not masked can tell.
 
@@ -47,7 +47,9 @@ def check_order(
         if not differs.any():
             continue
         if joined is None:
-            joined = bool(by) and are_joined(before.keys(by), after.keys(by), [kinds.get(name) for name in by])
+            joined = bool(by) and are_joined(
+                before.keys(by), after.keys(by), [kinds.get(name, Nominal()) for name in by]
+            )
         if name in by and joined:
             notes.append(f"column {name} names joined strata in {int(differs.sum()):,} records of the masked table")
         elif _are_renamed(old[str(i)], new[str(i)]):
@@ -81,7 +83,7 @@ def as_text(cells: pl.Series) -> pl.Series:
     return composed_cells((cells.to_physical() if cells.dtype == pl.Duration else cells).cast(pl.String))
 
 
-def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Any]) -> bool:
+def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Kind]) -> bool:
     """Say whether strata read otherwise because they were joined: each as a whole, under a name of all that it holds.
 
     Parameters
@@ -94,7 +96,8 @@ def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Any]) -> bo
     Examples
     --------
     >>> old = pl.DataFrame({"0": ["a", "a", "b", "c"]})
-    >>> [are_joined(old, pl.DataFrame({"0": new}), [None]) for new in (["a", "a", "b or c", "b or c"], list("aabb"))]
+    >>> joined = (["a", "a", "b or c", "b or c"], list("aabb"))
+    >>> [are_joined(old, pl.DataFrame({"0": new}), [Nominal()]) for new in joined]
     [True, False]
     """
     pairs = pl.DataFrame(
@@ -107,19 +110,10 @@ def are_joined(old: pl.DataFrame, new: pl.DataFrame, kinds: Sequence[Any]) -> bo
     if pairs.select(f"old {name}" for name in old.columns).is_duplicated().any():
         return False
     return all(
-        _names(together, values, kind)
+        kind.is_joined_name(together, values)
         for name, kind in zip(old.columns, kinds, strict=True)
         for together, values in pairs.group_by(f"new {name}").agg(pl.col(f"old {name}").unique()).iter_rows()
     )
-
-
-def _names(together: str, values: Sequence[str], kind: Any) -> bool:
-    """Say whether a name is that of values which were joined."""
-    if isinstance(kind, Hierarchy):
-        ways: Any = kind.ways
-        above = {str(value): {str(value), *map(str, path)} for value, path in ways.items()}
-        return all(together in above.get(value, {value}) for value in values)
-    return set(together.split(" or ")) == {part for value in values for part in value.split(" or ")}
 
 
 def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:

@@ -30,7 +30,7 @@ from shoal.assessment.statistics import (
 )
 from shoal.core.measures import released_loss
 from shoal.core.types import Floats
-from shoal.masking.coding import Coding, Embedding
+from shoal.kinds.coding import Embedding
 from shoal.tables.columns import Name
 
 __all__ = ["LEVELS", "CategoryChange", "ColumnChange", "Utility", "category_change", "column_change", "utility"]
@@ -245,8 +245,8 @@ def utility(
     numbers = iter(ordered)
     columns = [
         column_change(name, next(numbers), float(losses[j]), weights)
-        if coding is None
-        else category_change(name, coding.kind, X[:, j], Y[:, j], float(losses[j]))
+        if coding.numeric
+        else category_change(name, coding.word, X[:, j], Y[:, j], float(losses[j]))
         for j, (name, coding) in enumerate(zip(names, embedding.codings, strict=True))
     ]
     before, after = relations(P), relations(Q)
@@ -304,16 +304,9 @@ def _associations(X: Floats, embedding: Embedding) -> Floats:
     d = X.shape[1]
     associations = np.full((d, d), np.nan)
     nominal = embedding.without_order
-    columns = [_ranks(X[:, j], coding) for j, coding in enumerate(embedding.codings)]
+    columns = [coding.ranks(X[:, j]) for j, coding in enumerate(embedding.codings)]
     for i in range(d):
         for j in range(i + 1, d):
-            if embedding.codings[i] is not None or embedding.codings[j] is not None:
+            if not (embedding.codings[i].numeric and embedding.codings[j].numeric):
                 associations[i, j] = association(columns[i], columns[j], x_nominal=nominal[i], y_nominal=nominal[j])
     return associations
-
-
-def _ranks(x: Floats, coding: Coding | None) -> Floats:
-    """Return the ranks of ordinal values, any others as they are."""
-    if coding is None or not coding.ordered:
-        return x
-    return np.where(np.isnan(x), np.nan, coding.coordinates[np.nan_to_num(x).astype(np.int64), 0])

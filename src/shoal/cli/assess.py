@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shoal.assessment.measure_registry import ALL, MEASURES
 from shoal.cli.options import (
     MISSING_CODE,
-    DateOption,
-    HierarchyOption,
-    NominalOption,
-    OrdinalOption,
     option,
     read_codes,
-    read_kinds,
+    with_kinds,
 )
 from shoal.cli.printing import say, say_pair
 from shoal.core.messages import agreeing, count
@@ -33,16 +29,14 @@ def _users(parameter: str) -> str:
     return " or ".join(f"--measure {name}" for name, measure in MEASURES.items() if parameter in measure.uses)
 
 
+@with_kinds
 def assess(
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The table before masking.")],
     masked: Annotated[Path, typer.Argument(metavar="MASKED", help="The same records, in the same order, masked.")],
     columns: Annotated[
         list[str] | None, typer.Option("-c", "--column", help="Masked column; repeat. Those that differ if not given.")
     ] = None,
-    nominal: NominalOption = None,
-    ordinal: OrdinalOption = None,
-    hierarchy: HierarchyOption = None,
-    date: DateOption = None,
+    kinds: Any = None,
     missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     k: Annotated[int | None, typer.Option("-k", help="The k that was promised, to hold against the recount.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column of the strata; repeat.")] = None,
@@ -105,7 +99,7 @@ def assess(
         original,
         masked,
         columns=columns or None,
-        kinds=read_kinds(nominal, ordinal, hierarchy, date),
+        kinds=kinds,
         missing_codes=read_codes(missing_codes or []),
         k=k,
         by=by or None,

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shoal.cli.options import (
     MISSING_CODE,
-    DateOption,
-    HierarchyOption,
     ImportanceOption,
-    NominalOption,
-    OrdinalOption,
     option,
     read_codes,
     read_importance,
-    read_kinds,
+    with_kinds,
 )
 from shoal.cli.printing import say, say_pair
 from shoal.core.errors import InputError
@@ -28,14 +24,12 @@ __all__ = ["compare", "read_promises", "read_sizes"]
 PROMISE = "Promises about the confidential columns to try, each on its own and beside none; repeat, or separate:"
 
 
+@with_kinds
 def compare(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Table to mask, as for shoal mask.")],
     k: Annotated[str, typer.Option("-k", help="Group sizes to try, e.g. 3,5,10.")] = "3,5,10",
     columns: Annotated[list[str] | None, option("columns")] = None,
-    nominal: NominalOption = None,
-    ordinal: OrdinalOption = None,
-    hierarchy: HierarchyOption = None,
-    date: DateOption = None,
+    kinds: Any = None,
     methods: Annotated[
         list[str] | None, typer.Option("-m", "--method", help="Method to try; repeat. All if not given.")
     ] = None,
@@ -78,7 +72,7 @@ def compare(
         read_sizes(k),
         methods=methods or "all",
         columns=columns or None,
-        kinds=read_kinds(nominal, ordinal, hierarchy, date),
+        kinds=kinds,
         distance=distance or None,
         importance=read_importance(importance or []),
         by=by or None,

@@ -9,14 +9,10 @@ import typer
 
 from shoal.cli.options import (
     MISSING_CODE,
-    DateOption,
-    HierarchyOption,
     ImportanceOption,
-    NominalOption,
-    OrdinalOption,
     read_codes,
     read_importance,
-    read_kinds,
+    with_kinds,
     with_parameters,
 )
 from shoal.cli.printing import say_pair, was_said
@@ -37,6 +33,7 @@ BESIDE_MANIFEST = {item.name for item in parameters() if not item.metadata["stor
 }  # fmt: skip
 
 
+@with_kinds
 @with_parameters
 def mask(
     context: typer.Context,
@@ -47,10 +44,7 @@ def mask(
             help="Table to mask: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS; a folder or glob of files.",
         ),
     ] = None,
-    nominal: NominalOption = None,
-    ordinal: OrdinalOption = None,
-    hierarchy: HierarchyOption = None,
-    date: DateOption = None,
+    kinds: Any = None,
     importance: ImportanceOption = None,
     missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     option: Annotated[
@@ -95,7 +89,7 @@ def mask(
         source = recorded.source(source)
     else:
         source = _check_given(source, asked)
-        asked["kinds"] = read_kinds(nominal, ordinal, hierarchy, date)
+        asked["kinds"] = kinds
         asked["missing_codes"] = read_codes(missing_codes or [])
         asked["importance"] = read_importance(importance or [])
         if no_block:

@@ -5,26 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import Field
+from functools import wraps
 from inspect import Parameter, signature
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from shoal.core.errors import InputError
+from shoal.kinds.registry import KINDS, from_options
 from shoal.masking.request import parameters
 
 __all__ = [
     "MISSING_CODE",
-    "DateOption",
-    "HierarchyOption",
     "ImportanceOption",
-    "NominalOption",
-    "OrdinalOption",
     "option",
     "read_codes",
     "read_importance",
-    "read_kinds",
+    "with_kinds",
     "with_parameters",
 ]
 
@@ -32,28 +31,6 @@ Command = TypeVar("Command", bound=Callable[..., None])
 ITEMS = {item.name: item for item in parameters()}
 
 
-NominalOption = Annotated[
-    list[str] | None,
-    typer.Option("--nominal", help="Column of categories without an order, or of codes; repeat."),
-]
-OrdinalOption = Annotated[
-    list[str] | None,
-    typer.Option("--ordinal", metavar="COLUMN=LOW,…,HIGH", help="Column of categories and their order; repeat."),
-]
-HierarchyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--hierarchy", metavar="COLUMN=FILE", help="Column and the CSV file with a line a value, to the root; repeat."
-    ),
-]
-DateOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--date",
-        metavar="COLUMN[=FORMAT]",
-        help="Column of dates or times written as text, in ISO 8601 or in a format such as %d.%m.%Y; repeat.",
-    ),
-]
 ImportanceOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -78,24 +55,28 @@ def read_importance(pairs: Sequence[str]) -> dict[str, float] | None:
         raise InputError(f"Option --importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
 
 
-def read_kinds(
-    nominal: list[str] | None, ordinal: list[str] | None, hierarchy: list[str] | None, date: list[str] | None
-) -> dict[str, Any] | None:
-    """Return the kinds of columns that options name; None if they name none."""
-    from shoal.tables.kinds import Date, Hierarchy, Nominal, Ordinal
+def with_kinds(command: Command) -> Command:
+    """Give a command an option per kind of columns in place of its parameter `kinds`, which gets what they name."""
+    own = signature(command, eval_str=True)
+    flags = {word: entry for word, entry in KINDS.items() if entry.flag}
+    made = [
+        Parameter(
+            word,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[list[str] | None, typer.Option(entry.flag, metavar=entry.metavar, help=entry.help)],
+        )
+        for word, entry in flags.items()
+    ]
 
-    kinds: dict[str, Any] = {name: Nominal() for name in nominal or []}
-    for pairs, flag, make in (
-        (ordinal, "--ordinal", lambda text: Ordinal(text.split(","))),
-        (hierarchy, "--hierarchy", Hierarchy),
-        (date, "--date", lambda text: Date(text or None)),
-    ):
-        for pair in pairs or []:
-            name, equals, text = pair.partition("=")
-            if (not equals and flag != "--date") or name in kinds:
-                raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
-            kinds[name] = make(text)
-    return kinds or None
+    @wraps(command)
+    def run(*arguments: Any, **named: Any) -> None:
+        kinds = from_options({word: named.pop(word, None) for word in flags})
+        command(*arguments, kinds=kinds, **named)
+
+    parameters = [[part] if name != "kinds" else made for name, part in own.parameters.items()]
+    run.__signature__ = own.replace(parameters=list(chain(*parameters)))  # type: ignore[attr-defined]
+    return run  # type: ignore[return-value]  # typer reads the signature
 
 
 def option(name: str) -> Any:

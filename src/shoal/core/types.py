@@ -1,13 +1,18 @@
-"""Names for the kinds of array that everything here is made of."""
+"""Names for the types that everything here is made of."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bools", "Floats", "Ints", "State"]
+__all__ = ["Bools", "Floats", "Ints", "Name", "Spelling", "State"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 State = Ints  # what a kernel shares with its caller, see shoal.core.progress
+
+Name = Any  # of a column: a string in most frames, a number in arrays, anything hashable in pandas
+Spelling = str | None  # of a missing cell: its text, "NaN", or None for null and for an empty cell

@@ -15,7 +15,8 @@ import numpy as np
 from shoal.core.errors import InputError
 from shoal.core.messages import listed
 from shoal.core.types import Bools, Floats
-from shoal.tables.columns import Column, Name
+from shoal.kinds.storage import Column
+from shoal.tables.columns import Name
 
 __all__ = ["Rule", "add_up", "breaks", "count_broken", "in_order", "read_rule", "round_together"]
 

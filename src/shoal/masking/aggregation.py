@@ -1,4 +1,4 @@
-"""The value that stands for a group: of numbers mean, median or medoid; of categories mode, median or ancestor."""
+"""The numbers that represent a group: mean, median or medoid. Kinds of categories know their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from shoal.core.measures import centroids, group_sizes
 from shoal.core.types import Floats, Ints
 
-__all__ = ["group_category", "group_values", "to_15_digits"]
+__all__ = ["group_values", "to_15_digits"]
 
 TENS = np.array([float(10**i) for i in range(23)])
 BOUNDS = np.array([float(f"1e{i}") for i in range(-7, 15)])
@@ -72,51 +72,3 @@ def to_15_digits(values: Floats) -> Floats:
     tiny = size < 1e-8
     rounded[tiny] = [float(f"{value:.15g}") for value in values[tiny]]
     return rounded
-
-
-def group_category(codes: Floats, labels: Ints, how: str, ancestors: Ints | None = None) -> Floats:
-    """Return the code of each group; one whose cells are missing has none.
-
-    Parameters
-    ----------
-    codes
-        The code of each record's value; of ordinal values in their order.
-    labels
-        The group of each record, 0, 1, …
-    how
-        ``"mode"`` (the lowest of several), ``"median"`` (the lower of two) or ``"ancestor"``.
-    ancestors
-        Of each value of a hierarchy, its ancestors from itself to the root.
-
-    Examples
-    --------
-    >>> group_category(np.array([0.0, 2.0, 2.0, 1.0]), np.array([0, 0, 0, 1]), "mode").tolist()
-    [2.0, 1.0]
-    """
-    order = np.lexsort((codes, labels))
-    ordered, starts = codes[order], np.concatenate([[0], np.cumsum(group_sizes(labels))])
-    low, high = ordered[starts[:-1]], ordered[starts[1:] - 1]
-    if how == "median":
-        middles: Floats = ordered[(starts[:-1] + starts[1:] - 1) // 2]
-        return middles
-    if how == "ancestor" and ancestors is not None:
-        return _common_ancestors(ordered, starts, ancestors)
-    # Runs of equal codes within a group; the longest of each group, the first of several.
-    begins = np.flatnonzero(np.r_[True, (np.diff(ordered) != 0) | (np.diff(labels[order]) != 0)])
-    lengths = np.diff(np.r_[begins, len(ordered)])
-    group = labels[order][begins]
-    best = np.lexsort((-lengths, group))[np.searchsorted(np.sort(group), np.arange(len(low)))]
-    modes: Floats = np.where(np.isnan(high), np.nan, ordered[begins[best]])
-    return modes
-
-
-def _common_ancestors(ordered: Floats, starts: Ints, ancestors: Ints) -> Floats:
-    """Return the nearest node that is above all values of a group."""
-    missing = np.isnan(ordered[starts[:-1]])
-    codes = np.where(np.isnan(ordered), 0, ordered).astype(np.int64)
-    found = np.full(len(starts) - 1, np.nan)
-    for level in range(ancestors.shape[1] - 1, -1, -1):
-        above = ancestors[codes, level]
-        alike = np.minimum.reduceat(above, starts[:-1]) == np.maximum.reduceat(above, starts[:-1])
-        found = np.where(alike & ~missing, above[starts[:-1]], found)
-    return found

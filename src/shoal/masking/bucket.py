@@ -13,13 +13,13 @@ from shoal.core.dominance import FEW
 from shoal.core.measures import centroids, group_errors, group_sizes, squared_errors
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
-from shoal.masking.aggregation import group_category, group_values
-from shoal.masking.coding import Coding, Embedding
+from shoal.kinds.coding import Coding, Embedding
+from shoal.kinds.storage import is_whole
+from shoal.masking.aggregation import group_values
 from shoal.masking.contributions import count_dominated
 from shoal.masking.groups import BucketPlan, BucketRecords, group_bucket
 from shoal.masking.parts import Bucket
 from shoal.masking.rounding import Rounding
-from shoal.tables.columns import is_whole
 
 __all__ = ["ReleasedValues", "largest_errors", "mask_bucket", "released_values"]
 
@@ -71,7 +71,7 @@ def _measure(
         largest = np.maximum(largest, plan.embedding.lost_cell(lost, records.scale))
         if outcome.bound is not None:
             outcome = replace(outcome, bound=outcome.bound + float(blanked.sum()))
-    pairs = list(zip(plan.rounding.kinds, released.rounded.T, strict=True))
+    pairs = list(zip(plan.rounding.storages, released.rounded.T, strict=True))
     return Bucket(
         errors,
         totals,
@@ -79,12 +79,21 @@ def _measure(
         grouped,
         np.bincount(np.concatenate(sizes)),
         replace(outcome, labels=outcome.labels[:0]),
-        np.array([kind.whole and not is_whole(column) for kind, column in pairs]),
+        np.array([storage.whole and not is_whole(column) for storage, column in pairs]),
         plan.rounding.new_zeros(records.X, released.rounded, released.row),
         largest,
-        np.array([kind.absent is not None and bool((column == kind.absent).any()) for kind, column in pairs]),
+        np.array([storage.absent is not None and bool((column == storage.absent).any()) for storage, column in pairs]),
         _count_dominated(outcome.labels, records, released, plan),
+        _changes(records, released, plan.embedding),
     )
+
+
+def _changes(records: BucketRecords, released: ReleasedValues, embedding: Embedding) -> tuple[Ints, ...]:
+    """Return what the coding of each column counts; nothing where all columns hold numbers."""
+    if embedding.plain:
+        return ()
+    values = np.take(released.rounded, released.row, axis=0)
+    return tuple(coding.measure(records.X, values) for coding in embedding.codings)
 
 
 def _count_dominated(labels: Ints, records: BucketRecords, released: ReleasedValues, plan: BucketPlan) -> Ints:
@@ -141,7 +150,7 @@ def released_values(
     labels: Ints,
     aggregate: str,
     weights: Floats | None,
-    codings: Sequence[Coding | None],
+    codings: Sequence[Coding],
     rounding: Rounding,
     block: Ints,
 ) -> ReleasedValues:
@@ -161,6 +170,5 @@ def released_values(
     values = group_values(X, Z, labels, aggregate, weights)
     if aggregate != "medoid":
         for j, coding in enumerate(codings):
-            if coding is not None:
-                values[:, j] = group_category(X[:, j], labels, coding.release, coding.ancestors)
+            values[:, j] = coding.represent(X, j, labels, values[:, j], weights)
     return ReleasedValues(values, rounding.apply(values, X, labels, block), labels)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shoal.algorithms.registry import ALL_METHODS
+from shoal.kinds.registry import as_option
 from shoal.masking.request import not_recorded, parameters
 
 __all__ = ["as_call", "as_command"]
@@ -30,7 +31,7 @@ def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: 
     for name, value in told.items():
         if name == "kinds":
             for column, kind in value.items():
-                words += _kind(column, kind, (hierarchies or {}).get(column))
+                words += as_option(column, kind, (hierarchies or {}).get(column))
         elif name not in flags:
             continue
         elif value is True:
@@ -74,16 +75,6 @@ def _pairs(name: str, value: Mapping[Any, Any]) -> list[str]:
 
 def _listed(part: Any) -> str:
     return ",".join(map(str, part)) if isinstance(part, (list, tuple)) else str(part)
-
-
-def _kind(name: object, kind: Any, file: str | None) -> list[str]:
-    """Return the option of a column that holds no numbers; none for a hierarchy without a file."""
-    if isinstance(kind, str):
-        word, blank, format_ = kind.partition(" ")
-        return [f"--{word}", f"{name}={format_}" if blank else str(name)]
-    if isinstance(kind, list):
-        return ["--ordinal", f"{name}={_listed(kind)}"]
-    return [] if file is None else ["--hierarchy", f"{name}={file}"]
 
 
 def as_call(asked: Mapping[str, Any], source: str | None, output: str | None = None) -> str:

@@ -19,16 +19,15 @@ from shoal.core.measures import number_through
 from shoal.core.messages import agreeing, count
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
-from shoal.masking.coding import order_values
+from shoal.core.unicode_forms import composed_cells
+from shoal.kinds.date import in_order
+from shoal.kinds.kind import Kind
+from shoal.kinds.nominal import Nominal
 from shoal.models.model import ConfidentialColumn, Model
 from shoal.models.model_registry import make_rules, reached_by
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
 from shoal.tables.columns import Name
-from shoal.tables.csv_cells import MISSING
-from shoal.tables.kinds import Category, Date, Nominal, Ordinal
-from shoal.tables.times import in_order
-from shoal.tables.unicode_forms import composed_cells
 
 if TYPE_CHECKING:
     from shoal.kernels.words import Words
@@ -56,7 +55,7 @@ class Chosen(NamedTuple):
     """A confidential column."""
 
     name: Name
-    kind: Category | Date | None  # as the user or the type of the column says
+    kind: Kind  # of a number also where the cells are found to be dates or Booleans
     ordered: bool | None = None  # None: as its cells are found to be
 
 
@@ -93,7 +92,7 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
     codes, values = np.empty((table.rows, len(columns)), dtype=np.int64), []
     for place, (name, kind, known) in enumerate(columns):
         cells, ordered = _cells(table, name, kind, first)
-        if known and cells.dtype == pl.String and kind is None:
+        if known and kind.numeric and cells.dtype == pl.String:
             cells = in_order(cells)  # read again from a file of text, where durations stand in another order
         frame = pl.DataFrame({"cell": cells})
         found = frame.group_by("cell").len().sort("cell", nulls_last=False)
@@ -103,30 +102,10 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
     return codes, tuple(values)
 
 
-def _cells(table: Table, name: Name, kind: Category | Date | None, first: int) -> tuple[pl.Series, bool]:
-    """Return the cells of a column as they are compared, and whether they have an order."""
-    cells = table.keys([name])["0"]
-    if isinstance(kind, Date):
-        cells = table.moments(name, kind, first)[0]
-    elif kind is not None or isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
-        cells = table.categories(name, given=True, first=first)
-        if cells.dtype == pl.String and not isinstance(kind, Ordinal):
-            # A space before or after is no other value, and NA is missing in every format, as it is in CSV; levels are
-            # named as they are written.
-            cells = cells.str.strip_chars()
-            cells = cells.set(cells.is_in(MISSING), None)
-        return cells, isinstance(kind, Ordinal)
-    if isinstance(cells.dtype, (pl.Date, pl.Datetime)):
-        cells = cells.cast(pl.Datetime("us"))
-    if cells.dtype.is_temporal():
-        return cells.to_physical(), True
-    if not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
-        raise InputError(
-            f"Column {name!r} is confidential and must hold numbers, text, Booleans or dates, but its type is "
-            f"{cells.dtype}. Turn it into one of them first."
-        )
-    # One zero, and one way to be missing.
-    return (cells.cast(pl.Float64).fill_nan(None) + 0.0 if not cells.dtype.is_integer() else cells), True
+def _cells(table: Table, name: Name, kind: Kind, first: int) -> tuple[pl.Series, bool]:
+    """Return the cells of a column as they are compared, and whether they have an order; text has none by itself."""
+    text = kind.numeric and isinstance(table.keys([name])["0"].dtype, (pl.String, pl.Categorical, pl.Enum))
+    return (Nominal() if text else kind).compared(table, name, first)
 
 
 def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
@@ -145,13 +124,12 @@ def number_values(
     for place, (name, kind, _) in enumerate(columns):
         found = [part[place] for part in parts]
         table, ordered = _merged(name, found)
-        if isinstance(kind, Ordinal):
-            order = {value: code for code, value in enumerate(order_values(name, kind, table["cell"].drop_nulls()))}
-            table = table[np.argsort([order.get(cell, -1) for cell in table["cell"]], kind="stable").tolist()]
+        ranking = kind.ranking(name, table["cell"])
+        table = table if ranking is None else table[ranking]
         for own, values in zip(numbers, found, strict=True):
             own.append(_places(_as(table["cell"].dtype, values), table))
         # What has no order is text, also where it is written to a file and looks like numbers.
-        chosen.append(Chosen(name, kind if kind is not None or ordered else Nominal(), ordered))
+        chosen.append(Chosen(name, Nominal() if kind.numeric and not ordered else kind, ordered))
         counts.append(table["len"].to_numpy().astype(np.int64))
     promise = Promise(tuple(chosen), tuple(counts), tuple(models))
     _check_values(promise)

@@ -18,14 +18,13 @@ from shoal.core.measures import Scaling
 from shoal.core.messages import count, holders, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
+from shoal.kinds.coding import Embedding
+from shoal.kinds.nominal import Nominal
 from shoal.masking.cells import holders_of, number_cells, sizes_of, spell_strata
-from shoal.masking.coding import Embedding, order_values
 from shoal.masking.parts import Columns, Joined, Moves, Own, Part
 from shoal.masking.plan import check_records, code_values, merged_limits
 from shoal.masking.request import MaskRequest
 from shoal.masking.steps import number_of_cells, numbers_of
-from shoal.tables.kinds import Hierarchy
-from shoal.tables.unicode_forms import composed
 
 __all__ = ["Held", "cell_sums", "join_patterns", "join_small", "join_strata"]
 
@@ -147,7 +146,7 @@ def _standard(where: Ints, sums: Sums, embedding: Embedding) -> Floats:
     mean = sums.sums.sum(axis=0) / counts
     spread = np.sqrt(np.maximum(sums.squares / counts - np.square(mean), 0.0))
     numbers = np.zeros(len(mean), dtype=np.bool_)
-    numbers[embedding.starts] = [coding is None for coding in embedding.codings]
+    numbers[embedding.starts] = [coding.standardised for coding in embedding.codings]
     centre, factor = np.where(numbers, mean, 0.0), np.where(numbers & (spread > 0), spread, 1.0)
     standard: Floats = (_totals(where, sums.sums) - _totals(where, sums.counts) * centre) / factor
     return standard
@@ -254,16 +253,8 @@ def _names(request: MaskRequest, columns: Columns, strata: Sequence[Stratum], gr
 
 
 def _name(request: MaskRequest, column: object, values: Sequence[object]) -> object:
-    kind = (request.kinds or {}).get(column)
-    if len(values) == 1:
-        return values[0]
-    if isinstance(kind, Hierarchy) and None not in values:
-        order_values(column, kind, values)  # refuses what it does not name
-        ways: Any = kind.ways
-        ways = {str(value): (value, *above) for value, above in ways.items()}
-        levels = zip(*(ways[composed(str(value))] for value in values), strict=True)
-        return next(nodes[0] for nodes in levels if len(set(nodes)) == 1)
-    return " or ".join("missing" if value is None else str(value) for value in values)
+    kind = (request.kinds or {}).get(column, Nominal())
+    return values[0] if len(values) == 1 else kind.joined_name(column, values)
 
 
 def _notes(

@@ -19,6 +19,7 @@ import numpy as np
 from shoal.algorithms.registry import find
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.version import __version__
+from shoal.kinds.registry import KINDS
 from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.tables.files import sha256
 from shoal.tables.outputs import written_beside, written_path
@@ -319,16 +320,9 @@ def _check_keys(path: Path, content: Mapping[str, Any], above: str, keys: Mappin
 
 
 def _check_kinds(path: Path, kinds: Mapping[str, Any]) -> None:
-    """Refuse a kind that is not written as `shoal.tables.kinds.as_plain` does: none of it is the path of a file."""
+    """Refuse a kind that is not written as `Kind.plain` does: none of it is the path of a file."""
     for name, kind in kinds.items():
-        listed = [kind]
-        if type(kind) is dict:
-            ways = kind.get("ways")
-            sound = set(kind) == {"ways", "release"} and type(kind["release"]) is str and type(ways) is dict
-            listed = list(ways.values()) if sound and ways else [None]
-        elif type(kind) is str:
-            listed = []
-        if not all(type(values) is list and not any(type(v) in (list, dict) for v in values) for values in listed):
+        if not any(entry.load().is_plain(kind) for entry in KINDS.values()):
             raise _not_a_manifest(path, f"the key {f'parameters.kinds.{name}'!r} is not a kind of column, got {kind!r}")
 
 

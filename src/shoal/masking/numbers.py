@@ -8,17 +8,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from shoal.core.errors import InputError, closest
+from shoal.core.errors import InputError
 from shoal.core.measures import Scaling, released_loss, scaling
-from shoal.core.types import Bools, Floats, Ints
+from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT
-from shoal.masking.coding import Coding, Embedding
+from shoal.kinds.coding import Embedding
+from shoal.kinds.time_scale import Scale
 from shoal.masking.memory import MemoryRecords
-from shoal.masking.parts import STAY, Columns, Own
+from shoal.masking.parts import STAY, Own
 from shoal.masking.plan import code_values, make_plan
-from shoal.masking.reading import count_values, read_part
+from shoal.masking.reading import read_part
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
 from shoal.masking.roles import choose_masked, find_scales
@@ -29,8 +29,6 @@ from shoal.tables.columns import Name
 from shoal.tables.frames import open_table
 from shoal.tables.strata import codes_of, strata_of
 from shoal.tables.table import Table
-from shoal.tables.times import Scale
-from shoal.tables.unicode_forms import composed, composed_cells
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
 
@@ -100,62 +98,36 @@ def read_pair(
     arrays, part = read_part(before, 0, columns, "group", STAY, None, request.k)
     X, lost = arrays["X"], None
     if blanked:
-        missing = [_misses(name, after, kind) for name, kind in zip(columns.masked, columns.kinds, strict=True)]
+        missing = [
+            np.ones(after.rows, dtype=np.bool_) if _is_empty(name, after) else kind.missing(after, name)
+            for name, kind in columns.kind_of.items()
+        ]
         hidden = np.column_stack(missing) & ~np.isnan(X)
         lost, X = np.where(hidden, X, np.nan), np.where(hidden, np.nan, X)
-        found = (count_values(X[:, j], [value for value, _ in listed]) for j, listed in enumerate(part.values))
-        part = part._replace(values=tuple(found))
+        observed = (
+            kind.observe(X, j, columns.masked, kind.values_of(part.observed[j])) for j, kind in enumerate(columns.kinds)
+        )
+        part = part._replace(observed=tuple(observed))
     codings, (codes,) = code_values(columns, [part])
-    released = [_released(name, after, columns, coding) for name, coding in zip(columns.masked, codings, strict=True)]
+    released = [
+        np.full(after.rows, np.nan)
+        if _is_empty(name, after)
+        else kind.read_released(after, name, coding, columns.scales.get(name))
+        for (name, kind), coding in zip(columns.kind_of.items(), codings, strict=True)
+    ]
     own = Own(np.empty(0, dtype=np.int64), codes)
     alike = identical_records(numbers_of(arrays, own), codes_of(strata_of(before, by), len(X)))
     embedding = Embedding(codings, columns.importance, tuple(np.flatnonzero(np.isnan(X).all(axis=0)).tolist()))
-    X = numbers_of({"X": X}, own)
+    X = embedding.continuous(numbers_of({"X": X}, own))
     lost = None if lost is None else numbers_of({"X": lost}, own)
-    return Numbers(columns.masked, X, embedding, alike, lost, columns.scales), np.column_stack(released)
+    Y = embedding.continuous(np.column_stack(released))
+    return Numbers(columns.masked, X, embedding, alike, lost, columns.scales), Y
 
 
 def _is_empty(name: Name, after: Table) -> bool:
     """Say whether a released column has no value left; then its type does not tell what it held."""
     cells = after.keys([name])["0"]
     return cells.null_count() == len(cells)
-
-
-def _misses(name: Name, after: Table, kind: Any) -> Bools:
-    """Say which cells of a released column are missing."""
-    if _is_empty(name, after):
-        return np.ones(after.rows, dtype=np.bool_)
-    if kind is None:
-        return np.isnan(after.column(name).values)
-    return after.categories(name, given=True).is_null().to_numpy()
-
-
-def _released(name: Name, after: Table, columns: Columns, coding: Coding | None) -> Floats:
-    """Return the numbers of a released column, as those of the original are counted or coded."""
-    if _is_empty(name, after):
-        return np.full(after.rows, np.nan)
-    if coding is not None:
-        return _codes(name, after.categories(name, given=True), coding)
-    if name in columns.scales:
-        return columns.scales[name].numbers(after.moments(name, columns.timed[name])[0])
-    return after.column(name).values
-
-
-def _codes(name: Name, cells: pl.Series, coding: Coding) -> Floats:
-    """Return the codes of released cells; a text that names several nodes of a hierarchy is the lowest of them."""
-    # Of a value only its text is the same in all kinds of tables: codes are numbers in a frame and text in a CSV file.
-    known: dict[str, float] = {}
-    for code, value in enumerate(coding.values):
-        known.setdefault(composed(str(value).lower() if isinstance(value, bool) else str(value)), float(code))
-    texts = composed_cells(cells.cast(pl.String))
-    for text in texts.drop_nulls().unique().sort():
-        if text not in known:
-            raise InputError(
-                f"Column {name!r} holds {text!r} in the masked table, but not in the original.{closest(text, known)} "
-                "If it stands for several values, name their hierarchy in 'kinds'."
-            )
-    codes = texts.replace_strict(known, default=None, return_dtype=pl.Float64)
-    return codes.fill_null(np.nan).to_numpy().copy()
 
 
 def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
@@ -191,7 +163,6 @@ def _fits(release: Release, before: Numbers, Y: Floats) -> bool:
         return False
     _, lost = before.loss(Y)
     told = [release.column_loss[name] for name in before.names]
-    clear = [c is None or len(set(map(str, c.values))) == len(c.values) for c in before.embedding.codings]
-    sure = np.array(clear) & ~np.isnan(before.X).all(axis=0)
+    sure = np.array([coding.distinct for coding in before.embedding.codings]) & ~np.isnan(before.X).all(axis=0)
     # Rounded integers and text are not the very numbers that the loss was summed from.
     return bool(np.isclose(lost, told, rtol=1e-3, atol=1e-6)[sure].all())

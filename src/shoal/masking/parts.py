@@ -12,13 +12,14 @@ from shoal.algorithms.registry import Outcome
 from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.records import Layout
 from shoal.kernels.words import Words
+from shoal.kinds.kind import Kind
+from shoal.kinds.storage import Storage
+from shoal.kinds.time_scale import Scale
 from shoal.masking.additivity import Rule
 from shoal.masking.confidential import Chosen, Values
 from shoal.tables.codes import Code, Codes
-from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
+from shoal.tables.columns import Name, Spelling
 from shoal.tables.series import TextNumbers
-from shoal.tables.times import Scale
 
 __all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings", "new_zeros"]
 
@@ -38,7 +39,7 @@ class Columns(NamedTuple):
     by: tuple[Name, ...]
     weights: Name | None
     unit: Name | None  # the column that says whose records they are
-    kinds: tuple[Category | Date | None, ...]  # of each masked column; None for numbers
+    kinds: tuple[Kind, ...]  # of each masked column
     given: frozenset[Name]  # columns whose kind was named by the user
     released: tuple[Name, ...]  # all columns of the release, in order
     importance: tuple[float, ...] | None  # of each masked column, if not all count alike
@@ -52,6 +53,11 @@ class Columns(NamedTuple):
     typed: tuple[Name, ...] = ()  # columns of text that are released as numbers, if all their cells are
     texts: tuple[Name, ...] = ()  # other columns without a role, which must not hold numbers
 
+    @property
+    def kind_of(self) -> dict[Name, Kind]:
+        """The kind of each masked column."""
+        return dict(zip(self.masked, self.kinds, strict=True))
+
     def compared(self, names: Sequence[Name]) -> list[Name]:
         """Return those of some masked columns that decide which records are alike."""
         counts = dict(zip(self.masked, self.importance or (1.0,) * len(self.masked), strict=True))
@@ -63,37 +69,36 @@ class Columns(NamedTuple):
             list(self.released),
             # Categories are released in the type of their column, so that it is read once more.
             [name for name in self.released if name not in self.masked or name in self.categories],
-            [name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is None],
+            [name for name, kind in self.kind_of.items() if kind.numeric],
             types,
         )
 
     @property
     def nominal(self) -> list[Name]:
         """The masked columns whose values have no order."""
-        return [n for n, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, (Nominal, Hierarchy))]
+        return [name for name, kind in self.kind_of.items() if not kind.ordered]
 
     @property
     def with_own_cells(self) -> tuple[Name, ...]:
         """The columns that are released with cells of the table: those that are not masked, and categories."""
-        kinds = dict(zip(self.masked, self.kinds, strict=True))
-        own = (Nominal, Ordinal)
-        return tuple(name for name in self.released if name not in kinds or isinstance(kinds[name], own))
+        kinds = self.kind_of
+        return tuple(name for name in self.released if name not in kinds or kinds[name].released_cells)
 
     @property
-    def timed(self) -> dict[Name, Date]:
-        """The masked columns of dates, times and durations."""
-        return {name: kind for name, kind in zip(self.masked, self.kinds, strict=True) if isinstance(kind, Date)}
+    def scaled(self) -> dict[Name, Kind]:
+        """The masked columns that are counted on a scale that all parts share."""
+        return {name: kind for name, kind in self.kind_of.items() if kind.scaled}
 
     @property
     def words(self) -> dict[Name, str]:
-        """What the masked columns hold that hold no numbers."""
-        named = {name: kind.word for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None}
+        """The kinds of the masked columns that are not plain numbers."""
+        named = {name: kind.word for name, kind in self.kind_of.items() if not kind.additive}
         return named | {name: scale.word for name, scale in self.scales.items()}
 
     @property
     def categories(self) -> frozenset[Name]:
         """The masked columns that hold no numbers."""
-        return frozenset(name for name, kind in zip(self.masked, self.kinds, strict=True) if kind is not None)
+        return frozenset(name for name, kind in self.kind_of.items() if not kind.numeric)
 
     @property
     def zero_places(self) -> list[int]:
@@ -119,12 +124,12 @@ class Part(NamedTuple):
     cells: list[Cell]  # by code
     counts: Ints  # records of each cell
     units: list[Words] | None  # of each cell: the least of its different units, k at most
-    kinds: tuple[Kind | None, ...]  # of each column; None if all its cells are missing
+    storages: tuple[Storage | None, ...]  # of each column; None if all its cells are missing
     spellings: tuple[frozenset[Spelling], ...]  # of missing cells, by column
     limits: Floats  # the least and the greatest value of each column
     broken: tuple[tuple[int, int], ...]  # of each rule: the records that break it, and the number of the first
     totals: tuple[int, ...]  # of each column of whole numbers, if they are kept
-    values: tuple[list[tuple[Any, int]], ...]  # of each column of categories: by code, with the number of records
+    observed: tuple[Any, ...]  # of each column: what its kind needs to know of the records that are kept
     confidential: tuple[Values, ...]
     types: dict[Name, str | None]  # of columns of text that may be numbers; None if all their cells are missing
     texts: dict[Name, TextNumbers]  # of columns of text without a role
@@ -173,6 +178,7 @@ class Bucket(NamedTuple):
     largest: Floats  # errors of the group of few records that has most: in each column, and in all together
     taken: Bools  # whether a released value is the number that stands for missing in the column
     dominated: Ints  # per column: the groups that one member dominates, and the groups that have values
+    changes: tuple[Ints, ...] = ()  # of each column, as its coding counts them
 
 
 def new_zeros(buckets: Sequence[Bucket]) -> Ints:

@@ -171,7 +171,7 @@ def release(groups: Groups, seconds: Seconds) -> Release:
     with seconds("write"), moved_together() as outputs:
         output = None if request.output is None else Path(request.output)
         written = records.release(
-            release_part, columns, plan.kinds, plan.embedding.codings, plan.spellings, request.whole, shuffled,
+            release_part, columns, plan.storages, plan.embedding.codings, plan.spellings, request.whole, shuffled,
             bool(request.escape_formulas),
             layout=columns.layout(plan.types), output=output,
         )  # fmt: skip

@@ -19,19 +19,18 @@ from shoal.core.errors import InputError
 from shoal.core.messages import agreeing, count, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
+from shoal.kinds.coding import Coding, Embedding
+from shoal.kinds.storage import MISSING, Storage
 from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
-from shoal.masking.coding import Coding, Embedding, make_coding, order_values
 from shoal.masking.confidential import Promise, number_values
 from shoal.masking.parts import STAY, Cell, Columns, Moves, Own, Part, Spellings
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.totals import LARGEST
 from shoal.tables.codes import Code, as_number
-from shoal.tables.columns import Kind, Name, Spelling
-from shoal.tables.csv_cells import MISSING, Dialect, coded_text, common_type, number_type
+from shoal.tables.columns import Name, Spelling
+from shoal.tables.csv_cells import Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
-from shoal.tables.kinds import Date
-from shoal.tables.unicode_forms import one_form
 
 __all__ = ["Plan", "check_engine", "check_records", "choose_rule", "code_values", "make_plan", "merged_limits"]
 
@@ -45,7 +44,7 @@ class Plan:
     own: list[Own]  # of each part: what its cells and values are in the whole table
     sizes: Ints  # the records of each cell
     strata: Ints  # the number of the stratum of each cell
-    kinds: tuple[Kind, ...]
+    storages: tuple[Storage, ...]
     spellings: Spellings
     limits: Floats
     present: Ints  # cells of each column that are not missing
@@ -66,12 +65,12 @@ class Plan:
     @property
     def amounts(self) -> tuple[int, ...]:
         """The places of the columns of numbers: their groups have totals that a member can dominate."""
-        return tuple(j for j, kind in enumerate(self.columns.kinds) if kind is None)
+        return tuple(j for j, kind in enumerate(self.columns.kinds) if kind.additive)
 
     @property
     def whole_columns(self) -> list[Name]:
         """The columns of whole numbers."""
-        return [name for name, kind in zip(self.columns.masked, self.kinds, strict=True) if kind.whole]
+        return [name for name, storage in zip(self.columns.masked, self.storages, strict=True) if storage.whole]
 
 
 def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part]) -> None:
@@ -112,9 +111,9 @@ def make_plan(
     if dialect is None and request.output is not None and Path(request.output).suffix.lower() in CSV:
         _check_words(columns, codings, np.sum([part.missing for part in parts], axis=0))
     limits = merged_limits(parts, codings)
-    kinds = _merge_kinds(columns, parts, coded)
-    _check_rules(request, columns, kinds, parts)
-    _check_totals(columns, kinds, limits, kept)
+    storages = _merge_storages(columns, parts, coded)
+    _check_rules(request, columns, storages, parts)
+    _check_totals(columns, storages, limits, kept)
     places = {name: place for place, name in enumerate(columns.masked)}
     present = np.sum([part.present for part in parts], axis=0)
     return Plan(
@@ -123,7 +122,7 @@ def make_plan(
         [Own(*found) for found in zip(roots, codes, numbers, _firsts(parts), strict=True)],
         sizes,
         number_cells([[cell.stratum for cell in numbered]])[0][0],
-        kinds,
+        storages,
         Spellings(
             spellings,
             strata if moves.joined is None else moves.joined.spelled,
@@ -135,7 +134,7 @@ def make_plan(
         Embedding(codings, columns.importance, tuple(np.flatnonzero(present == 0).tolist())),
         promise,
         Rounding(
-            kinds,
+            storages,
             request.whole,
             tuple(columns.zero_places),
             tuple(rule.renamed(places) for rule in columns.rules),
@@ -177,11 +176,11 @@ def _firsts(parts: Sequence[Part]) -> list[int]:
     return [0, *accumulate(part.kept for part in parts)][:-1]
 
 
-def _check_rules(request: MaskRequest, columns: Columns, kinds: Sequence[Kind], parts: Sequence[Part]) -> None:
+def _check_rules(request: MaskRequest, columns: Columns, storages: Sequence[Storage], parts: Sequence[Part]) -> None:
     """Refuse a rule that records break, or that whole numbers could not obey."""
-    whole = {name for name, kind in zip(columns.masked, kinds, strict=True) if kind.whole}
+    whole = {name for name, storage in zip(columns.masked, storages, strict=True) if storage.whole}
     empty = {
-        name for name, *found in zip(columns.masked, *(part.kinds for part in parts), strict=True) if not any(found)
+        name for name, *found in zip(columns.masked, *(part.storages for part in parts), strict=True) if not any(found)
     }
     for rule, *found in zip(columns.rules, *(part.broken for part in parts), strict=True):
         broken = sum(number for number, _ in found)
@@ -201,10 +200,10 @@ def _check_rules(request: MaskRequest, columns: Columns, kinds: Sequence[Kind], 
             )
 
 
-def _check_totals(columns: Columns, kinds: Sequence[Kind], limits: Floats, records: int) -> None:
+def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats, records: int) -> None:
     """Refuse to keep totals that are too large, or zeros of a column that is added up from rounded ones."""
-    for name, kind, most in zip(columns.masked, kinds, np.abs(limits).max(axis=0).tolist(), strict=True):
-        if columns.totals and kind.whole and most * records >= LARGEST:
+    for name, storage, most in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
+        if columns.totals and storage.whole and most * records >= LARGEST:
             raise InputError(
                 f"Parameter 'integers' is 'totals', but the values of column {name!r} are too large, up to {most:g}. "
                 "Take integers='round'."
@@ -217,14 +216,11 @@ def _check_totals(columns: Columns, kinds: Sequence[Kind], limits: Floats, recor
             )
 
 
-def merged_limits(parts: Sequence[Part], codings: Sequence[Coding | None]) -> Floats:
+def merged_limits(parts: Sequence[Part], codings: Sequence[Coding]) -> Floats:
     """Return the least and the greatest value of each column; of categories, of their codes."""
     low, high = (np.stack([part.limits[row] for part in parts]) for row in (0, 1))
     limits = np.stack([low.min(axis=0), high.max(axis=0)])
-    for j, coding in enumerate(codings):
-        if coding is not None:
-            limits[:, j] = 0, max(0, len(coding.values) - 1)
-    return limits
+    return np.column_stack([coding.limits(limits[:, j]) for j, coding in enumerate(codings)])
 
 
 def _spell_missing(
@@ -241,7 +237,7 @@ def _spell_missing(
         chosen[name] = next(iter(found)) if len(found) == 1 else None
         texts = sorted((text for text in found if text is not None), key=lambda text: (len(text), text))
         for code in columns.codes.get(name, ()):
-            if kind is None and dialect is None and as_number(code) is None:
+            if kind.numeric and dialect is None and as_number(code) is None:
                 raise InputError(f"Parameter 'missing_codes' names {code!r} for column {name!r}, which holds numbers.")
             cells = pl.Series(texts, dtype=pl.String)
             hits = [str(code)] if dialect is None else cells.filter(coded_text(cells, [code], dialect)).to_list()
@@ -252,11 +248,10 @@ def _spell_missing(
     return chosen, coded
 
 
-def _check_words(columns: Columns, codings: Sequence[Coding | None], missing: Ints) -> None:
+def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> None:
     """Refuse text that a CSV file would read as missing, if there is more than one spelling of that."""
     for name, coding, holes in zip(columns.masked, codings, missing.tolist(), strict=True):
-        values = () if coding is None else coding.values
-        words = [repr(value) for value in values if isinstance(value, str) and value.strip() in MISSING]
+        words = [repr(value) for value in coding.values if isinstance(value, str) and value.strip() in MISSING]
         if len(words) + (holes > 0) > 1:
             found = " and ".join([*words, *(["missing cells"] if holes else [])])
             raise InputError(
@@ -279,31 +274,13 @@ def _code_notes(request: MaskRequest, coded: Mapping[Name, Sequence[Code]]) -> l
     return notes
 
 
-def code_values(
-    columns: Columns, parts: Sequence[Part]
-) -> tuple[tuple[Coding | None, ...], list[tuple[Floats | None, ...]]]:
-    """Number the values of every column of categories through all parts; return codings, and codes by part."""
-    codings: list[Coding | None] = []
-    codes: list[list[Floats | None]] = [[] for _ in parts]
-    for j, (name, kind) in enumerate(zip(columns.masked, columns.kinds, strict=True)):
-        if kind is None or isinstance(kind, Date):
-            codings.append(None)
-            for own in codes:
-                own.append(None)
-            continue
-        found: dict[Any, int] = {}
-        spelled = one_form(value for part in parts for value, _ in part.values[j])
-        for part in parts:
-            for value, times in part.values[j]:
-                form = spelled.get(value, value)
-                found[form] = found.get(form, 0) + times
-        values = order_values(name, kind, found)
-        codings.append(make_coding(name, kind, values, np.array([found[value] for value in values], dtype=np.int64)))
-        place = {value: code for code, value in enumerate(values)}
-        for own, part in zip(codes, parts, strict=True):
-            forms = (spelled.get(value, value) for value, _ in part.values[j])
-            own.append(np.array([place[form] for form in forms], dtype=np.float64))
-    return tuple(codings), [tuple(own) for own in codes]
+def code_values(columns: Columns, parts: Sequence[Part]) -> tuple[tuple[Coding, ...], list[tuple[Floats | None, ...]]]:
+    """Return the coding of every column, and the codes that the values of each part have in the whole table."""
+    pairs = [
+        kind.fit(name, columns.masked, [part.observed[j] for part in parts])
+        for j, (name, kind) in enumerate(columns.kind_of.items())
+    ]
+    return tuple(coding for coding, _ in pairs), list(zip(*(codes for _, codes in pairs), strict=True))
 
 
 def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int) -> tuple[str, ...]:
@@ -325,18 +302,17 @@ def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int)
     return tuple(notes)
 
 
-def _merge_kinds(columns: Columns, parts: Sequence[Part], coded: Mapping[Name, Sequence[Code]]) -> tuple[Kind, ...]:
-    """Return the kind of each column; the parts of a CSV file may differ in it."""
+def _merge_storages(
+    columns: Columns, parts: Sequence[Part], coded: Mapping[Name, Sequence[Code]]
+) -> tuple[Storage, ...]:
+    """Return how each column is stored; the parts of a CSV file may differ in it."""
     merged = []
-    for name, category, *found in zip(columns.masked, columns.kinds, *(part.kinds for part in parts), strict=True):
-        absent = as_number(coded[name][0]) if name in coded and category is None else None
-        kinds = [kind for kind in found if kind is not None]
-        types = {kind.type for kind in kinds}
-        merged.append(
-            Kind(
-                types.pop() if len(types) == 1 else "float64", bool(kinds) and all(kind.whole for kind in kinds), absent
-            )
-        )
+    for name, kind, *storages in zip(columns.masked, columns.kinds, *(part.storages for part in parts), strict=True):
+        absent = as_number(coded[name][0]) if name in coded and kind.numeric else None
+        seen = [storage for storage in storages if storage is not None]
+        types = {storage.type for storage in seen}
+        whole = bool(seen) and all(storage.whole for storage in seen)
+        merged.append(Storage(types.pop() if len(types) == 1 else "float64", whole, absent))
     return tuple(merged)
 
 

@@ -12,31 +12,30 @@ from shoal.blocks.quantisation import bounds
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Floats, Ints
+from shoal.core.unicode_forms import composed_cells
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
+from shoal.kinds.kind import Kind
+from shoal.kinds.storage import Column
+from shoal.kinds.time_scale import Span
 from shoal.masking.additivity import count_broken
 from shoal.masking.confidential import Values, read_values
 from shoal.masking.parts import Cell, Columns, Moves, Part
 from shoal.masking.totals import whole_total
 from shoal.models.distinct_units import least_units
 from shoal.tables.codes import Codes
-from shoal.tables.columns import Column, Name, Spelling
+from shoal.tables.columns import Name, Spelling
 from shoal.tables.csv_cells import present_cells
 from shoal.tables.csv_files import CsvTable
-from shoal.tables.kinds import Date
 from shoal.tables.table import Table
-from shoal.tables.times import Span
-from shoal.tables.unicode_forms import composed_cells
 
-__all__ = ["count_values", "look_at_times", "number_rows", "read_part", "unit_words"]
+__all__ = ["number_rows", "read_part", "scan_part", "unit_words"]
 
 
-def look_at_times(
-    table: Table, first: int, timed: Mapping[Name, Date], codes: Codes
-) -> tuple[Arrays, dict[Name, Span]]:
+def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Codes) -> tuple[Arrays, dict[Name, Span]]:
     """Look at the dates, times and durations of a part: all parts together say how they are counted."""
     nothing = np.empty((table.rows, 0))
-    return {"X": nothing}, {name: table.coded(codes).moments(name, kind, first)[1] for name, kind in timed.items()}
+    return {"X": nothing}, {name: kind.scan(table.coded(codes), name, first) for name, kind in scaled.items()}
 
 
 def read_part(
@@ -87,12 +86,15 @@ def read_part(
         cells=cells,
         counts=np.bincount(cell, minlength=len(cells)),
         units=None if columns.unit is None else least_units(cell, arrays["unit"], k),
-        kinds=tuple(column.kind for column in read),
+        storages=tuple(column.storage for column in read),
         spellings=spellings,
         limits=limits,
         broken=tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules),
         totals=tuple(map(whole_total, X.T)) if columns.totals else (),
-        values=tuple(count_values(X[:, j], found) for j, found in enumerate(values)),
+        observed=tuple(
+            kind.observe(X, j, columns.masked, listed)
+            for j, (kind, listed) in enumerate(zip(columns.kinds, values, strict=True))
+        ),
         confidential=confidential,
         types={name: table.number_type(name) for name in columns.typed} if isinstance(table, CsvTable) else {},
         texts=texts,
@@ -135,32 +137,13 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
             )
 
 
-def count_values(codes: Floats, values: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return values with the number of their records."""
-    if not len(values):
-        return []
-    counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=len(values))
-    return list(zip(values, counts.tolist(), strict=True))
-
-
 def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
-    """Return the masked columns as numbers: those of categories as codes, with the values by code."""
-    read, values = list[Column](), list[list[Any]]()
-    for name, kind in zip(columns.masked, columns.kinds, strict=True):
-        if kind is None:
-            read.append(table.column(name, first))
-            values.append([])
-            continue
-        if isinstance(kind, Date):
-            scale = columns.scales[name]
-            read.append(Column(name, scale.numbers(table.moments(name, kind, first)[0]), scale.word))
-            values.append([])
-            continue
-        cells = table.categories(name, given=name in columns.given, first=first)
-        codes = (cells.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
-        read.append(Column(name, codes, "category"))
-        values.append(cells.drop_nulls().unique().sort().to_list())
-    return read, values
+    """Return the masked columns as numbers, and the values of those that are codes."""
+    pairs = [
+        kind.read(table, name, first, named=name in columns.given, scale=columns.scales.get(name))
+        for name, kind in columns.kind_of.items()
+    ]
+    return [column for column, _ in pairs], [values for _, values in pairs]
 
 
 def _read_weights(table: Table, first: int, name: Name | None, given: Floats | None) -> Floats:

@@ -14,9 +14,10 @@ import numpy as np
 from shoal.core.errors import FileError, VerificationError
 from shoal.core.measures import group_sizes
 from shoal.core.messages import count
-from shoal.core.types import Bools, Ints, State
+from shoal.core.types import Ints, State
 from shoal.engines.records import Arrays, Records, Regrouping
 from shoal.kernels.words import Words, bucket_of_words, number_words
+from shoal.kinds.recognition import Cells
 from shoal.masking.additivity import count_broken
 from shoal.masking.cells import number_cells
 from shoal.masking.confidential import Promise, Values, count_homogeneous, number_values, read_values, told, worst
@@ -32,7 +33,7 @@ from shoal.models.distinct_units import count_units
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, Spelling
 from shoal.tables.formulas import formula_columns
-from shoal.tables.looks import NUMBERED, Cells, Span, is_numbering, looks_like_identifier, number_span
+from shoal.tables.looks import NUMBERED, Span, is_numbering, looks_like_identifier, number_span
 from shoal.tables.selection import check_released
 from shoal.tables.table import Table
 
@@ -88,8 +89,8 @@ def count_part(
     # Integers may look like NaN: then the column is looked at in vain.
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
-        table.spellings(name, _missing(table, name, name in categories)) if missing[j] else frozenset[Spelling]()
-        for j, name in enumerate(masked)
+        table.spellings(name, kind.missing(table, name)) if missing[j] else frozenset[Spelling]()
+        for j, (name, kind) in enumerate(columns.kind_of.items())
     )
     left = [name for name in table.names if name not in {*masked, *by}] if others else []
     cells = {name: Cells.of(table.keys([name])["0"]) for name in left}
@@ -105,12 +106,6 @@ def count_part(
     text = [name for name in table.names if name not in masked or name in categories]
     formulas = formula_columns(table, text) if csv else []
     return arrays, Counted(table.rows, strata, spellings, zeros, broken, kept, looks, spans, confidential, formulas)
-
-
-def _missing(table: Table, name: Name, category: bool) -> Bools:
-    if category:
-        return table.categories(name, given=True).is_null().to_numpy()
-    return np.isnan(table.column(name).values)
 
 
 def deal_for_counting(part: int, arrays: Arrays, own: tuple[Ints, Sequence[Ints]], targets: int) -> tuple[Ints, Arrays]:

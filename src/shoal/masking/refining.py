@@ -10,11 +10,11 @@ import numpy as np
 from shoal.algorithms.refinement import ANCESTOR, MEAN, MEDIAN, MODE, Variables, refine
 from shoal.core.measures import Scaling, canonical_labels, number_through
 from shoal.core.types import Floats, Ints, State
-from shoal.masking.coding import Coding, Embedding
+from shoal.kinds.coding import Embedding
 
 __all__ = ["refined", "variables_of"]
 
-RELEASES = {"median": MEDIAN, "mode": MODE, "ancestor": ANCESTOR}
+RELEASES = {"mean": MEAN, "median": MEDIAN, "mode": MODE, "ancestor": ANCESTOR}
 
 
 def refined(
@@ -47,7 +47,7 @@ def refined(
     Z, variables = embedding.apply(X, scale), variables_of(X, embedding, scale)
 
     def moved(rows: Ints, _: Ints) -> Ints:
-        columns, coordinates = (np.flatnonzero(~np.isnan(table[rows[0]])) for table in (X, Z))
+        columns, coordinates = (np.flatnonzero(~np.isnan(table[rows[0]])) for table in (variables.values, Z))
         own = canonical_labels(labels[rows])
         if not len(columns):
             return own
@@ -63,35 +63,20 @@ def refined(
 
 
 def variables_of(X: Floats, embedding: Embedding, scale: Scaling) -> Variables:
-    """Return what stands for a group in each column, and how far values lie from it."""
-    values, codings = scale.apply(X), embedding.codings
-    apart = [coding for coding in codings if coding is not None and not coding.ordered]
-    most = max([len(coding.coordinates) for coding in apart], default=1)
-    depth = max([1, *(coding.ancestors.shape[1] for coding in apart if coding.ancestors is not None)])
-    squares, ancestors = np.zeros((len(apart), most, most)), np.zeros((len(apart), most, depth), dtype=np.int64)
-    for t, unordered in enumerate(apart):
-        _fill(unordered, squares[t], ancestors[t])
-    table, t = np.zeros(len(codings), dtype=np.int64), 0
-    for j, coding in enumerate(codings):
-        if coding is not None and coding.ordered:
-            seen = ~np.isnan(X[:, j])
-            values[:, j] = np.where(seen, coding.coordinates[np.where(seen, X[:, j], 0).astype(np.int64), 0], np.nan)
-        elif coding is not None:
-            values[:, j] = X[:, j]
-            table[j] = t
-            t += 1
-    release = np.array([MEAN if coding is None else RELEASES[coding.release] for coding in codings], dtype=np.int64)
-    return Variables(release, values, table, squares, ancestors)
-
-
-def _fill(coding: Coding, squares: Floats, ancestors: Ints) -> None:
-    """Write the squared distances of values and nodes, and the ancestors of each value; above the root is the root."""
-    places = coding.coordinates
-    lengths = np.square(places).sum(axis=1)
-    n = len(places)
-    squares[:n, :n] = np.maximum(lengths[:, None] + lengths - 2 * places @ places.T, 0.0)
-    np.fill_diagonal(squares, 0.0)
-    if coding.ancestors is not None:
-        values, depth = coding.ancestors.shape
-        ancestors[:values, :depth] = coding.ancestors
-        ancestors[:values, depth:] = coding.ancestors[:, -1:]
+    """Return what represents a group in each variable, and how far values lie from it."""
+    Z, codings = scale.apply(X), embedding.codings
+    parts = [coding.variables(X, j, Z) for j, coding in enumerate(codings)]
+    widths = [part.shape[1] for part in parts]
+    unordered = [(coding.squares(), coding.lineage) for coding in codings if not coding.ordered]
+    most = max([len(near) for near, _ in unordered], default=1)
+    depth = max([lineage.shape[1] for _, lineage in unordered], default=1)
+    squares, ancestors = np.zeros((len(unordered), most, most)), np.zeros((len(unordered), most, depth), dtype=np.int64)
+    for t, (near, lineage) in enumerate(unordered):
+        squares[t, : len(near), : len(near)] = near
+        ancestors[t, : len(lineage), : lineage.shape[1]] = lineage
+        ancestors[t, : len(lineage), lineage.shape[1] :] = lineage[:, -1:]
+    without_order = np.array(embedding.without_order, dtype=np.int64)
+    table = np.where(without_order, np.cumsum(without_order) - 1, 0)
+    release = np.array([RELEASES[coding.release] for coding in codings], dtype=np.int64)
+    values = np.ascontiguousarray(np.hstack(parts))
+    return Variables(np.repeat(release, widths), values, np.repeat(table, widths), squares, ancestors)

@@ -97,7 +97,8 @@ class MaskRequest:
         None,
         """What columns hold that are no numbers, or numbers that are codes: ``shoal.Nominal()``,
         ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``; of text that is dates or times ``shoal.Date()``, or
-        ``shoal.Date("%d.%m.%Y")``. If not given, text and Booleans are nominal, ordered categories ordinal.""",
+        ``shoal.Date("%d.%m.%Y")``; of a latitude and a longitude together ``shoal.Place()``. If not given, text and
+        Booleans are nominal, ordered categories ordinal.""",
         stored=(dict, NoneType),
     )
     distance: Sequence[Name] | Name | None = _ask(
@@ -326,7 +327,7 @@ class MaskRequest:
     def __post_init__(self) -> None:
         check_size(self.k)
         if self.kinds is not None:
-            from shoal.tables.kinds import read_kind
+            from shoal.kinds.registry import read_kinds
 
             if not isinstance(self.kinds, Mapping):
                 raise InputError(
@@ -334,7 +335,7 @@ class MaskRequest:
                     f"{self.kinds!r}."
                 )
 
-            object.__setattr__(self, "kinds", {name: read_kind(name, kind) for name, kind in self.kinds.items()})
+            object.__setattr__(self, "kinds", read_kinds(self.kinds))
         if self.missing_codes is not None:
             from shoal.tables.codes import read_codes
 
@@ -418,9 +419,7 @@ class MaskRequest:
 
     def plain_kinds(self) -> dict[Name, Any] | None:
         """Return the kinds as plain values."""
-        from shoal.tables.kinds import as_plain
-
-        return None if self.kinds is None else {name: as_plain(kind) for name, kind in self.kinds.items()}
+        return None if self.kinds is None else {name: kind.plain() for name, kind in self.kinds.items()}
 
     @property
     def writes_csv(self) -> bool:

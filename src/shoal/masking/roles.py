@@ -8,19 +8,25 @@ from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.messages import listed
 from shoal.engines.records import Records, Schema
+from shoal.kinds.date import Date
+from shoal.kinds.kind import Kind
+from shoal.kinds.nominal import Nominal
+from shoal.kinds.number import Number
+from shoal.kinds.ordinal import Ordinal
+from shoal.kinds.time_scale import Span
 from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.confidential import Chosen
 from shoal.masking.parts import Columns
-from shoal.masking.reading import look_at_times
+from shoal.masking.reading import scan_part
 from shoal.masking.request import MaskRequest
 from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Name
-from shoal.tables.kinds import Category, Date, Hierarchy, Nominal, Ordinal
 from shoal.tables.row_index import is_stored_index
 from shoal.tables.table import check_name
-from shoal.tables.times import Span, make_scale
 
 __all__ = ["choose_masked", "find_scales"]
+
+NUMBER = Number()
 
 
 def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
@@ -34,7 +40,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     if request.unit is not None:
         check_name(request.unit, names, "unit")
     kinds, dropped = dict(request.kinds or {}), as_names(request.identifiers)
-    numbers = [name for name in names if name in schema.numeric or isinstance(kinds.get(name), Date)]
+    numbers = [name for name in names if name in schema.numeric or kinds.get(name, NUMBER).scaled]
     wanted = None if request.columns is None else as_names(request.columns)
     apart = [*by, weights, request.unit, *dropped, *as_names(request.keep), *as_names(request.confidential)]
     chosen = choose_columns(names, numbers, wanted, apart=apart)
@@ -44,6 +50,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     if request.unit is not None and request.unit in (*chosen, *by, weights):
         raise InputError(f"Parameter 'unit' names column {request.unit!r}, which is masked, a stratum or the weight.")
     _check_roles(request, schema, chosen, [*by, weights])
+    _check_whole(request, chosen, kinds)
     named = [*chosen, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
     return Columns(
         tuple(chosen),
@@ -66,6 +73,22 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     )
 
 
+def _check_whole(request: MaskRequest, masked: Sequence[Name], kinds: Mapping[Name, Kind]) -> None:
+    """Refuse to mask one of several columns that are one value, or each on its own."""
+    for name in masked:
+        columns = kinds[name].columns if name in kinds else ()
+        if outside := [other for other in columns if other not in masked or kinds.get(other) != kinds[name]]:
+            raise InputError(
+                f"Column {name!r} is one value with column {outside[0]!r}, which is not masked or has another kind. "
+                f"Name it in 'columns' too, and give the kind to both: {{{columns!r}: …}}."
+            )
+        if columns and not request.entry.whole_records:
+            raise InputError(
+                f"Method {request.entry.name!r} groups every column on its own, but columns {listed(columns)} are one "
+                "value. Use a method that groups whole records."
+            )
+
+
 def _confidential(
     request: MaskRequest, names: Sequence[Name], others: Sequence[Name], schema: Schema
 ) -> tuple[Chosen, ...]:
@@ -79,7 +102,7 @@ def _confidential(
                 "dropped, or named twice. A confidential column is released as it is: name it once."
             )
         levels = schema.levels.get(name, ())
-        chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else None)))
+        chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else NUMBER)))
     if request.confidential is not None and not chosen:
         raise InputError("Parameter 'confidential' must name at least one column, got none.")
     return tuple(chosen)
@@ -102,10 +125,9 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
             )
         for name in rule.columns:
             kind = _kind_of(spelled[name], request.kinds or {}, schema)
-            if kind is not None:
-                held = "dates or times" if isinstance(kind, Date) else "categories"
+            if not kind.additive:
                 raise InputError(
-                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds {held}. Leave the rule out."
+                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds {kind.holds}. Leave the rule out."
                 )
     return in_order([rule.renamed(spelled) for rule in rules])
 
@@ -120,10 +142,10 @@ def _numbers_among(request: MaskRequest, parameter: str, masked: list[Name], sch
                 f"Parameter {parameter!r} names column {name!r}, which is not masked. Name it in 'columns' too."
             )
         kind = _kind_of(name, request.kinds or {}, schema)
-        if kind is not None:
-            held = "dates or times" if isinstance(kind, Date) else "categories"
+        if not kind.additive:
             raise InputError(
-                f"Parameter {parameter!r} must name columns of numbers, but column {name!r} holds {held}. Leave it out."
+                f"Parameter {parameter!r} must name columns of numbers, but column {name!r} holds {kind.holds}. Leave "
+                "it out."
             )
         if named.count(name) > 1:
             raise InputError(f"Parameter {parameter!r} names column {name!r} twice. Name it once.")
@@ -178,11 +200,7 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart
             )
     for name in request.kinds or {}:
         check_name(name, names, "kinds")
-        of_stratum = (
-            name in as_names(request.by)
-            and request.small == "merge"
-            and isinstance((request.kinds or {})[name], Hierarchy)
-        )
+        of_stratum = name in as_names(request.by) and request.small == "merge" and (request.kinds or {})[name].joins
         if name not in (*masked, *as_names(request.confidential)) and not of_stratum:
             raise InputError(
                 f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too. (A "
@@ -190,8 +208,8 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart
             )
 
 
-def _kind_of(name: Name, given: Mapping[Name, Category | Date], schema: Schema) -> Category | Date | None:
-    """Return the kind of a column that holds no numbers; None for one of numbers."""
+def _kind_of(name: Name, given: Mapping[Name, Kind], schema: Schema) -> Kind:
+    """Return the kind of a column."""
     if name in schema.timed:
         if given.get(name, Date()) != Date():
             raise InputError(
@@ -202,16 +220,16 @@ def _kind_of(name: Name, given: Mapping[Name, Category | Date], schema: Schema) 
     if name in given:
         return given[name]
     if name in schema.numeric:
-        return None
+        return NUMBER
     levels = schema.levels.get(name, ())
     return Ordinal(levels) if len(levels) > 1 else Nominal()
 
 
 def find_scales(records: Records, columns: Columns) -> Columns:
     """Find out how dates, times and durations are counted, the same in all parts."""
-    timed = columns.timed
-    if not timed:
+    scaled = columns.scaled
+    if not scaled:
         return columns
-    spans: list[dict[Name, Span]] = records.keep(look_at_times, timed, columns.codes, columns=list(timed))
-    scales = {name: make_scale(name, [part[name] for part in spans]) for name in timed}
+    spans: list[dict[Name, Span]] = records.keep(scan_part, scaled, columns.codes, columns=list(scaled))
+    scales = {name: kind.scale(name, [part[name] for part in spans]) for name, kind in scaled.items()}
     return columns._replace(scales=scales)

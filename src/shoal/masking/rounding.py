@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.types import Bools, Floats, Ints
+from shoal.kinds.storage import Storage
 from shoal.masking.additivity import Rule, add_up, round_together
 from shoal.masking.totals import keep_totals
-from shoal.tables.columns import Kind
 
 __all__ = ["Rounding", "nearest"]
 
@@ -39,8 +39,8 @@ class Rounding:
 
     Parameters
     ----------
-    kinds
-        What each masked column holds.
+    storages
+        How each masked column is stored.
     whole
         Whether columns of whole numbers stay whole.
     zeros
@@ -51,7 +51,7 @@ class Rounding:
         Whether whole numbers keep the total of every block.
     """
 
-    kinds: tuple[Kind, ...]
+    storages: tuple[Storage, ...]
     whole: bool = False
     zeros: tuple[int, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -60,20 +60,20 @@ class Rounding:
     @property
     def changes(self) -> bool:
         """Whether values are stored with fewer digits than they have."""
-        return self.whole or any(kind.type == "float32" or kind.timed for kind in self.kinds)
+        return self.whole or any(storage.type == "float32" or storage.timed for storage in self.storages)
 
     def only(self, place: int) -> Rounding:
         """Return how the values of one column are stored, if it is grouped on its own."""
-        return Rounding((self.kinds[place],), self.whole, (0,) if place in self.zeros else (), totals=self.totals)
+        return Rounding((self.storages[place],), self.whole, (0,) if place in self.zeros else (), totals=self.totals)
 
     def apply(self, values: Floats, X: Floats, labels: Ints, block: Ints) -> Floats:
         """Return the values of groups, one row a group, as they can be stored.
 
         `X`, `labels` and `block` are the numbers, the group and the block of each record.
         """
-        whole = np.array([self.whole and kind.whole for kind in self.kinds])
-        single = np.array([kind.type == "float32" for kind in self.kinds])
-        timed = np.array([kind.timed for kind in self.kinds])
+        whole = np.array([self.whole and storage.whole for storage in self.storages])
+        single = np.array([storage.type == "float32" for storage in self.storages])
+        timed = np.array([storage.timed for storage in self.storages])
         nonzero = np.isin(np.arange(len(whole)), self.zeros)
         rounded = values.copy()
         rounded[:, whole] = nearest(values[:, whole], nonzero[whole])

@@ -14,11 +14,12 @@ from shoal.core.measures import canonical_labels
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
-from shoal.masking.coding import Coding
+from shoal.kinds.coding import Coding
+from shoal.kinds.storage import Storage
 from shoal.masking.parts import Columns, Joined, Own, Spellings
 from shoal.masking.reading import number_rows, unit_words
 from shoal.models.distinct_units import record_counters
-from shoal.tables.columns import Kind, Name, NewColumn
+from shoal.tables.columns import Name, NewColumn
 from shoal.tables.formulas import escape_formulas
 from shoal.tables.selection import check_released
 from shoal.tables.table import Table
@@ -112,8 +113,8 @@ def release_part(
     table: Table,
     answers: Arrays,
     columns: Columns,
-    kinds: Sequence[Kind],
-    codings: Sequence[Coding | None],
+    storages: Sequence[Storage],
+    codings: Sequence[Coding],
     spellings: Spellings,
     rounded: bool,
     shuffled: Ints | None,
@@ -126,13 +127,13 @@ def release_part(
     new = {
         name: NewColumn(
             np.ascontiguousarray(answers["released"][:, j]),
-            kind,
+            storage,
             rounded,
             spellings.missing[name],
-            None if coding is None else coding.labels,
+            coding.labels,
             columns.scales.get(name),
         )
-        for j, (name, kind, coding) in enumerate(zip(columns.masked, kinds, codings, strict=True))
+        for j, (name, storage, coding) in enumerate(zip(columns.masked, storages, codings, strict=True))
     }
     dropped = [name for name in table.names if name not in columns.released]
     released = table.released(new, spellings.strata)
@@ -149,7 +150,7 @@ def release_part(
     if columns.unit not in columns.released:
         return released
     numbers = canonical_labels(unit_words(released, columns.unit)).astype(np.float64) + 1.0
-    return released.released({columns.unit: NewColumn(numbers, Kind("int64", whole=True), True, None, None)})
+    return released.released({columns.unit: NewColumn(numbers, Storage("int64", whole=True), True, None, None)})
 
 
 def _joined_cells(table: Table, by: Sequence[Name], joined: Joined) -> dict[Name, list[str | None]]:

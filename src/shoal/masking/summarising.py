@@ -132,6 +132,9 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
         )
     elif decimal := [name for name in plan.whole_columns if name in changed]:
         notes.append(f"integer columns hold decimals now ({listed(decimal)}); integers='round' keeps them whole")
+    changes = [np.sum(counts, axis=0) for counts in zip(*(bucket.changes for bucket in buckets), strict=True)]
+    pairs = zip(plan.embedding.codings, changes, strict=False)  # none of a table of numbers
+    notes += [note for coding, counts in pairs if (note := coding.note(plan.columns.masked, counts)) is not None]
     for name, scale in plan.columns.scales.items():
         finer = "" if scale.exact else ": it spans more time than finer digits can be kept for"
         notes.append(f"column {name} is released in whole {scale.resolution}{finer}")

@@ -9,14 +9,14 @@ import numpy as np
 from shoal.core.progress import fresh_state
 from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
+from shoal.kinds.coding import Embedding
+from shoal.kinds.storage import FLOAT
 from shoal.masking.bucket import mask_bucket
-from shoal.masking.coding import Embedding
 from shoal.masking.confidential import Promise
 from shoal.masking.groups import BucketPlan
 from shoal.masking.recount import count_bucket, deal_for_counting
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
-from shoal.tables.columns import FLOAT
 
 __all__ = ["warm_up"]
 

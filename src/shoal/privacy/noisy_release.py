@@ -11,12 +11,13 @@ import numpy as np
 
 from shoal.core.errors import FileError, InputError, ShoalError, VerificationError
 from shoal.core.types import Floats, Ints
+from shoal.kinds.storage import CATEGORY, FLOAT, Storage
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
 from shoal.privacy.joint import draw_records
 from shoal.privacy.laplace import TAIL, noisy_means
 from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
-from shoal.tables.columns import CATEGORY, FLOAT, Kind, Name, NewColumn
+from shoal.tables.columns import Name, NewColumn
 from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import folder_beside, read_back, write_table
 from shoal.tables.outputs import moved_together, written_path
@@ -25,7 +26,7 @@ from shoal.tables.table import Table
 
 __all__ = ["NoisyColumns", "build_table", "draw_noise", "rehearse", "write_release"]
 
-INTEGER = Kind("int64", whole=True)
+INTEGER = Storage("int64", whole=True)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints])
     prepared = plan.prepared
     table = prepared.table.in_own_dialect() if isinstance(prepared.table, CsvTable) else prepared.table
     new = {
-        name: NewColumn(np.ascontiguousarray(values[:, j]), _kind(plan, j), rounded=prepared.whole[j])
+        name: NewColumn(np.ascontiguousarray(values[:, j]), _storage(plan, j), rounded=prepared.whole[j])
         for j, name in enumerate(prepared.names)
     }
     for answer, codes in zip(prepared.answers, answer_codes, strict=True):
@@ -143,11 +144,11 @@ def build_table(plan: PublicationPlan, values: Floats, answer_codes: list[Ints])
     return released
 
 
-def _kind(plan: PublicationPlan, j: int) -> Kind:
+def _storage(plan: PublicationPlan, j: int) -> Storage:
     """Return the type that a column is stored in; without truncation a narrow one might not hold it."""
     if plan.prepared.whole[j]:
         return INTEGER
-    return (plan.prepared.table.column(plan.prepared.names[j]).kind or FLOAT) if plan.truncate else FLOAT
+    return (plan.prepared.table.column(plan.prepared.names[j]).storage or FLOAT) if plan.truncate else FLOAT
 
 
 def released_names(plan: PublicationPlan) -> list[Name]:

@@ -15,13 +15,13 @@ import polars as pl
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Ints
+from shoal.core.unicode_forms import composed, composed_cells
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.privacy_unit import Unit, check_unit, read_unit
 from shoal.privacy.publication_methods import PublicationMethod
 from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
-from shoal.tables.unicode_forms import composed, composed_cells
 
 __all__ = ["Answers", "Prepared", "check_group_size", "column_sets", "prepare"]
 

@@ -15,7 +15,7 @@ from shoal.core.display import for_people
 from shoal.core.dominance import is_published
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
-from shoal.masking.coding import Embedding
+from shoal.kinds.coding import Embedding
 from shoal.report.figures import (
     Figure,
     bars,
@@ -113,7 +113,7 @@ def columns(X: Floats, Y: Floats, embedding: Embedding, utility: Utility, k: int
         column, coding = utility.columns[j], embedding.codings[j]
         if not is_published(column.loss):
             continue
-        if coding is not None:
+        if not coding.numeric:
             shares = protected_values(X[:, j], Y[:, j], coding.values, k)
             if shares is not None:
                 figures.append(category_shares(str(column.name), shares, column.values))

@@ -9,10 +9,11 @@ from shoal.assessment.risk import Risk
 from shoal.assessment.utility import Utility
 from shoal.core.dominance import is_published
 from shoal.core.messages import agreeing, count
+from shoal.kinds.registry import KINDS, TIMES
 from shoal.masking.release import Release
 from shoal.report import sections
 from shoal.report.withheld_figures import lost_share
-from shoal.tables.columns import TIMED, Name
+from shoal.tables.columns import Name
 
 __all__ = [
     "AVERAGES",
@@ -108,10 +109,11 @@ def representative_text(release: Release) -> str:
     aggregate, kinds = f"{weighted}{release.parameters['aggregate']}", set(release.kinds.values())
     if not kinds or aggregate == "medoid":
         return f"the {aggregate}"
-    words = {"nominal": "the most frequent value", "ordinal": "the median", "hierarchy": "the common ancestor"}
-    words |= dict.fromkeys(TIMED.values(), f"the {aggregate}")
-    by_kind = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
-    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *by_kind])
+    words = {name: entry.load().represented_by for name, entry in KINDS.items()}
+    words |= dict.fromkeys(TIMES, "")
+    words = {name: text or f"the {aggregate}" for name, text in words.items()}
+    others = [f"{word} ({kind})" for kind, word in words.items() if kind in kinds]
+    return either([*([f"the {aggregate} (numbers)"] if len(release.kinds) < len(release.columns) else []), *others])
 
 
 def safety_text(release: Release, assessment: Assessment) -> str:

@@ -13,11 +13,12 @@ from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
+from shoal.kinds.date import Date
+from shoal.kinds.storage import Column, Storage
+from shoal.kinds.time_scale import Span
 from shoal.tables.codes import Codes, is_coded, without_codes
-from shoal.tables.columns import Column, Kind, Name, NewColumn, Spelling, round_to
-from shoal.tables.kinds import Date
+from shoal.tables.columns import Name, NewColumn, Spelling, round_to
 from shoal.tables.series import cell_words, not_whole
-from shoal.tables.times import Span
 
 __all__ = ["ArrayTable"]
 
@@ -197,4 +198,4 @@ def _codes_as_numbers(column: NewColumn) -> NewColumn:
     if column.categories is None:
         return column
     values = np.array([np.nan if cell is None else cell for cell in column.cells()], dtype=np.float64)
-    return replace(column, values=values, kind=Kind("int64", whole=True), rounded=True, categories=None)
+    return replace(column, values=values, storage=Storage("int64", whole=True), rounded=True, categories=None)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.unicode_forms import composed, composed_cells
 from shoal.tables.columns import Name
-from shoal.tables.unicode_forms import composed, composed_cells
 
 __all__ = ["Code", "Codes", "as_number", "is_coded", "read_codes", "without_codes"]
 

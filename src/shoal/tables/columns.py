@@ -1,65 +1,19 @@
-"""Columns of numbers on their way in and out: what they hold, and what is put in their place."""
+"""Columns of a release: the values that are put in the place of the given ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.core.types import Floats
+from shoal.core.types import Floats, Name, Spelling
+from shoal.kinds.storage import FLOAT, Storage
 
 if TYPE_CHECKING:
-    from shoal.tables.times import Scale
+    from shoal.kinds.time_scale import Scale
 
-__all__ = ["CATEGORY", "FLOAT", "TIMED", "Column", "Kind", "Name", "NewColumn", "Spelling", "is_whole", "round_to"]
-
-Name = Any  # a string in most frames, a number in arrays, anything hashable in pandas
-Spelling = str | None  # how a missing cell reads: its text, "NaN", or None for null and for an empty cell
-
-
-# What types of polars and narwhals hold that are no numbers and yet have an order and distances.
-TIMED = {"Date": "date", "Datetime": "date", "Time": "time", "Duration": "duration"}
-
-
-class Kind(NamedTuple):
-    """What a column holds."""
-
-    type: str  # of its numbers: "float64", "float32", "int64", "uint8", …
-    whole: bool  # whether all its numbers are whole, whatever their type
-    absent: float | None = None  # the number that stands for missing
-
-    @property
-    def integer(self) -> bool:
-        """Whether it stores integers."""
-        return "int" in self.type
-
-    @property
-    def timed(self) -> bool:
-        """Whether it holds dates, times of day or durations, counted in whole steps."""
-        return self.type in TIMED.values()
-
-
-FLOAT = Kind("float64", whole=False)
-CATEGORY = Kind("category", whole=False)
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column as numbers; NaN where the cell is missing."""
-
-    name: Name
-    values: Floats
-    type: str = "float64"
-
-    @property
-    def kind(self) -> Kind | None:
-        """What the column holds; None if all its cells are missing."""
-        if np.isnan(self.values).all():
-            return None
-        if self.type == CATEGORY.type or self.type in TIMED.values():
-            return Kind(self.type, whole=False)
-        return Kind(self.type, whole="int" in self.type or is_whole(self.values))
+__all__ = ["Name", "NewColumn", "Spelling", "round_to"]
 
 
 @dataclass(frozen=True)
@@ -70,8 +24,8 @@ class NewColumn:
     ----------
     values
         The new values; NaN where the cell is missing.
-    kind
-        What the column held, in all parts of the table.
+    storage
+        How the column was stored, in all parts of the table.
     rounded
         Whether the values have been rounded, to be stored as integers if the column did.
     missing
@@ -83,7 +37,7 @@ class NewColumn:
     """
 
     values: Floats
-    kind: Kind = FLOAT
+    storage: Storage = FLOAT
     rounded: bool = False
     missing: Spelling = None
     categories: tuple[Any, ...] | None = None
@@ -92,7 +46,7 @@ class NewColumn:
     @property
     def integers(self) -> bool:
         """Whether integers are released."""
-        return self.rounded and self.kind.integer
+        return self.rounded and self.storage.integer
 
     @property
     def code(self) -> str | None:
@@ -111,21 +65,6 @@ class NewColumn:
         whole = self.code is not None and any(isinstance(name, int) for name in names)
         absent = int(float(str(self.code))) if whole else self.code
         return [absent if np.isnan(code) else names[int(code)] for code in self.values]
-
-
-def is_whole(values: Floats) -> bool:
-    """Say whether all numbers that are not missing are whole; a column without any is not.
-
-    Examples
-    --------
-    >>> is_whole(np.array([2.0, np.nan])), is_whole(np.array([2.5])), is_whole(np.array([np.nan]))
-    (True, False, False)
-    """
-    some = values[:1000]
-    if (np.rint(some) != some)[~np.isnan(some)].any():
-        return False
-    seen = values[~np.isnan(values)]
-    return bool(len(seen) and (np.rint(seen) == seen).all())
 
 
 def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.unicode_forms import composed, composed_cells
+from shoal.kinds.storage import MISSING
 from shoal.tables.codes import Code, as_number, is_coded
 from shoal.tables.columns import Name
 from shoal.tables.selection import named_cells
 from shoal.tables.series import TextNumbers, not_numeric, number_like
-from shoal.tables.unicode_forms import composed, composed_cells
 
 if TYPE_CHECKING:
     from shoal.tables.csv_files import CsvTable
 
 __all__ = [
-    "MISSING",
     "SIGNS",
     "Dialect",
     "as_type",
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 SIGNS = {".": r"\.", ",": ",", " ": r"[ \u00a0\u202f]", "'": "['’]"}  # between thousands, as patterns
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
 # 007 and 0123 are codes, not numbers.
 CODE = r"^[+-]?0\d"
 DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  # no number with two points

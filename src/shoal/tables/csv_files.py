@@ -22,11 +22,14 @@ import polars as pl
 
 from shoal.core.errors import FileError, InputError, VerificationError, closest
 from shoal.core.types import Bools, Ints
+from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words
+from shoal.kinds.date import Date, check_no_dates, read_dates
+from shoal.kinds.storage import MISSING, Column
+from shoal.kinds.time_scale import Span, span_of
 from shoal.tables.codes import Codes
-from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
+from shoal.tables.columns import Name, NewColumn, Spelling, round_to
 from shoal.tables.csv_cells import (
-    MISSING,
     SIGNS,
     Dialect,
     as_type,
@@ -40,12 +43,9 @@ from shoal.tables.csv_cells import (
     text_numbers,
     without_words,
 )
-from shoal.tables.kinds import Date
 from shoal.tables.selection import cells_of, named_cells, only_columns, with_cells, without_columns
 from shoal.tables.series import TextNumbers, as_floats, cell_words, kind_of, mostly_numbers
 from shoal.tables.table import check_names
-from shoal.tables.times import Span, check_no_dates, read_dates, span_of
-from shoal.tables.unicode_forms import composed_cells
 
 __all__ = [
     "CsvTable",

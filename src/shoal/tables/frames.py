@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
 from shoal.core.types import Bools, Ints
+from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words, number_bits
+from shoal.kinds.date import Date, check_no_dates, read_dates
+from shoal.kinds.storage import Column
+from shoal.kinds.time_scale import Span, span_of, word_of
 from shoal.tables.arrays import ArrayTable
 from shoal.tables.codes import Codes, is_coded, without_codes
-from shoal.tables.columns import Column, Name, NewColumn, Spelling, round_to
+from shoal.tables.columns import Name, NewColumn, Spelling, round_to
 from shoal.tables.csv_cells import text_numbers
-from shoal.tables.kinds import Date
 from shoal.tables.metadata import without_metadata
 from shoal.tables.native import (
     arrow_numbers,
@@ -46,8 +49,6 @@ from shoal.tables.series import (
     whole_numbers,
 )
 from shoal.tables.table import Table, check_names
-from shoal.tables.times import Span, check_no_dates, read_dates, span_of, word_of
-from shoal.tables.unicode_forms import composed_cells
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -319,7 +320,7 @@ class FrameTable:
             return self._new_moments(cells if new.code is None else cells.fill_null(new.code), new.scale.native)
         new = new.filled()
         missing = np.isnan(new.values)
-        stored = new.kind.type if new.integers or new.kind.type == "float32" else "float64"
+        stored = new.storage.type if new.integers or new.storage.type == "float32" else "float64"
         values: Any = np.where(missing, 0.0, new.values) if "int" in stored else new.values
         values = round_to(values, stored) if "int" in stored else values.astype(stored, copy=False)
         released = self._new_series(values)

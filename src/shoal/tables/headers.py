@@ -10,8 +10,10 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import FileError
+from shoal.kinds.date import PATTERNS
+from shoal.kinds.recognition import MOST, Cells
 from shoal.tables.csv_cells import present_cells
-from shoal.tables.looks import KINDS, LOOKS, MOST, Cells
+from shoal.tables.looks import LOOKS
 from shoal.tables.series import number_like
 from shoal.tables.table import Table
 
@@ -44,7 +46,7 @@ def check_header(path: Path, table: Table) -> None:
 
 def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
     """Return the columns whose name is a date, an address or the like, as their cells are."""
-    patterns = [pattern for kind, pattern in (KINDS | LOOKS).items() if kind != "boolean"]
+    patterns = [*PATTERNS.values(), *LOOKS.values()]
     return [
         place
         for place, (name, cells) in enumerate(zip(names, columns, strict=True))

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from shoal.core.types import Floats
-from shoal.tables.columns import TIMED, Column, Name, is_whole
+from shoal.core.types import Floats, Name
+from shoal.kinds.recognition import MOST, Cells
+from shoal.kinds.registry import kind_of_cells
+from shoal.kinds.storage import Column
 
 __all__ = [
     "NUMBERED",
     "SMALL",
-    "Cells",
     "Span",
     "is_code",
     "is_confidential",
@@ -31,7 +28,6 @@ __all__ = [
     "is_of_person",
     "is_stratum",
     "is_weight",
-    "kind_of_cells",
     "looks_like_identifier",
     "missing_codes",
     "names_id",
@@ -39,8 +35,6 @@ __all__ = [
     "repeats_like_unit",
 ]
 
-SAMPLE = 2000  # cells whose spelling is looked at
-MOST = 0.9  # the share of cells that must look alike
 SMALL = 20  # records of a table in which all values may differ by chance
 FEW = 10  # values of a code
 LONG = 400  # characters of a name, of which only both ends are looked at
@@ -113,17 +107,6 @@ CONFIDENTIAL = _word(
 )
 QUANTITIES = _word(r"n|num|number|count|size|age|hours|days|children|rooms|persons|members")
 
-_DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"(1[89]|20)\d\d"
-_CLOCK = r"([01]?\d|2[0-4]):[0-5]\d(:[0-5]\d([.,]\d+)?)?( ?[AaPp][Mm])?"
-_LETTERS = r"[ -][A-Za-z]{3,9}\.?,?[ -]"
-_DATE = rf"({_YEAR}[-/.]{_MONTH}[-/.]{_DAY}|({_DAY}[-/.]{_MONTH}|{_MONTH}[-/.]{_DAY})[-/.]({_YEAR}|\d\d)"
-_DATE += rf"|{_DAY}{_LETTERS}({_YEAR}|\d\d)|{_YEAR}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))"
-KINDS = {
-    "date": re.compile(rf"{_DATE}([T ]{_CLOCK} ?(Z|UTC|[+-]\d\d:?\d\d)?)?"),
-    "time": re.compile(_CLOCK),
-    "duration": re.compile(r"P(?=\d|T\d)(\d+(\.\d+)?[YMWD])*(T(\d+(\.\d+)?[HMS])+)?|\d+ days?(,? \d+:\d\d(:\d\d)?)?"),
-    "boolean": re.compile(r"true|false", re.IGNORECASE),
-}
 LOOKS = {
     "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "accounts (IBAN)": re.compile(r"[A-Z]{2}\d{2} ?([A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}"),
@@ -144,81 +127,6 @@ class Span(NamedTuple):
     greatest: float
 
 
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a column, those that are missing or blank left out.
-
-    Parameters
-    ----------
-    values
-        Numbers, text, truth values, dates, times or durations.
-    records
-        The number of records, with those that miss a cell.
-    """
-
-    values: pl.Series
-    records: int
-
-    @staticmethod
-    def of(column: pl.Series | Column) -> Cells:
-        """Take the cells of a column."""
-        series = pl.Series(column.values) if isinstance(column, Column) else column
-        values, kind = series.drop_nulls(), series.dtype
-        if kind.is_float():
-            values = values.drop_nans()
-        elif kind.is_decimal():
-            values = values.cast(pl.Float64)
-        elif kind in (pl.Categorical, pl.Enum, pl.String):
-            values = values.cast(pl.String).str.strip_chars()
-            values = values.filter(values != "")
-        elif not (kind.is_integer() or kind.is_temporal() or kind == pl.Boolean):
-            values = pl.Series([repr(value) for value in values.to_list()], dtype=pl.String)
-        return Cells(values, len(series))
-
-    @property
-    def present(self) -> int:
-        """The number of cells that are there."""
-        return len(self.values)
-
-    @property
-    def text(self) -> bool:
-        """Whether they are text."""
-        return self.values.dtype == pl.String
-
-    @cached_property
-    def distinct(self) -> int:
-        """The number of different values."""
-        return self.values.n_unique()
-
-    @cached_property
-    def whole(self) -> bool:
-        """Whether they are whole numbers."""
-        kind = self.values.dtype
-        return kind.is_integer() or (kind.is_float() and is_whole(self.values.to_numpy()))
-
-    @cached_property
-    def numbers(self) -> Floats:
-        """The numbers, none if they are none."""
-        numeric = self.values.dtype.is_numeric()
-        return self.values.cast(pl.Float64).to_numpy() if numeric else np.empty(0)
-
-    @cached_property
-    def spelled(self) -> list[str]:
-        """Some of the cells, from all over the column, as text; none if they are neither text nor whole numbers."""
-        if not (self.text or self.whole):
-            return []
-        some = self.values.gather_every(max(1, self.present // SAMPLE))
-        if self.text:
-            return some.str.slice(0, 200).to_list()
-        return [str(int(number)) for number in some.to_list() if np.isfinite(number)]
-
-    def look_like(self, pattern: re.Pattern[str]) -> bool:
-        """Say whether most of the cells are spelled like that."""
-        others = (cell for cell in self.spelled if pattern.fullmatch(cell) is None)
-        allowed = len(self.spelled) - ceil(MOST * len(self.spelled))
-        return bool(self.spelled) and next(islice(others, allowed, None), None) is None
-
-
 def _plain(name: Name) -> str:
     """Return the words of a name, in small letters.
 
@@ -232,27 +140,6 @@ def _plain(name: Name) -> str:
         text = f"{text[: LONG // 2]}_{text[-LONG // 2 :]}"
     parted = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", text)
     return "_".join(re.findall(r"[^\W_]+", parted)).lower()
-
-
-# Kinds
-
-
-def kind_of_cells(cells: Cells) -> str:
-    """Return the kind of a column: float, integer, boolean, nominal, date, time or duration.
-
-    Examples
-    --------
-    >>> [kind_of_cells(Cells.of(pl.Series(cells))) for cells in ([1.5, 2], [1.0, 2], ["x"], ["2024-02-29"])]
-    ['float', 'integer', 'nominal', 'date']
-    """
-    kind = cells.values.dtype
-    typed = {"Boolean": "boolean", **TIMED}
-    if kind.base_type().__name__ in typed:
-        return typed[kind.base_type().__name__]
-    seen = [word for word, pattern in KINDS.items() if cells.look_like(pattern)]
-    if seen:
-        return seen[0]
-    return "nominal" if cells.text else "integer" if cells.whole else "float"
 
 
 def is_code(name: Name, cells: Cells) -> bool:

@@ -11,8 +11,8 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.core.types import Floats
 from shoal.kernels.words import ABSENT, Words, words_of
+from shoal.kinds.time_scale import word_of
 from shoal.tables.columns import Name
-from shoal.tables.times import word_of
 
 __all__ = [
     "TextNumbers",

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
+from shoal.kinds.time_scale import word_of
 from shoal.tables.addresses import Place, as_place, is_address
 from shoal.tables.codes import Codes
 from shoal.tables.csv_cells import Dialect, number_type, without_words
@@ -25,7 +26,6 @@ from shoal.tables.readers import open_parquet, read_batches, validated
 from shoal.tables.row_index import is_stored_index
 from shoal.tables.selection import named_cells
 from shoal.tables.table import Table, check_names
-from shoal.tables.times import word_of
 
 PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]

@@ -12,11 +12,12 @@ from shoal.core.errors import InputError, closest
 from shoal.core.messages import agreeing, listed
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
+from shoal.kinds.date import Date
+from shoal.kinds.storage import Column
+from shoal.kinds.time_scale import Span
 from shoal.tables.codes import Codes
-from shoal.tables.columns import Column, Name, NewColumn, Spelling
-from shoal.tables.kinds import Date
+from shoal.tables.columns import Name, NewColumn, Spelling
 from shoal.tables.series import TextNumbers
-from shoal.tables.times import Span
 
 __all__ = ["Table", "check_name", "check_names"]
 

@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
-from shoal.core.types import Floats
-from shoal.tables.columns import TIMED, Name
-from shoal.tables.kinds import Date
-from shoal.tables.looks import Cells, kind_of_cells
+from shoal.core.types import Floats, Name
+from shoal.kinds.storage import TIMED
 
-__all__ = [
-    "Scale",
-    "Span",
-    "check_no_dates",
-    "find_format",
-    "fits",
-    "in_order",
-    "make_scale",
-    "read_dates",
-    "span_of",
-    "way_to_call",
-    "word_of",
-]
+__all__ = ["Scale", "Span", "make_scale", "span_of", "word_of"]
 
 EXACT = 2**53  # every integer up to here is a float
 STEPS = {"days": 86_400, "minutes": 60, "seconds": 1}  # in seconds
 PARTS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}  # of a second
-ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?:(:\d\d)(\.\d{1,6})?)?(Z?))?")
-ISO_DURATION = (  # an apostrophe keeps spreadsheets from running it
-    r"^'?(?<sign>-?)P(?:(?<days>\d+)D)?"
-    r"(?:T(?:(?<hours>\d+)H)?(?:(?<minutes>\d+)M)?(?:(?<seconds>\d+)(?:\.(?<fraction>\d{1,9}))?S)?)?$"
-)
-CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p")
-DAYS = (
-    *(day.replace("-", sign) for sign in "./-" for day in ("%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d-%m-%y", "%m-%d-%y")),
-    *(f"%d{sign}{month}{sign}{year}" for sign in " -" for month in ("%b", "%B") for year in ("%Y", "%y")),
-    "%Y%m%d",
-)
 
 
 def word_of(kind: Any) -> str | None:
@@ -157,6 +128,7 @@ def span_of(cells: pl.Series, native: Any, formats: frozenset[str] = frozenset()
 
     Examples
     --------
+    >>> from datetime import datetime
     >>> span = span_of(pl.Series([datetime(2024, 1, 1, 10, 30), None]), pl.Datetime("us"))
     >>> span.step, span.low == span.high
     (60000000, True)
@@ -204,113 +176,6 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
     )
 
 
-# Text
-
-
-def read_dates(name: Name, text: pl.Series, kind: Date, first: int = 0) -> tuple[pl.Series, frozenset[str]]:
-    """Return the dates or times that text says, and the formats in which it is written; refuse any other cell.
-
-    Examples
-    --------
-    >>> cells, formats = read_dates("visit", pl.Series(["2024-01-31", "2024-02-01T10:00", None]), Date())
-    >>> cells.dt.hour().to_list(), sorted(formats)
-    ([0, 10, None], ['%Y-%m-%d', '%Y-%m-%dT%H:%M'])
-    """
-    text = text.str.strip_chars()
-    found: dict[str, datetime] = {}
-    formats: set[str] = set()
-    for cell in text.drop_nulls().unique().to_list():
-        moment = _read_cell(kind, cell)
-        if moment is None:
-            raise _misfit(name, text, kind, first)
-        found[cell] = moment
-        formats.add(kind.format or _iso_format(cell))
-    formats = formats or {kind.format or "%Y-%m-%d"}
-    cells = text.replace_strict(list(found), pl.Series(list(found.values()), dtype=pl.Datetime("us")), default=None)
-    return cells.dt.time() if kind.word == "time" else cells, frozenset(formats)
-
-
-def _read_cell(kind: Date, cell: str) -> datetime | None:
-    """Return what a cell says, None if it is not written as the kind says."""
-    try:
-        if kind.format:
-            return datetime.strptime(cell, kind.format)  # noqa: DTZ007  (cells say no time zone)
-        return datetime.fromisoformat(cell.removesuffix("Z")) if ISO.fullmatch(cell) else None
-    except ValueError:
-        return None
-
-
-def _iso_format(cell: str) -> str:
-    """Return how a date of ISO 8601 is written."""
-    sign, seconds, fraction, zone = ISO.fullmatch(cell).groups()  # type: ignore[union-attr]
-    if sign is None:
-        return "%Y-%m-%d"
-    digits = "" if fraction is None else ".%3f" if len(fraction) <= 4 else ".%f"
-    return f"%Y-%m-%d{sign}%H:%M{':%S' if seconds else ''}{digits}{zone}"
-
-
-def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
-    """Say which is the first cell that is not written as the kind says, and how it can be read."""
-    record = next(i for i, cell in enumerate(text) if cell is not None and _read_cell(kind, cell) is None)
-    rule = f"the format {kind.format!r}" if kind.format else "ISO 8601, such as 2024-01-31 or 2024-01-31T10:00"
-    other = find_format(text)
-    way_out = "Correct the cell, make it missing, or name a format that fits all cells"
-    if other is not None:
-        way_out = f"Say how they are written: {way_to_call(name, other)}"
-    return InputError(
-        f"Column {name!r} must hold dates or times in {rule}, but record {first + record + 1} holds {text[record]!r}. "
-        f"{way_out}."
-    )
-
-
-def way_to_call(name: Name, format_: str) -> str:
-    """Return how a column is called one of dates, in Python and on the command line."""
-    given, typed = (repr(format_), f"={format_}") if format_ else ("", "")
-    return f"kinds={{{name!r}: shoal.Date({given})}} (--date {shlex.quote(f'{name}{typed}')})"
-
-
-def find_format(text: pl.Series) -> str | None:
-    """Return the format in which all cells are written, empty for ISO 8601; None if there is none.
-
-    Where days and months cannot be told apart, the day is taken to be first.
-
-    Examples
-    --------
-    >>> find_format(pl.Series(["31.01.2024", "1.2.2024"])), find_format(pl.Series(["2024-01-31"])), find_format(
-    ...     pl.Series(["soon"])
-    ... )
-    ('%d.%m.%Y', '', None)
-    """
-    cells = text.drop_nulls().str.strip_chars().unique()
-    clocks = [clock + zone for clock in CLOCKS for zone in ("", "Z")]
-    both = [f"{day}{sign}{clock}" for day, sign, clock in product(DAYS, " T", clocks)]
-    tried = (Date(), *(Date(format_) for format_ in (*DAYS, *CLOCKS, *both))) if len(cells) else ()
-    return next((kind.format or "" for kind in tried if fits(kind, cells)), None)
-
-
-def fits(kind: Date, text: pl.Series) -> bool:
-    """Say whether all cells are written as a kind says."""
-    return all(_read_cell(kind, cell) is not None for cell in text.drop_nulls().str.strip_chars().unique().to_list())
-
-
-def check_no_dates(name: Name, text: pl.Series, first: int = 0) -> None:
-    """Refuse text that looks like dates, times or durations and is not called so: it is no category."""
-    cells = Cells.of(text)
-    kind = kind_of_cells(cells)
-    if kind not in TIMED.values() or not cells.present:
-        return
-    format_ = find_format(cells.values)
-    way_out = "Turn them into numbers first"
-    if kind != "duration":
-        way_out = f"Say how they are written: {way_to_call(name, format_ or '')}"
-        way_out += "" if format_ is not None else ", or a format that fits all cells"
-    record = int(text.is_not_null().arg_max() or 0)
-    raise InputError(
-        f"Column {name!r} looks like {kind}s, which are no categories: record {first + record + 1} holds "
-        f"{text[record]!r}. {way_out}; or leave the column out."
-    )
-
-
 def _format_of(name: Name, found: frozenset[str]) -> str | None:
     """Return the format of all cells, None if they are no text: of several of ISO 8601 the most precise."""
     if len({format_.endswith("Z") for format_ in found if "%H" in format_}) > 1:
@@ -327,24 +192,3 @@ def _written(cells: pl.Series, format_: str) -> pl.Series:
 
     values = cells.drop_nulls().unique()
     return cells.replace_strict(values, pl.Series([spelled(cell) for cell in values], dtype=pl.String), default=None)
-
-
-def in_order(text: pl.Series) -> pl.Series:
-    """Return durations that are written in ISO 8601 as nanoseconds; other text, of dates say, has their order already.
-
-    Examples
-    --------
-    >>> in_order(pl.Series(["PT20H", "-P1DT4H0.5S", None])).to_list()
-    [72000000000000, -100800500000000, None]
-    >>> in_order(pl.Series(["2020-01-30", "2020-02-01"])).to_list()
-    ['2020-01-30', '2020-02-01']
-    """
-    parts = text.str.extract_groups(ISO_DURATION).struct.unnest()
-    if parts["sign"].null_count() > text.null_count() or not len(text):
-        return text
-    fraction = pl.col("fraction").str.pad_end(9, "0")
-    units = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
-    seconds = pl.sum_horizontal(pl.col(name).cast(pl.Int64).fill_null(0) * unit for name, unit in units.items())
-    total = seconds * 10**9 + fraction.cast(pl.Int64).fill_null(0)
-    sign = pl.when(pl.col("sign") == "-").then(-1).when(pl.col("sign").is_not_null()).then(1)
-    return parts.select(sign * total).to_series()

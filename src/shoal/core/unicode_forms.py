@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
-from shoal.tables.columns import Spelling
-
 if TYPE_CHECKING:
     import polars as pl
+
+    from shoal.core.types import Spelling
 
 __all__ = ["composed", "composed_cells", "one_form"]
 

@@ -1,0 +1,269 @@
+"""Categories: what nominal, ordinal and hierarchical columns have in common. Their numbers are codes of values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError, closest
+from shoal.core.measures import group_sizes
+from shoal.core.types import Bools, Floats, Ints, Name
+from shoal.core.unicode_forms import composed, composed_cells, one_form
+from shoal.kinds.coding import Coding
+from shoal.kinds.kind import Kind
+from shoal.kinds.storage import CATEGORY, MISSING, Column
+
+if TYPE_CHECKING:
+    from shoal.kinds.time_scale import Scale
+    from shoal.tables.table import Table
+
+__all__ = [
+    "MOST_VALUES",
+    "Category",
+    "CategoryCoding",
+    "as_labels",
+    "check_number_of_values",
+    "group_medians",
+    "group_modes",
+    "indicator_coordinates",
+    "is_flat_list",
+    "listed_values",
+    "order_by",
+    "sorted_codes",
+]  # fmt: skip
+
+MOST_VALUES = 1000  # of a nominal column: each is a coordinate
+
+
+@dataclass(frozen=True)
+class CategoryCoding(Coding):
+    """The values of a column of categories.
+
+    Parameters
+    ----------
+    names
+        The values by code; those of a hierarchy are followed by its inner nodes.
+    coordinates
+        ``(values, width)``: where each lies.
+    """
+
+    names: tuple[Any, ...]
+    coordinates: Floats
+    numeric: ClassVar[bool] = False
+    standardised: ClassVar[bool] = False
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates."""
+        return int(self.coordinates.shape[1])
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values by code."""
+        return self.names
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """What codes read in a release: all of them text where some are."""
+        return as_labels(self.names)
+
+    @property
+    def distinct(self) -> bool:
+        """Whether the text of a released cell tells which value it is."""
+        return len(set(map(str, self.names))) == len(self.names)
+
+    def limits(self, ends: Floats) -> Floats:
+        """Return the least and the greatest code."""
+        return np.array([0, max(0, len(self.names) - 1)], dtype=np.float64)
+
+    def place(self, X: Floats, j: int, Z: Floats) -> Floats:
+        """Return the coordinates of the values."""
+        seen = ~np.isnan(X[:, j])
+        places = np.full((len(X), self.width), np.nan)
+        places[seen] = self.coordinates[X[seen, j].astype(np.int64)]
+        return places
+
+    def variables(self, X: Floats, j: int, Z: Floats) -> Floats:
+        """Return the codes, or the coordinate of values in order."""
+        return self.place(X, j, Z) if self.ordered else X[:, [j]]
+
+    def squares(self) -> Floats:
+        """Return the squared distances of the values, by code."""
+        lengths = np.square(self.coordinates).sum(axis=1)
+        squares = np.maximum(lengths[:, None] + lengths - 2 * self.coordinates @ self.coordinates.T, 0.0)
+        np.fill_diagonal(squares, 0.0)
+        distances: Floats = squares
+        return distances
+
+    @property
+    def lineage(self) -> Ints:
+        """The code of each value alone."""
+        return np.arange(len(self.names), dtype=np.int64)[:, None]
+
+    def codes(self, name: Name, cells: pl.Series) -> Floats:
+        """Return the codes of released cells; a text that names several nodes of a hierarchy is the lowest of them."""
+        # Of a value only its text is the same in all kinds of tables: codes are numbers in a frame and text in a CSV
+        # file.
+        by_text: dict[str, float] = {}
+        for code, value in enumerate(self.names):
+            by_text.setdefault(composed(str(value).lower() if isinstance(value, bool) else str(value)), float(code))
+        texts = composed_cells(cells.cast(pl.String))
+        for text in texts.drop_nulls().unique().sort():
+            if text not in by_text:
+                raise InputError(
+                    f"Column {name!r} holds {text!r} in the masked table, but not in the original."
+                    f"{closest(text, by_text)} If it stands for several values, name their hierarchy in 'kinds'."
+                )
+        codes = texts.replace_strict(by_text, default=None, return_dtype=pl.Float64)
+        return codes.fill_null(np.nan).to_numpy().copy()
+
+
+class Category(Kind):
+    """Values that are not numbers, or numbers that are codes."""
+
+    holds = "categories"
+    numeric = False
+
+    def in_order(self, name: Name, values: Sequence[Any]) -> list[Any]:
+        """Return values in the order of their codes; refuse a value that the kind does not name."""
+        return sorted(values)
+
+    def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
+        """Lay out the values that occur, in the order of `in_order`, with the number of their records."""
+        raise NotImplementedError
+
+    def read(
+        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
+    ) -> tuple[Column, list[Any]]:
+        """Return the codes of a part, and its values by code."""
+        cells = table.categories(name, given=named, first=first)
+        codes = (cells.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return Column(name, codes, CATEGORY.type), cells.drop_nulls().unique().sort().to_list()
+
+    def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:
+        """Return the codes of released cells."""
+        return coding.codes(name, table.categories(name, given=True))
+
+    def missing(self, table: Table, name: Name) -> Bools:
+        """Return which cells are missing."""
+        return table.categories(name, given=True).is_null().to_numpy()
+
+    def compared(self, table: Table, name: Name, first: int) -> tuple[pl.Series, bool]:
+        """Return the cells of a sensitive column without spaces around them; NA is missing in every format."""
+        cells = table.categories(name, given=True, first=first)
+        if cells.dtype == pl.String:
+            cells = cells.str.strip_chars()
+            cells = cells.set(cells.is_in(MISSING), None)
+        return cells, False
+
+    def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> list[tuple[Any, int]]:
+        """Return the values with the number of their records."""
+        if not len(values):
+            return []
+        codes = X[:, j]
+        counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=len(values))
+        return list(zip(values, counts.tolist(), strict=True))
+
+    def values_of(self, observed: Any) -> Sequence[Any]:
+        """Return the values by code, from what was observed."""
+        return [value for value, _ in observed]
+
+    def fit(self, name: Name, names: Sequence[Name], parts: Sequence[Any]) -> tuple[Coding, list[Floats | None]]:
+        """Return the coding of the values of all parts, in one Unicode form, and the codes of those of each part."""
+        spelled = one_form(value for part in parts for value, _ in part)
+        counts: dict[Any, int] = {}
+        for part in parts:
+            for value, records in part:
+                form = spelled.get(value, value)
+                counts[form] = counts.get(form, 0) + records
+        values = self.in_order(name, list(counts))
+        coding = self.coding(name, values, np.array([counts[value] for value in values], dtype=np.int64))
+        code = {value: float(place) for place, value in enumerate(values)}
+        return coding, [
+            np.array([code[spelled.get(value, value)] for value, _ in part], dtype=np.float64) for part in parts
+        ]
+
+
+def as_labels(names: Sequence[Any]) -> tuple[Any, ...]:
+    """Return values as they read in a release: all of them text where some are."""
+    return tuple(map(str, names)) if any(isinstance(name, str) for name in names) else tuple(names)
+
+
+def check_number_of_values(name: Name, values: Sequence[Any]) -> None:
+    """Refuse a column with too many values."""
+    if len(values) > MOST_VALUES:
+        raise InputError(
+            f"Column {name!r} has {len(values):,} different values, more than the {MOST_VALUES:,} that a column of "
+            "categories may have. Leave it out, drop it (identifiers), or group its values first."
+        )
+
+
+def indicator_coordinates(belongs: Floats, shares: Floats) -> Floats:
+    """Return centred coordinates of unit variance, one per value."""
+    gini = 1.0 - float(np.square(shares).sum())
+    return (belongs - shares) / np.sqrt(gini) if gini > 1e-12 else np.zeros_like(belongs)
+
+
+def order_by(name: Name, word: str, named: Iterable[Any], values: Sequence[Any]) -> list[Any]:
+    """Return values in the order in which a kind names them; refuse one that it does not name."""
+    texts = [composed(str(value)) for value in named]  # cells of a CSV file are text, levels may be numbers
+    for value in values:
+        if composed(str(value)) not in texts:
+            raise InputError(
+                f"Column {name!r} holds {value!r}, which its kind {word} does not name.{closest(value, texts)} "
+                "Name all values in 'kinds'."
+            )
+    order = {value: place for place, value in enumerate(texts)}
+    return sorted(values, key=lambda value: order[composed(str(value))])
+
+
+def listed_values(kind: str, values: object) -> tuple[Any, ...]:
+    """Return a list of values, or refuse what is none: text would be split into letters."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"Kind {kind} must have lists of values, got {values!r}.")
+    listed = tuple(values)
+    for value in listed:
+        if not isinstance(value, Hashable):
+            raise InputError(f"Kind {kind} must have lists of single values, but one holds {value!r}.")
+    return listed
+
+
+def is_flat_list(plain: object) -> bool:
+    """Return whether this is a list of single values, as JSON holds it."""
+    return type(plain) is list and not any(type(value) in (list, dict) for value in plain)
+
+
+def sorted_codes(codes: Floats, labels: Ints) -> tuple[Floats, Ints]:
+    """Return the codes sorted within groups, and where each group starts; a last one ends them."""
+    return codes[np.lexsort((codes, labels))], np.concatenate([[0], np.cumsum(group_sizes(labels))])
+
+
+def group_modes(codes: Floats, labels: Ints) -> Floats:
+    """Return the most frequent code of each group, the lowest of several; NaN where all cells are missing.
+
+    Examples
+    --------
+    >>> group_modes(np.array([0.0, 2.0, 2.0, 1.0]), np.array([0, 0, 0, 1])).tolist()
+    [2.0, 1.0]
+    """
+    order = np.lexsort((codes, labels))
+    ordered, starts = sorted_codes(codes, labels)
+    low, high = ordered[starts[:-1]], ordered[starts[1:] - 1]
+    # Runs of equal codes within a group; the longest of each group, the first of several.
+    begins = np.flatnonzero(np.r_[True, (np.diff(ordered) != 0) | (np.diff(labels[order]) != 0)])
+    lengths = np.diff(np.r_[begins, len(ordered)])
+    group = labels[order][begins]
+    best = np.lexsort((-lengths, group))[np.searchsorted(np.sort(group), np.arange(len(low)))]
+    modes: Floats = np.where(np.isnan(high), np.nan, ordered[begins[best]])
+    return modes
+
+
+def group_medians(codes: Floats, labels: Ints) -> Floats:
+    """Return the median code of each group, the lower of two."""
+    ordered, starts = sorted_codes(codes, labels)
+    medians: Floats = ordered[(starts[:-1] + starts[1:] - 1) // 2]
+    return medians

@@ -1,0 +1,275 @@
+"""Dates, times of day and durations, by their type or written as text; the mean of a group is released."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from shoal.core.errors import InputError
+from shoal.core.types import Bools, Floats, Name
+from shoal.kinds.coding import Coding
+from shoal.kinds.kind import Kind, sorted_cells
+from shoal.kinds.recognition import Cells
+from shoal.kinds.storage import Column
+from shoal.kinds.time_scale import Scale, Span, make_scale, word_of
+
+if TYPE_CHECKING:
+    from shoal.tables.table import Table
+
+__all__ = ["PATTERNS", "Date", "check_no_dates", "find_format", "fits", "in_order", "read_dates", "way_to_call"]
+
+ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?:(:\d\d)(\.\d{1,6})?)?(Z?))?")
+ISO_DURATION = (  # an apostrophe keeps spreadsheets from running it
+    r"^'?(?<sign>-?)P(?:(?<days>\d+)D)?"
+    r"(?:T(?:(?<hours>\d+)H)?(?:(?<minutes>\d+)M)?(?:(?<seconds>\d+)(?:\.(?<fraction>\d{1,9}))?S)?)?$"
+)
+CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p")
+DAYS = (
+    *(day.replace("-", sign) for sign in "./-" for day in ("%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d-%m-%y", "%m-%d-%y")),
+    *(f"%d{sign}{month}{sign}{year}" for sign in " -" for month in ("%b", "%B") for year in ("%Y", "%y")),
+    "%Y%m%d",
+)
+
+_DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"(1[89]|20)\d\d"
+_CLOCK = r"([01]?\d|2[0-4]):[0-5]\d(:[0-5]\d([.,]\d+)?)?( ?[AaPp][Mm])?"
+_LETTERS = r"[ -][A-Za-z]{3,9}\.?,?[ -]"
+_DATE = rf"({_YEAR}[-/.]{_MONTH}[-/.]{_DAY}|({_DAY}[-/.]{_MONTH}|{_MONTH}[-/.]{_DAY})[-/.]({_YEAR}|\d\d)"
+_DATE += rf"|{_DAY}{_LETTERS}({_YEAR}|\d\d)|{_YEAR}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]))"
+PATTERNS = {
+    "date": re.compile(rf"{_DATE}([T ]{_CLOCK} ?(Z|UTC|[+-]\d\d:?\d\d)?)?"),
+    "time": re.compile(_CLOCK),
+    "duration": re.compile(r"P(?=\d|T\d)(\d+(\.\d+)?[YMWD])*(T(\d+(\.\d+)?[HMS])+)?|\d+ days?(,? \d+:\d\d(:\d\d)?)?"),
+}
+
+
+@dataclass(frozen=True)
+class Date(Kind):
+    """Dates, times of day or both that are written as text, as in CSV files. The mean of a group is released.
+
+    Columns whose type is a date, a time or a duration need no kind.
+
+    Parameters
+    ----------
+    format
+        How cells are written, as ``datetime.strptime`` reads it; ISO 8601 if not given: ``2024-01-31``, with a time
+        ``2024-01-31T10:00``. Cells are released in the same format.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import shoal
+    >>> table = pl.DataFrame({"visit": ["30.01.2024", "31.01.2024", "1.3.2024", "3.3.2024"]})
+    >>> shoal.mask(table, 2, columns=["visit"], kinds={"visit": Date("%d.%m.%Y")}).data["visit"].to_list()
+    ['30.01.2024', '30.01.2024', '02.03.2024', '02.03.2024']
+    """
+
+    format: str | None = None
+    word: str = field(init=False, default="date", repr=False)
+    holds: ClassVar[str] = "dates or times"
+    numeric: ClassVar[bool] = False
+    scaled: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.format is None:
+            return
+        probe = datetime(2003, 11, 22, 15, 44, 55, 666_666)  # noqa: DTZ001  (cells say no time zone)
+        try:
+            back = datetime.strptime(probe.strftime(self.format), self.format)  # noqa: DTZ007
+        except (TypeError, ValueError):
+            back = datetime(1, 1, 1)  # noqa: DTZ001
+        parts = [probe.hour, probe.minute, probe.second, probe.microsecond]
+        clocks = [[*parts[:known], *[0] * (4 - known)] for known in range(5)]
+        days = (probe.date(), datetime(1900, 1, 1).date())  # noqa: DTZ001  (what strptime takes for no day)
+        clock = [back.hour, back.minute, back.second, back.microsecond]
+        if back.date() not in days or clock not in clocks or (back.date() == days[1] and clock == clocks[0]):
+            raise InputError(
+                "Kind Date must have a format of whole dates, times of day or both, without a time zone, such as "
+                f"'%d.%m.%Y' or '%Y-%m-%d %H:%M', got {self.format!r}."
+            )
+        object.__setattr__(self, "word", "date" if back.date() == days[0] else "time")
+
+    @classmethod
+    def recognise(cls, cells: Cells) -> str | None:
+        """Return "date", "time" or "duration", by the type or the spelling of the cells."""
+        spelled = (word for word, pattern in PATTERNS.items() if cells.look_like(pattern))
+        return word_of(cells.values.dtype) or next(spelled, None)
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Date | None:
+        """Return the kind that "date", "date FORMAT" or the class itself names."""
+        if isinstance(plain, type):
+            return cls() if issubclass(plain, cls) else None
+        word, _, format_ = str(plain).partition(" ")
+        return cls(format_ or None) if isinstance(plain, str) and word == "date" else None
+
+    def plain(self) -> str:
+        """Return "date", with the format."""
+        return f"date {self.format}" if self.format else "date"
+
+    @classmethod
+    def from_option(cls, text: str) -> Date:
+        """Return the kind of a format; of ISO 8601 without one."""
+        return cls(text or None)
+
+    def to_option(self, name: Name, file: str | None = None) -> str:
+        """Return COLUMN or COLUMN=FORMAT."""
+        return f"{name}={self.format}" if self.format else str(name)
+
+    def scan(self, table: Table, name: Name, first: int = 0) -> Span:
+        """Return the first and the last moment of a part, and the steps between its moments."""
+        return table.moments(name, self, first)[1]
+
+    def scale(self, name: Name, spans: Sequence[Span]) -> Scale:
+        """Return how the moments of all parts are counted."""
+        return make_scale(name, spans)
+
+    def read(
+        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
+    ) -> tuple[Column, list[Any]]:
+        """Return the moments of a part, counted by the scale of all parts, or by one of its own."""
+        scale = scale or self.scale(name, [self.scan(table, name, first)])
+        return Column(name, scale.numbers(table.moments(name, self, first)[0]), scale.word), []
+
+    def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:
+        """Return released moments, counted by the scale."""
+        return self.read(table, name, scale=scale)[0].values
+
+    def missing(self, table: Table, name: Name) -> Bools:
+        """Return which cells are missing."""
+        return table.categories(name, given=True).is_null().to_numpy()
+
+    def compared(self, table: Table, name: Name, first: int) -> tuple[pl.Series, bool]:
+        """Return the moments of a sensitive column as numbers."""
+        return sorted_cells(name, table.moments(name, self, first)[0]), True
+
+
+def read_dates(name: Name, text: pl.Series, kind: Date, first: int = 0) -> tuple[pl.Series, frozenset[str]]:
+    """Return the dates or times that text says, and the formats in which it is written; refuse any other cell.
+
+    Examples
+    --------
+    >>> cells, formats = read_dates("visit", pl.Series(["2024-01-31", "2024-02-01T10:00", None]), Date())
+    >>> cells.dt.hour().to_list(), sorted(formats)
+    ([0, 10, None], ['%Y-%m-%d', '%Y-%m-%dT%H:%M'])
+    """
+    text = text.str.strip_chars()
+    found: dict[str, datetime] = {}
+    formats: set[str] = set()
+    for cell in text.drop_nulls().unique().to_list():
+        moment = _read_cell(kind, cell)
+        if moment is None:
+            raise _misfit(name, text, kind, first)
+        found[cell] = moment
+        formats.add(kind.format or _iso_format(cell))
+    formats = formats or {kind.format or "%Y-%m-%d"}
+    cells = text.replace_strict(list(found), pl.Series(list(found.values()), dtype=pl.Datetime("us")), default=None)
+    return cells.dt.time() if kind.word == "time" else cells, frozenset(formats)
+
+
+def _read_cell(kind: Date, cell: str) -> datetime | None:
+    """Return what a cell says, None if it is not written as the kind says."""
+    try:
+        if kind.format:
+            return datetime.strptime(cell, kind.format)  # noqa: DTZ007  (cells say no time zone)
+        return datetime.fromisoformat(cell.removesuffix("Z")) if ISO.fullmatch(cell) else None
+    except ValueError:
+        return None
+
+
+def _iso_format(cell: str) -> str:
+    """Return how a date of ISO 8601 is written."""
+    sign, seconds, fraction, zone = ISO.fullmatch(cell).groups()  # type: ignore[union-attr]
+    if sign is None:
+        return "%Y-%m-%d"
+    digits = "" if fraction is None else ".%3f" if len(fraction) <= 4 else ".%f"
+    return f"%Y-%m-%d{sign}%H:%M{':%S' if seconds else ''}{digits}{zone}"
+
+
+def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
+    """Say which is the first cell that is not written as the kind says, and how it can be read."""
+    record = next(i for i, cell in enumerate(text) if cell is not None and _read_cell(kind, cell) is None)
+    rule = f"the format {kind.format!r}" if kind.format else "ISO 8601, such as 2024-01-31 or 2024-01-31T10:00"
+    other = find_format(text)
+    way_out = "Correct the cell, make it missing, or name a format that fits all cells"
+    if other is not None:
+        way_out = f"Say how they are written: {way_to_call(name, other)}"
+    return InputError(
+        f"Column {name!r} must hold dates or times in {rule}, but record {first + record + 1} holds {text[record]!r}. "
+        f"{way_out}."
+    )
+
+
+def way_to_call(name: Name, format_: str) -> str:
+    """Return how a column is called one of dates, in Python and on the command line."""
+    given, typed = (repr(format_), f"={format_}") if format_ else ("", "")
+    return f"kinds={{{name!r}: shoal.Date({given})}} (--date {shlex.quote(f'{name}{typed}')})"
+
+
+def find_format(text: pl.Series) -> str | None:
+    """Return the format in which all cells are written, empty for ISO 8601; None if there is none.
+
+    Where days and months cannot be told apart, the day is taken to be first.
+
+    Examples
+    --------
+    >>> find_format(pl.Series(["31.01.2024", "1.2.2024"])), find_format(pl.Series(["2024-01-31"])), find_format(
+    ...     pl.Series(["soon"])
+    ... )
+    ('%d.%m.%Y', '', None)
+    """
+    cells = text.drop_nulls().str.strip_chars().unique()
+    clocks = [clock + zone for clock in CLOCKS for zone in ("", "Z")]
+    both = [f"{day}{sign}{clock}" for day, sign, clock in product(DAYS, " T", clocks)]
+    tried = (Date(), *(Date(format_) for format_ in (*DAYS, *CLOCKS, *both))) if len(cells) else ()
+    return next((kind.format or "" for kind in tried if fits(kind, cells)), None)
+
+
+def fits(kind: Date, text: pl.Series) -> bool:
+    """Say whether all cells are written as a kind says."""
+    return all(_read_cell(kind, cell) is not None for cell in text.drop_nulls().str.strip_chars().unique().to_list())
+
+
+def check_no_dates(name: Name, text: pl.Series, first: int = 0) -> None:
+    """Refuse text that looks like dates, times or durations and is not called so: it is no category."""
+    cells = Cells.of(text)
+    kind = Date.recognise(cells)
+    if kind is None or not cells.present:
+        return
+    format_ = find_format(cells.values)
+    way_out = "Turn them into numbers first"
+    if kind != "duration":
+        way_out = f"Say how they are written: {way_to_call(name, format_ or '')}"
+        way_out += "" if format_ is not None else ", or a format that fits all cells"
+    record = int(text.is_not_null().arg_max() or 0)
+    raise InputError(
+        f"Column {name!r} looks like {kind}s, which are no categories: record {first + record + 1} holds "
+        f"{text[record]!r}. {way_out}; or leave the column out."
+    )
+
+
+def in_order(text: pl.Series) -> pl.Series:
+    """Return durations that are written in ISO 8601 as nanoseconds; other text, of dates say, has their order already.
+
+    Examples
+    --------
+    >>> in_order(pl.Series(["PT20H", "-P1DT4H0.5S", None])).to_list()
+    [72000000000000, -100800500000000, None]
+    >>> in_order(pl.Series(["2020-01-30", "2020-02-01"])).to_list()
+    ['2020-01-30', '2020-02-01']
+    """
+    parts = text.str.extract_groups(ISO_DURATION).struct.unnest()
+    if parts["sign"].null_count() > text.null_count() or not len(text):
+        return text
+    fraction = pl.col("fraction").str.pad_end(9, "0")
+    units = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+    seconds = pl.sum_horizontal(pl.col(name).cast(pl.Int64).fill_null(0) * unit for name, unit in units.items())
+    total = seconds * 10**9 + fraction.cast(pl.Int64).fill_null(0)
+    sign = pl.when(pl.col("sign") == "-").then(-1).when(pl.col("sign").is_not_null()).then(1)
+    return parts.select(sign * total).to_series()

@@ -1,0 +1,234 @@
+"""Hierarchies: values in a tree; the nearest common ancestor of a group is released, or its most frequent value."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from shoal.core.errors import FileError, InputError
+from shoal.core.types import Floats, Ints, Name
+from shoal.core.unicode_forms import composed
+from shoal.kinds.category import (
+    Category,
+    CategoryCoding,
+    as_labels,
+    check_number_of_values,
+    group_modes,
+    indicator_coordinates,
+    is_flat_list,
+    listed_values,
+    order_by,
+    sorted_codes,
+)
+
+__all__ = ["Hierarchy", "HierarchyCoding"]
+
+
+@dataclass(frozen=True)
+class HierarchyCoding(CategoryCoding):
+    """The values of a hierarchy, followed by its inner nodes if ancestors are released.
+
+    Parameters
+    ----------
+    ancestors
+        ``(values, depth)``: the code of each value's ancestor on each level, itself first.
+    by_mode
+        Whether the most frequent value is released.
+    """
+
+    ancestors: Ints
+    by_mode: bool = False
+    word: ClassVar[str] = "hierarchy"
+    ordered: ClassVar[bool] = False
+
+    @property
+    def release(self) -> str:
+        """The nearest common ancestor, or the most frequent value."""
+        return "mode" if self.by_mode else "ancestor"
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """What codes read in a release: all of them text where some are."""
+        return as_labels(self.names[: len(self.ancestors)] if self.by_mode else self.names)
+
+    @property
+    def lineage(self) -> Ints:
+        """The codes of each value, its parent, …, the root."""
+        return self.ancestors
+
+    def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
+        """Return the code of the common ancestor of each group, or its most frequent code."""
+        return group_modes(X[:, j], labels) if self.by_mode else common_ancestors(X[:, j], labels, self.ancestors)
+
+
+@dataclass(frozen=True)
+class Hierarchy(Category):
+    """Values in a tree, such as postal codes in regions.
+
+    Parameters
+    ----------
+    ways
+        Of each value, its ancestors from the nearest to the root; or the path of a CSV file without a header that has
+        a line a value, from the value to the root.
+    release
+        ``"ancestor"`` releases the nearest common ancestor of a group, ``"mode"`` its most frequent value.
+
+    Examples
+    --------
+    >>> towns = Hierarchy({"Bath": ["South", "England"], "Bristol": ["South", "England"], "York": ["North", "England"]})
+    >>> towns.depth
+    3
+    """
+
+    ways: Mapping[Any, Sequence[Any]] | str | os.PathLike[str]
+    release: str = "ancestor"
+    word = "hierarchy"
+    represented_by = "the common ancestor"
+    joins = True
+    ordered = False
+    depth: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        if self.release not in ("ancestor", "mode"):
+            raise InputError(f"Kind Hierarchy must release 'ancestor' or 'mode', got {self.release!r}.")
+        ways = self.ways if isinstance(self.ways, Mapping) else _read_ways(Path(self.ways))
+        paths = [(composed(v), tuple(map(composed, listed_values("Hierarchy", above)))) for v, above in ways.items()]
+        ways = dict(paths)
+        depths = {len(above) for above in ways.values()}
+        if len(depths) != 1 or depths == {0}:
+            raise InputError(
+                "Kind Hierarchy must give every value as many ancestors, at least one; got "
+                f"{', '.join(map(str, sorted(depths))) or 'none'}. Repeat a value on the way up where a level has none."
+            )
+        if len({above[-1] for above in ways.values()}) != 1:
+            raise InputError("Kind Hierarchy must end in one root for all values. Add a last level such as 'all'.")
+        parents: dict[tuple[int, Any], Any] = {}
+        for value, above in paths:
+            for level, (low, high) in enumerate(zip((value, *above), above, strict=False)):
+                if parents.setdefault((level, low), high) != high:
+                    raise InputError(f"Kind Hierarchy has {low!r} below {parents[level, low]!r} and below {high!r}.")
+        object.__setattr__(self, "ways", ways)
+        object.__setattr__(self, "depth", depths.pop() + 1)
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Hierarchy | None:
+        """Return the kind of a mapping of ways, alone or with what is released."""
+        if not isinstance(plain, Mapping):
+            return None
+        return cls(plain["ways"], plain["release"]) if set(plain) == {"ways", "release"} else cls(plain)
+
+    @classmethod
+    def is_plain(cls, plain: Any) -> bool:
+        """Return whether these are ways and what is released."""
+        if type(plain) is not dict or set(plain) != {"ways", "release"} or type(plain["release"]) is not str:
+            return False
+        ways = plain["ways"]
+        return type(ways) is dict and bool(ways) and all(map(is_flat_list, ways.values()))
+
+    def plain(self) -> dict[str, Any]:
+        """Return the ways and what is released."""
+        return {"ways": {value: list(above) for value, above in self._ways.items()}, "release": self.release}
+
+    @classmethod
+    def from_option(cls, text: str) -> Hierarchy:
+        """Return the kind of a file."""
+        return cls(text)
+
+    def to_option(self, name: Name, file: str | None = None) -> str | None:
+        """Return COLUMN=FILE, if there is a file: no command can hold the tree itself."""
+        return None if file is None else f"{name}={file}"
+
+    @property
+    def _ways(self) -> Mapping[Any, tuple[Any, ...]]:
+        """The ways as they were read."""
+        return self.ways  # type: ignore[return-value]  # a path until the kind is made
+
+    def in_order(self, name: Name, values: Sequence[Any]) -> list[Any]:
+        """Return values in the order of the tree; refuse a value that it does not have."""
+        return order_by(name, self.word, self._ways, values)
+
+    def coding(self, name: Name, values: Sequence[Any], counts: Ints) -> CategoryCoding:
+        """Lay out the values that occur, with the number of their records: one nominal column per level."""
+        check_number_of_values(name, values)
+        if not values:
+            return HierarchyCoding((), np.empty((0, 1)), np.empty((0, self.depth), dtype=np.int64), by_mode=True)
+        ancestors, names = self._nodes(values)
+        names = names[: len(values)] if self.release == "mode" else names
+        shares, parts = counts / max(1, counts.sum()), []
+        for level in range(self.depth):
+            belongs = _belonging(ancestors, level, len(names))
+            parts.append(indicator_coordinates(belongs, shares @ belongs[: len(values)]))
+        return HierarchyCoding(
+            tuple(names), np.ascontiguousarray(np.hstack(parts)), ancestors, by_mode=self.release == "mode"
+        )
+
+    def _nodes(self, values: Sequence[Any]) -> tuple[Ints, list[Any]]:
+        """Return the codes of the ancestors of each value, itself first, and what values and inner nodes are called."""
+        ways = {str(value): above for value, above in self._ways.items()}
+        spelled = {composed(value): value for value in values}  # an ancestor may be called as a value is
+        levels = [
+            [spelled.get(node, node) for node in nodes]
+            for nodes in zip(*((composed(value), *ways[composed(str(value))]) for value in values), strict=True)
+        ]
+        nodes = {(0, value): code for code, value in enumerate(values)}
+        for level in range(1, self.depth):
+            for node in levels[level]:
+                nodes.setdefault((level, node), len(nodes))
+        codes = [[nodes[level, node] for level, node in enumerate(way)] for way in zip(*levels, strict=True)]
+        return np.array(codes), [node for _, node in nodes]
+
+    def joined_name(self, name: Name, values: Sequence[object]) -> object:
+        """Return the nearest common ancestor of values of a stratum."""
+        if None in values:
+            return super().joined_name(name, values)
+        self.in_order(name, values)  # refuses what it does not name
+        ways = {str(value): (value, *above) for value, above in self._ways.items()}
+        levels = zip(*(ways[composed(str(value))] for value in values), strict=True)
+        return next(nodes[0] for nodes in levels if len(set(nodes)) == 1)
+
+    def is_joined_name(self, joined: str, values: Sequence[str]) -> bool:
+        """Return whether a name is that of an ancestor of all values."""
+        above = {str(value): {str(value), *map(str, way)} for value, way in self._ways.items()}
+        return all(joined in above.get(value, {value}) for value in values)
+
+
+def _read_ways(path: Path) -> dict[str, list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileError(f"Hierarchy {path} cannot be read: {error.strerror}.") from None
+    delimiter = ";" if text.split("\n", 1)[0].count(";") else ","
+    return {row[0]: row[1:] for row in csv.reader(text.splitlines(), delimiter=delimiter) if row}
+
+
+def common_ancestors(codes: Floats, labels: Ints, ancestors: Ints) -> Floats:
+    """Return the nearest node above all values of each group; NaN where all cells are missing."""
+    ordered, starts = sorted_codes(codes, labels)
+    missing = np.isnan(ordered[starts[:-1]])
+    codes = np.where(np.isnan(ordered), 0, ordered).astype(np.int64)
+    found = np.full(len(starts) - 1, np.nan)
+    for level in range(ancestors.shape[1] - 1, -1, -1):
+        above = ancestors[codes, level]
+        alike = np.minimum.reduceat(above, starts[:-1]) == np.maximum.reduceat(above, starts[:-1])
+        found = np.where(alike & ~missing, above[starts[:-1]], found)
+    return found
+
+
+def _belonging(ancestors: Ints, level: int, nodes: int) -> Floats:
+    """Return which node of a level each of the first nodes belongs to; a node above the level belongs to none."""
+    codes = np.unique(ancestors[:, level])
+    belongs = np.zeros((nodes, len(codes)))
+    belongs[np.arange(len(ancestors)), np.searchsorted(codes, ancestors[:, level])] = 1.0
+    for below in range(level + 1):
+        inner = ancestors[:, below] < nodes
+        belongs[ancestors[inner, below]] = belongs[np.flatnonzero(inner)]
+    above = np.unique(ancestors[:, level + 1 :])
+    above = above[~np.isin(above, ancestors[:, : level + 1])]
+    belongs[above[above < nodes]] = 0.0
+    return belongs

@@ -1,0 +1,22 @@
+"""Numbers: compared by standardised values; the mean, the median or the medoid of a group is released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoal.kinds.kind import Kind
+from shoal.kinds.recognition import Cells
+
+__all__ = ["Number"]
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """Numbers. The mean of a group is released, or its median or medoid."""
+
+    additive = True
+
+    @classmethod
+    def recognise(cls, cells: Cells) -> str | None:
+        """Return "integer" or "float"."""
+        return "integer" if cells.whole else "float"

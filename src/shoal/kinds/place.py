@@ -1,0 +1,287 @@
+"""Places: a latitude and a longitude that are one value; the centroid of a group is released.
+
+Places are compared as points on a sphere, in straight lines through it. In metres these are right wherever places lie,
+at the poles and across the antimeridian too: the straight line falls short of the way over ground by a share of
+θ²/24, which is 0.1 % for 1,000 km. A map on which columns could be compared one by one has no such distances: it is
+torn at its edges, and its scale depends on the latitude.
+
+The sphere is turned so that its axes point north, east and up at the mean of all places. The north is the coordinate
+of the latitude, the east and the up those of the longitude. Both axes of a map thus have one unit: together they have
+the variance of two columns of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from shoal.core.errors import InputError
+from shoal.core.measures import centroids
+from shoal.core.types import Floats, Ints, Name
+from shoal.kinds.coding import Coding
+from shoal.kinds.kind import Kind
+from shoal.kinds.storage import Column
+
+if TYPE_CHECKING:
+    from shoal.kinds.recognition import Cells
+    from shoal.kinds.time_scale import Scale
+    from shoal.tables.table import Table
+
+__all__ = ["Place", "PlaceCoding", "distances"]
+
+RADIUS = 6_371_008.8  # the mean radius of the earth in metres
+DECIMALS = 7  # of released degrees: a centimetre
+ENDS = (90.0, 180.0)  # of latitudes and longitudes
+STEPS = 2**30  # of a coordinate, twice: sums of whole numbers are the same however the table is divided
+LEAST = 1e-14  # the variance of places that are all one, but for rounding: a metre apart
+FEWEST = 20  # records of which a displacement is reported
+PER_DECADE = 100  # bins of displacements, 2.3 % wide, from a millimetre
+BINS = 11 * PER_DECADE
+NAMES = (("lat", "latitude"), ("lon", "lng", "long", "longitude"))  # by which `shoal.inspect` recognises places
+
+
+@dataclass(frozen=True)
+class Place(Kind):
+    """Places given as latitude and longitude in degrees. The centroid of a group is released.
+
+    Distances are metres. The kind is given to both columns at once.
+
+    Parameters
+    ----------
+    latitude, longitude
+        The two columns; not needed where `kinds` names both.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import shoal
+    >>> table = pl.DataFrame({"lat": [-18.1, -18.1, 51.4, 51.4], "lon": [179.9, -179.9, -2.3, -2.5]})
+    >>> release = shoal.mask(table, 2, columns=["lat", "lon"], kinds={("lat", "lon"): shoal.Place()})
+    >>> release.data["lon"].to_list()
+    [180.0, 180.0, -2.4, -2.4]
+    """
+
+    latitude: Name = None
+    longitude: Name = None
+    word = "place"
+    holds = "places"
+    represented_by = "the centroid"
+
+    @property
+    def columns(self) -> tuple[Name, ...]:
+        """Both columns."""
+        return (self.latitude, self.longitude)
+
+    @classmethod
+    def recognise_together(cls, cells: Mapping[Name, Cells]) -> dict[Name, Kind]:
+        """Return the kind of columns called latitude and longitude that hold degrees, if there is one of each."""
+        pair = [
+            [name for name, column in cells.items() if str(name).lower() in names and _are_degrees(column, end)]
+            for names, end in zip(NAMES, ENDS, strict=True)
+        ]
+        if [len(names) for names in pair] != [1, 1]:
+            return {}
+        place = cls(pair[0][0], pair[1][0])
+        return dict.fromkeys(place.columns, place)
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Place | None:
+        """Return the kind of a mapping of both columns, or of the class itself."""
+        if isinstance(plain, (str, type)):
+            return cls() if plain in (cls, cls.word) else None
+        return cls(**plain) if isinstance(plain, Mapping) and set(plain) == {"latitude", "longitude"} else None
+
+    @classmethod
+    def is_plain(cls, plain: Any) -> bool:
+        """Return whether this names both columns."""
+        names = ("latitude", "longitude")
+        return type(plain) is dict and set(plain) == {*names} and all(type(plain[name]) in (str, int) for name in names)
+
+    def plain(self) -> dict[str, Any]:
+        """Return both columns."""
+        return {"latitude": self.latitude, "longitude": self.longitude}
+
+    @classmethod
+    def option_key(cls, name: str) -> Any:
+        """Return both columns, which a comma divides."""
+        return tuple(name.split(","))
+
+    def to_option(self, name: Name, file: str | None = None) -> str | None:
+        """Return LAT,LON, for the first of both columns."""
+        return f"{self.latitude},{self.longitude}" if name == self.latitude else None
+
+    def assigned(self, key: Any) -> Mapping[Name, Kind]:
+        """Return the kind of both columns."""
+        if isinstance(key, tuple) and len(key) == 2 and key[0] != key[1] and self.columns in ((None, None), key):
+            return dict.fromkeys(key, Place(*key))
+        if None not in self.columns and key in self.columns:
+            return {key: self}
+        raise InputError(
+            "Kind Place must name a column of latitudes and another of longitudes, such as "
+            f"{{('lat', 'lon'): shoal.Place()}} (--place lat,lon), got {key!r}."
+        )
+
+    def read(
+        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
+    ) -> tuple[Column, list[Any]]:
+        """Return the degrees of a part; a place has both or misses both."""
+        degrees = [table.column(column, first).values for column in self.columns]
+        half = np.isnan(degrees[0]) != np.isnan(degrees[1])
+        if half.any():
+            raise InputError(
+                f"Columns {self.latitude!r} and {self.longitude!r} are places, but record {first + half.argmax() + 1} "
+                "has only one of both. Fill in the other, or make both missing."
+            )
+        own = self.columns.index(name)
+        far = np.abs(degrees[own]) > ENDS[own]
+        if far.any():
+            raise InputError(
+                f"Column {name!r} must hold {'longitudes' if own else 'latitudes'} within ±{ENDS[own]:g} degrees, but "
+                f"record {first + far.argmax() + 1} holds {degrees[own][far.argmax()]:g}. Correct it, or check the "
+                "order of both columns."
+            )
+        return Column(name, degrees[own], self.word), []
+
+    def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> tuple[int, ...]:
+        """Return the number of places and the sums of their coordinates, in whole steps."""
+        points = unit_vectors(X[:, self._pair(names)])
+        points = points[~np.isnan(points[:, 0])] * STEPS
+        coarse = np.rint(points)
+        fine = np.rint((points - coarse) * STEPS)
+        sums = zip(coarse.sum(axis=0, dtype=np.int64).tolist(), fine.sum(axis=0, dtype=np.int64).tolist(), strict=True)
+        return (len(points), *(low + high * STEPS for high, low in sums))
+
+    def fit(self, name: Name, names: Sequence[Name], parts: Sequence[Any]) -> tuple[Coding, list[Floats | None]]:
+        """Return the coding of a column: the mean of all places, axes there, and the spread of places."""
+        n, *sums = (sum(counts) for counts in zip(*parts, strict=True))
+        whole = STEPS**2 * max(n, 1)
+        mean = np.array([total / whole for total in sums])
+        # In whole numbers: of places that lie close, all digits of the mean are needed.
+        variance = (whole**2 - sum(total**2 for total in sums)) / whole**2 if n else 0.0
+        spread = np.sqrt(variance / 2) if variance > LEAST else 1.0
+        axes = frame_at(mean)
+        own = self.columns.index(name)
+        coding = PlaceCoding(self._pair(names), own, mean, axes[1:] if own else axes[:1], float(spread))
+        return coding, [None] * len(parts)
+
+    def _pair(self, names: Sequence[Name]) -> list[int]:
+        return [list(names).index(name) for name in self.columns]
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceCoding(Coding):
+    """The coordinates of one column of a place.
+
+    Parameters
+    ----------
+    pair
+        The numbers of the columns of latitudes and longitudes.
+    own
+        Which of both this one is.
+    mean, axes, spread
+        The mean of all places as points on the unit sphere, the axes of the coordinates, and their unit.
+    """
+
+    pair: list[int]
+    own: int
+    mean: Floats
+    axes: Floats
+    spread: float
+    standardised: ClassVar[bool] = False
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates."""
+        return len(self.axes)
+
+    def place(self, X: Floats, j: int, Z: Floats) -> Floats:
+        """Return the coordinates of places."""
+        coordinates: Floats = (unit_vectors(X[:, self.pair]) - self.mean) @ self.axes.T / self.spread
+        return coordinates
+
+    def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
+        """Return the latitude or the longitude of the centroid of each group."""
+        x, y, z = centroids(unit_vectors(X[:, self.pair]), labels, weights).T
+        angle = np.arctan2(y, x) if self.own else np.arctan2(z, np.hypot(x, y))
+        degrees = np.degrees(angle).round(DECIMALS) + 0.0
+        return np.where(degrees == -ENDS[1], ENDS[1], degrees)
+
+    def continuous(self, x: Floats) -> Floats:
+        """Return longitudes within half a turn of the mean: those beyond the antimeridian go on counting."""
+        if not self.own:
+            return x
+        middle = float(np.degrees(np.arctan2(self.mean[1], self.mean[0])))
+        return middle + (x - middle + ENDS[1]) % (2 * ENDS[1]) - ENDS[1]
+
+    def measure(self, X: Floats, released: Floats) -> Ints:
+        """Count displacements by their logarithm; once for both columns."""
+        if self.own:
+            return super().measure(X, released)
+        metres = distances(X[:, self.pair], released[:, self.pair])
+        metres = metres[~np.isnan(metres)]
+        bins = np.floor(PER_DECADE * np.log10(np.maximum(1000 * metres, 1))).astype(np.int64)
+        return np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
+
+    def note(self, names: Sequence[Name], counts: Ints) -> str | None:
+        """Return the median and the 95 % quantile of displacements; of few records they would be those of one."""
+        if self.own:
+            return None
+        latitude, longitude = (names[place] for place in self.pair)
+        if counts.sum() < FEWEST:
+            return f"places of {latitude}, {longitude} are too few to report how far they were displaced"
+        median, most = (_quantile(counts, share) for share in (0.5, 0.95))
+        return f"places of {latitude}, {longitude} were displaced by {median} (median); 95 % by at most {most}"
+
+
+def unit_vectors(degrees: Floats) -> Floats:
+    """Return latitudes and longitudes as points on the unit sphere.
+
+    Examples
+    --------
+    >>> unit_vectors(np.array([[0.0, 0.0], [90.0, 7.0]])).round(6).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    latitude, longitude = np.radians(degrees).T
+    around = np.cos(latitude)
+    return np.column_stack([around * np.cos(longitude), around * np.sin(longitude), np.sin(latitude)])
+
+
+def frame_at(mean: Floats) -> Floats:
+    """Return the axes north, east and up at a point, one per row; at the centre of the sphere, those of its equator."""
+    length, around = float(np.linalg.norm(mean)), float(np.hypot(*mean[:2]))
+    up = mean / length if length > 1e-6 else np.array([1.0, 0.0, 0.0])
+    # At a pole every way is the south or the north.
+    east = np.array([-mean[1], mean[0], 0.0]) / around if around > 1e-12 else np.array([0.0, 1.0, 0.0])
+    if length <= 1e-6:
+        east = np.array([0.0, 1.0, 0.0])
+    return np.vstack([np.cross(up, east), east, up])
+
+
+def distances(here: Floats, there: Floats) -> Floats:
+    """Return the metres over ground between places in degrees.
+
+    Examples
+    --------
+    >>> distances(np.array([[0.0, 179.5]]), np.array([[0.0, -179.5]])).round().tolist()
+    [111195.0]
+    """
+    chords = np.linalg.norm(unit_vectors(here) - unit_vectors(there), axis=1)
+    metres: Floats = 2 * RADIUS * np.arcsin(np.minimum(chords / 2, 1.0))
+    return metres
+
+
+def _quantile(counts: Ints, share: float) -> str:
+    """Return a quantile of displacements, in two digits: the upper end of its bin."""
+    place = int(np.searchsorted(np.cumsum(counts), share * counts.sum()))
+    metres = float(f"{10 ** ((place + 1) / PER_DECADE) / 1000:.2g}")
+    if metres < 0.01:
+        return "less than 1 cm"
+    return f"{metres / 1000:,g} km" if metres >= 10_000 else f"{metres:,g} m"
+
+
+def _are_degrees(cells: Cells, end: float) -> bool:
+    numbers = cells.numbers
+    return len(numbers) > 0 and bool((np.abs(numbers) <= end).all())
