@@ -32,6 +32,7 @@ __all__ = [
     "SelectedColumns",
     "SendTask",
     "TableTask",
+    "Task",
 ]
 
 FAN = 32  # results that are merged at a time
