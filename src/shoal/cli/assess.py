@@ -15,7 +15,7 @@ from shoal.cli.options import (
     with_kinds,
 )
 from shoal.cli.printing import say, say_pair
-from shoal.core.messages import agreeing, count
+from shoal.core.phrases import agreeing, count
 
 __all__ = ["assess"]
 

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError
-from shoal.core.messages import count
+from shoal.core.phrases import count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -306,7 +306,7 @@ def _follow(ended: threading.Event, state: State, total: int | None, title: Titl
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from shoal.core.messages import visible
+    from shoal.core.phrases import visible
 
     console = Console(stderr=True)
     counted = () if total is None else ("{task.percentage:>3.0f} %", TimeRemainingColumn())
