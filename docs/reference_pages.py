@@ -8,6 +8,7 @@ import typer
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.cli import app
+from shoal.core.parameters import help_of
 from shoal.masking.request import parameters
 
 __all__ = ["command_page", "commands", "method_page", "parameter_page"]
@@ -66,8 +67,8 @@ def parameter_page() -> str:
     for item in parameters():
         flags = ", ".join(f"`{flag}`" for flag in item.metadata["flags"])
         default = "" if item.name in ("k", "options") else f"`{item.default!r}`"
-        help_text = re.sub(r"(?<!`)`(\w+)`(?!`)", r"`\1`", item.metadata["help"])
-        rows.append((f"`{item.name}`", cell(help_text), default, flags))
+        text = help_of(item, lambda other: f"`{other.name}`", python=True)
+        rows.append((f"`{item.name}`", cell(text), default, flags))
     return """# Parameters of a masking
 
 All that can be asked of `shoal.mask`, from `shoal.MaskRequest`, which checks it. Kinds of columns are `--nominal`,

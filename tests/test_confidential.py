@@ -120,7 +120,7 @@ def test_published_methods_keep_closeness_and_all_else_that_is_asked(method):
     assert worst(release.data, keys, "days", ordered=True)[2] <= 0.2
     assert worst(release.data, keys, "ill", ordered=False)[0] >= 2
     assert release.parameters["method"] == method
-    with pytest.raises(InputError, match="groups by a confidential column: give 'confidential' and 'closeness'"):
+    with pytest.raises(InputError, match="groups by a confidential column: it requires 'confidential' and 'closeness'"):
         shoal.mask(table, 3, **asked)
     with pytest.raises(InputError, match=r"which only shoal\.mask knows"):
         shoal.partition(table.select("age", "pay").to_numpy(), 3, method=method)

@@ -263,7 +263,7 @@ def test_refusals(tmp_path):
         inspect(people(), k=1)
     with pytest.raises(shoal.InputError, match="'delimiter' says how a CSV file is written"):
         inspect(people(), delimiter=";")
-    assert "is not there" in command("inspect", "none.csv", cwd=tmp_path).stderr
+    assert "does not exist" in command("inspect", "none.csv", cwd=tmp_path).stderr
 
 
 def test_tables_say_which_columns_are_categories(tmp_path):

@@ -337,7 +337,7 @@ def test_effort_decides_how_many_steps_are_taken(monkeypatch):
     fast, good, best = np.reshape(taken, (3, -1))
     assert (4 * fast == good).all()
     assert (5 * good == best).all()
-    with pytest.raises(InputError, match=r"'effort' goes with method 'auto'.* got effort='best'"):
+    with pytest.raises(InputError, match=r"'effort' requires method 'auto'.* got effort='best'"):
         shoal.mask(table, 3, columns=["x", "y"], method="mdav", effort="best")
     with pytest.raises(InputError, match="'effort' must be one of"):
         shoal.mask(table, 3, columns=["x", "y"], unit="s", effort="much")

@@ -374,8 +374,8 @@ def test_groups_that_are_given():
     assert sorted(release.sizes["wages"].tolist()) == [40, 40]
     assert release.data.columns == ["sales", "wages"]
     for options, rule in [
-        ({"method": "given"}, "'labels' gives the groups of method 'given'.* without labels"),
-        ({"labels": labels}, "no other method takes them, got method 'insensitive-ir' with labels"),
+        ({"method": "given"}, "'labels' holds the groups of method 'given'.* without labels"),
+        ({"labels": labels}, "no other method uses them, got method 'insensitive-ir' with labels"),
         ({"method": "given", "labels": labels[:5]}, r"must hold the number of a group .* shape \(5,\)"),
         ({"method": "given", "labels": "nowhere"}, "'labels' names column 'nowhere'"),
         ({"method": "given", "labels": "sales"}, "which is to be published"),

@@ -118,10 +118,10 @@ def test_few_records_of_a_pattern_are_listed_or_left_out():
     with pytest.raises(InputError) as refused:
         shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group")
     assert str(refused.value) == (
-        "Parameter 'zeros' keeps records apart that are zero in different columns, but only 1 record of the table is "
+        "Parameter 'zeros' separates records that are zero in different columns, but only 1 record of the table is "
         "zero in exactly: a, b, only 2 records of the table are zero in exactly: a, only 1 record of the table misses "
-        "exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', take a smaller k, or "
-        "leave these records out: small='suppress'."
+        "exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', use a smaller k, or "
+        "leave these records out with small='suppress'."
     )
     release = shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group", small="suppress")
     assert release.kept.tolist() == [3, 4, 5]

@@ -13,7 +13,7 @@ from shoal.app.jobs import in_background
 from shoal.app.parts import Entry, Select, button, card, field, heading, hint, text, tick
 from shoal.app.tab import Tab
 from shoal.app.trying import Preview, preview
-from shoal.app.words import LABELS, choices_of, default_of, for_people, help_of, method_help, methods, options_of
+from shoal.app.words import LABELS, choices_of, default_of, help_of, in_labels, method_help, methods, options_of
 
 __all__ = ["show"]
 
@@ -87,7 +87,7 @@ def _size(tab: Tab) -> None:
             try:
                 asked.request()
             except shoal.ShoalError as error:
-                shown.refresh(for_people(str(error)), asked.asked["k"])
+                shown.refresh(error.worded(in_labels), asked.asked["k"])
                 return
             found = await in_background(preview, tab.work, asked)
             shown.refresh(_told(found), asked.asked["k"])
@@ -241,7 +241,7 @@ def _start(tab: Tab) -> None:
         try:
             tab.work.settings.request()
         except shoal.ShoalError as error:
-            text("p", for_people(str(error)), "s-note")
+            text("p", error.worded(in_labels), "s-note")
         button("Try", lambda: _try(tab), kind="main")
         hint(
             "The whole table is masked, verified and measured in the background. Every try is kept in the step Compare."

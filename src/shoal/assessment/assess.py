@@ -23,6 +23,7 @@ from shoal.assessment.taking import Beside, take_measures
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.masking.numbers import Numbers, read_pair
 from shoal.masking.reading import number_rows
@@ -242,29 +243,28 @@ def _beside(before: Table, after: Table, kept: Sequence[int] | Ints | None) -> T
         if len(rows) and not 0 <= rows.min() <= rows.max() < before.rows:
             wrong = rows[(rows < 0) | (rows >= before.rows)][0]
             raise InputError(
-                f"Parameter 'kept' must list row numbers of 'original', which has {before.rows} records; got {wrong}."
+                f"{parameter('kept')} must list row numbers of {parameter('original')}, which has {before.rows} "
+                f"records; got {wrong}."
             )
         before = before.take(rows)
     if before.rows != after.rows:
         raise InputError(
-            f"Parameter 'masked' must hold the records of 'original' one by one: it has {after.rows}, the original "
-            f"{before.rows}. If records were left out, give their row numbers as kept=release.kept (--labels)."
+            f"{parameter('masked')} must hold the records of {parameter('original')} one by one: it has {after.rows}, "
+            f"the original {before.rows}. If records were left out, name the remaining ones in {parameter('kept')}."
         )
     if not before.rows:
-        raise InputError("Parameter 'original' must have records, got none.")
+        raise InputError(f"{parameter('original')} must have records, got none.")
     return before
 
 
 def _check_apart(before: Table, after: Table, masked: Sequence[Name], **named: list[Name]) -> None:
     """Refuse columns that are in one table only, or masked, where they must not be."""
-    for parameter, known in named.items():
+    for role, known in named.items():
         for name in known:
-            check_name(name, before.names, parameter)
-            check_name(name, after.names, parameter)
+            check_name(name, before.names, role)
+            check_name(name, after.names, role)
             if name in masked:
-                raise InputError(
-                    f"Column {name!r} stands in {parameter!r}, but it was masked. Name columns released as they are."
-                )
+                raise InputError(f"{parameter(role)} names column {name!r}, which was masked. Name unmasked columns.")
 
 
 def _read(
@@ -305,7 +305,7 @@ def _chosen(
     """Return the masked columns: those named, else the numeric ones that differ and those whose kind is named."""
     if wanted is not None:
         if not wanted:
-            raise InputError("Parameter 'columns' must name at least one column, got none.")
+            raise InputError(f"{parameter('columns')} must name at least one column, got none.")
         for name in wanted:
             check_name(name, before.names, "columns")
             check_name(name, after.names, "columns")
@@ -323,8 +323,8 @@ def _chosen(
     differ += [name for name in kinds if name not in apart]
     if not differ:
         raise InputError(
-            "Parameter 'columns' is not given and no numeric column differs between 'original' and 'masked'. Name the "
-            "masked columns, or check that the two files are not the same."
+            f"{parameter('columns')} is not given and no numeric column differs between {parameter('original')} and "
+            f"{parameter('masked')}. Name the masked columns, or check that the two files are not the same."
         )
     return differ
 
@@ -345,7 +345,7 @@ def _left_out(measures: Sequence[str] | str | None, chosen: Sequence[str]) -> li
 def _keys(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Ints]:
     """Return the codes of the keys in both tables."""
     if not names:
-        raise InputError("Parameter 'keys' must name at least one column, got none.")
+        raise InputError(f"{parameter('keys')} must name at least one column, got none.")
     for name in names:
         check_name(name, before.names, "keys")
         check_name(name, after.names, "keys")
@@ -355,14 +355,14 @@ def _keys(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Int
 
 def _people(before: Table, weights: Name | None, household: Name | None) -> tuple[Floats | None, Ints | None]:
     """Return how many people each record stands for, and the number of its household; None where nothing tells."""
-    for parameter, name in (("weights", weights), ("household", household)):
+    for role, name in (("weights", weights), ("household", household)):
         if name is not None:
-            check_name(name, before.names, parameter)
+            check_name(name, before.names, role)
     found = None if weights is None else before.column(weights).values
     wrong = np.empty(0) if found is None else found[~(found > 0) | np.isinf(found)]
     if len(wrong):
         raise InputError(
-            f"Parameter 'weights' must be a column of positive numbers; {weights!r} holds {wrong[0]:g}. Give weights "
-            "that add up to the population."
+            f"{parameter('weights')} must be a column of positive numbers, but {weights!r} holds {wrong[0]:g}. Use "
+            "weights that sum to the population."
         )
     return found, None if household is None else secret_codes(before, household)[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import parameter
 
 __all__ = ["ALL", "MEASURES", "Measure", "choose_measures"]
 
@@ -76,7 +77,7 @@ def choose_measures(given: Sequence[str] | str | None, *, paired: bool, numeric:
     for name in asked:
         if name != ALL and name not in MEASURES:
             known = ", ".join(map(repr, [*MEASURES, ALL]))
-            raise InputError(f"Parameter 'measures' must name some of {known}, got {name!r}.{closest(name, MEASURES)}")
+            raise InputError(f"{parameter('measures')} must be some of {known}, got {name!r}.{closest(name, MEASURES)}")
     every = ALL in asked
     # Of all measures, those that the tables allow.
     chosen = [n for n, m in MEASURES.items() if n in asked or (every and paired >= m.paired and numeric >= m.numeric)]
@@ -84,16 +85,18 @@ def choose_measures(given: Sequence[str] | str | None, *, paired: bool, numeric:
         measure = MEASURES[name]
         if measure.paired and not paired:
             raise InputError(
-                f"Parameter 'measures' names {name!r}, which needs every masked record beside its original, but their "
-                "order is not known. Give their row numbers as kept=release.kept (--labels), or leave it out."
+                f"{parameter('measures')} names {name!r}, which needs the original of every masked record, but their "
+                f"order is not known. Name the original record of each one in {parameter('kept')}, or leave it out."
             )
         if measure.numeric and not numeric:
-            raise InputError(f"Parameter 'measures' names {name!r}, but no column of numbers was masked. Leave it out.")
-    for parameter, value in parameters.items():
-        users = [name for name, measure in MEASURES.items() if parameter in measure.uses]
+            raise InputError(
+                f"{parameter('measures')} names {name!r}, which needs a masked column of numbers. Leave it out."
+            )
+    for name, value in parameters.items():
+        users = [user for user, measure in MEASURES.items() if name in measure.uses]
         if value is not None and not set(users) & set(chosen):
             raise InputError(
-                f"Parameter {parameter!r} is used by the measures {' and '.join(map(repr, users))}, which are not "
-                "asked for. Name one of them in 'measures'."
+                f"{parameter(name)} requires one of the measures {' and '.join(map(repr, users))}. Name one of them in "
+                f"{parameter('measures')}."
             )
     return chosen

@@ -17,6 +17,7 @@ from shoal.assessment.population import PopulationRisk, population_risk
 from shoal.assessment.robust import robust_intervals
 from shoal.assessment.special_uniques import MOST_COLUMNS, SpecialUniques, special_uniques
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.masking.numbers import Numbers
 from shoal.masking.verification import identical_records
@@ -76,8 +77,8 @@ def _one_to_one(both: Beside) -> OneToOne:
 def _special_uniques(both: Beside) -> SpecialUniques:
     if len(both.names) > MOST_COLUMNS:
         raise InputError(
-            f"Parameter 'measures' names 'special-uniques', which looks at all sets of at most {MOST_COLUMNS} "
-            f"keys; got {len(both.names)}. Name those that an intruder is likeliest to know in 'keys'."
+            f"{parameter('measures')} names 'special-uniques', which looks at all sets of at most {MOST_COLUMNS} keys; "
+            f"got {len(both.names)}. Name those that an intruder is likeliest to know in {parameter('keys')}."
         )
     return special_uniques(*both.keys, both.names, both.weights)
 

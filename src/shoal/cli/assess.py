@@ -8,16 +8,7 @@ from typing import Annotated
 import typer
 
 from shoal.assessment.measures import ALL, MEASURES
-from shoal.cli.options import (
-    MISSING_CODE,
-    DateOption,
-    HierarchyOption,
-    NominalOption,
-    OrdinalOption,
-    option,
-    read_codes,
-    read_kinds,
-)
+from shoal.cli.options import KIND_OPTIONS, option, read_codes, read_kinds
 from shoal.cli.printing import say, say_pair
 from shoal.core.wording import agreeing, count
 
@@ -39,11 +30,11 @@ def assess(
     columns: Annotated[
         list[str] | None, typer.Option("-c", "--column", help="Masked column; repeat. Those that differ if not given.")
     ] = None,
-    nominal: NominalOption = None,
-    ordinal: OrdinalOption = None,
-    hierarchy: HierarchyOption = None,
-    date: DateOption = None,
-    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
+    nominal: Annotated[list[str] | None, KIND_OPTIONS["nominal"]] = None,
+    ordinal: Annotated[list[str] | None, KIND_OPTIONS["ordinal"]] = None,
+    hierarchy: Annotated[list[str] | None, KIND_OPTIONS["hierarchy"]] = None,
+    date: Annotated[list[str] | None, KIND_OPTIONS["date"]] = None,
+    missing_codes: Annotated[list[str] | None, option("missing_codes")] = None,
     k: Annotated[int | None, typer.Option("-k", help="The k that was promised, to hold against the recount.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Column of the strata; repeat.")] = None,
     confidential: Annotated[
@@ -106,7 +97,7 @@ def assess(
         masked,
         columns=columns or None,
         kinds=read_kinds(nominal, ordinal, hierarchy, date),
-        missing_codes=read_codes(missing_codes or []),
+        missing_codes=read_codes(missing_codes or []) or None,
         k=k,
         by=by or None,
         confidential=confidential or None,

@@ -8,18 +8,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import (
-    MISSING_CODE,
-    DateOption,
-    HierarchyOption,
-    ImportanceOption,
-    NominalOption,
-    OrdinalOption,
-    option,
-    read_codes,
-    read_importance,
-    read_kinds,
-)
+from shoal.cli.options import KIND_OPTIONS, option, read_codes, read_importance, read_kinds
 from shoal.cli.printing import say, say_pair
 from shoal.core.errors import InputError
 
@@ -32,15 +21,15 @@ def compare(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Table to mask, as for shoal mask.")],
     k: Annotated[str, typer.Option("-k", help="Group sizes to try, e.g. 3,5,10.")] = "3,5,10",
     columns: Annotated[list[str] | None, option("columns")] = None,
-    nominal: NominalOption = None,
-    ordinal: OrdinalOption = None,
-    hierarchy: HierarchyOption = None,
-    date: DateOption = None,
+    nominal: Annotated[list[str] | None, KIND_OPTIONS["nominal"]] = None,
+    ordinal: Annotated[list[str] | None, KIND_OPTIONS["ordinal"]] = None,
+    hierarchy: Annotated[list[str] | None, KIND_OPTIONS["hierarchy"]] = None,
+    date: Annotated[list[str] | None, KIND_OPTIONS["date"]] = None,
     methods: Annotated[
         list[str] | None, typer.Option("-m", "--method", help="Method to try; repeat. All if not given.")
     ] = None,
     distance: Annotated[list[str] | None, option("distance")] = None,
-    importance: ImportanceOption = None,
+    importance: Annotated[list[str] | None, option("importance")] = None,
     by: Annotated[list[str] | None, option("by")] = None,
     weights: Annotated[str | None, option("weights")] = None,
     unit: Annotated[str | None, option("unit")] = None,
@@ -50,7 +39,7 @@ def compare(
     ] = None,
     closeness: Annotated[list[str] | None, typer.Option(help=f"{PROMISE} e.g. 0.1,0.2,0.3; as for shoal mask.")] = None,
     missing: Annotated[str, option("missing")] = "error",
-    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
+    missing_codes: Annotated[list[str] | None, option("missing_codes")] = None,
     small: Annotated[str, option("small")] = "error",
     zeros: Annotated[list[str] | None, option("zeros")] = None,
     sums: Annotated[list[str] | None, option("sums")] = None,
@@ -80,7 +69,7 @@ def compare(
         columns=columns or None,
         kinds=read_kinds(nominal, ordinal, hierarchy, date),
         distance=distance or None,
-        importance=read_importance(importance or []),
+        importance=read_importance(importance or []) or None,
         by=by or None,
         weights=weights,
         unit=unit,
@@ -88,7 +77,7 @@ def compare(
         diversity=read_promises(diversity or []),
         closeness=read_promises(closeness or []),
         missing=missing,
-        missing_codes=read_codes(missing_codes or []),
+        missing_codes=read_codes(missing_codes or []) or None,
         small=small,
         zeros=zeros or None,
         sums=sums or None,

@@ -1,70 +1,114 @@
-"""Options of commands, made from the parameters of a request: flags and help are written there, once."""
+"""Options of commands, made from the parameters of a request, and how their values are read."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import Field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, fields
 from inspect import Parameter, signature
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from shoal.core.errors import InputError
-from shoal.masking.request import parameters
+from shoal.core.parameters import COLUMNS
+from shoal.masking.request import MaskRequest
 
-__all__ = [
-    "MISSING_CODE",
-    "DateOption",
-    "HierarchyOption",
-    "ImportanceOption",
-    "NominalOption",
-    "OrdinalOption",
-    "option",
-    "read_codes",
-    "read_importance",
-    "read_kinds",
-    "with_parameters",
-]
+__all__ = ["KIND_OPTIONS", "option", "read_codes", "read_importance", "read_kinds", "values_of", "with_parameters"]
 
 Command = TypeVar("Command", bound=Callable[..., None])
-ITEMS = {item.name: item for item in parameters()}
+Texts = list[str] | None
 
-
-NominalOption = Annotated[
-    list[str] | None,
-    typer.Option("--nominal", help="Column of categories without an order, or of codes; repeat."),
-]
-OrdinalOption = Annotated[
-    list[str] | None,
-    typer.Option("--ordinal", metavar="COLUMN=LOW,…,HIGH", help="Column of categories and their order; repeat."),
-]
-HierarchyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--hierarchy", metavar="COLUMN=FILE", help="Column and the CSV file with a line a value, to the root; repeat."
+# The parameter `kinds` has an option for each kind of column.
+KIND_OPTIONS = {
+    "nominal": typer.Option(
+        "--nominal", help="Column of categories without an order, or of codes; repeat.", rich_help_panel=COLUMNS
     ),
-]
-DateOption = Annotated[
-    list[str] | None,
-    typer.Option(
+    "ordinal": typer.Option(
+        "--ordinal",
+        metavar="COLUMN=LOW,…,HIGH",
+        help="Column of categories and their order; repeat.",
+        rich_help_panel=COLUMNS,
+    ),
+    "hierarchy": typer.Option(
+        "--hierarchy",
+        metavar="COLUMN=FILE",
+        help="Column and the CSV file with one line per value, to the root; repeat.",
+        rich_help_panel=COLUMNS,
+    ),
+    "date": typer.Option(
         "--date",
         metavar="COLUMN[=FORMAT]",
         help="Column of dates or times written as text, in ISO 8601 or in a format such as %d.%m.%Y; repeat.",
+        rich_help_panel=COLUMNS,
     ),
-]
-ImportanceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--importance",
-        metavar="COLUMN=NUMBER",
-        help="How much a column counts when records are compared; repeat.",
-    ),
-]
+}
 
 
-def read_importance(pairs: Sequence[str]) -> dict[str, float] | None:
+def with_parameters(request: type) -> Callable[[Command], Command]:
+    """Give a command an option for every parameter of a request that has flags; they reach it as keywords."""
+
+    def complete(command: Command) -> Command:
+        declared = signature(command, eval_str=True)
+        written = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        arguments = [part for part in written if not _is_option(part)]
+        made: list[Parameter] = []
+        for item in fields(request):
+            if item.name == "kinds":
+                made += [_keyword(name, None, Texts, info) for name, info in KIND_OPTIONS.items()]
+            elif item.metadata["flags"]:
+                made.append(_keyword(item.name, item.default, _annotation(item), option(item.name, request)))
+        options = [part for part in written if _is_option(part)]
+        command.__signature__ = declared.replace(parameters=[*arguments, *made, *options])  # type: ignore[attr-defined]
+        return command
+
+    return complete
+
+
+def _is_option(part: Parameter) -> bool:
+    return any(isinstance(info, typer.models.OptionInfo) for info in getattr(part.annotation, "__metadata__", ()))
+
+
+def _keyword(name: str, default: Any, annotation: Any, info: Any) -> Parameter:
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[annotation, info])
+
+
+def _annotation(item: Field[Any]) -> Any:
+    """Return the type of an option."""
+    typed = item.metadata["typed"]
+    if typed is bool and item.default is not None:
+        return bool
+    return Texts if typed is list else typed | None
+
+
+def option(name: str, request: type = MaskRequest) -> Any:
+    """Return the option of a parameter of a request; its help names others by their flags."""
+    items = {item.name: item for item in fields(request)}
+    flags = {other.name: other.metadata["flags"][-1] for other in items.values() if other.metadata["flags"]}
+    item = items[name]
+    text = item.metadata["help"].worded(lambda other: flags.get(other.name, other.name)).replace("``", "")
+    return typer.Option(
+        *item.metadata["flags"],
+        metavar=item.metadata["metavar"],
+        help=text + (" Repeat for several." if item.metadata["typed"] is list else ""),
+        rich_help_panel=item.metadata["panel"],
+    )
+
+
+def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the values of a request from the options of a command; `readers` read what is not typed as it is."""
+    readers = {"importance": read_importance, "missing_codes": read_codes, **readers}
+    values: dict[str, Any] = {}
+    for item in fields(request):
+        if item.name == "kinds":
+            values["kinds"] = read_kinds(**{name: options[name] for name in KIND_OPTIONS})
+        elif item.name in options:
+            value = options[item.name]
+            value = None if value == [] else value
+            values[item.name] = value if value is None or item.name not in readers else readers[item.name](value)
+    return values
+
+
+def read_importance(pairs: Sequence[str]) -> dict[str, float]:
     """Read how much columns count.
 
     Examples
@@ -73,14 +117,29 @@ def read_importance(pairs: Sequence[str]) -> dict[str, float] | None:
     {'age': 2.0, 'pay': 0.5}
     """
     try:
-        return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)} or None
+        return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)}
     except ValueError:
         raise InputError(f"Option --importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
 
 
-def read_kinds(
-    nominal: list[str] | None, ordinal: list[str] | None, hierarchy: list[str] | None, date: list[str] | None
-) -> dict[str, Any] | None:
+def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:
+    """Read codes for missing.
+
+    Examples
+    --------
+    >>> read_codes(["income=-9,99", "job=?", "income=-8"])
+    {'income': ['-9', '99', '-8'], 'job': ['?']}
+    """
+    codes: dict[str, list[str]] = {}
+    for pair in pairs:
+        name, equals, texts = pair.partition("=")
+        if not equals or not all(code.strip() for code in texts.split(",")):
+            raise InputError(f"Option --missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
+        codes.setdefault(name, []).extend(texts.split(","))
+    return codes
+
+
+def read_kinds(nominal: Texts, ordinal: Texts, hierarchy: Texts, date: Texts) -> dict[str, Any] | None:
     """Return the kinds of columns that options name; None if they name none."""
     from shoal.tables.kinds import Date, Hierarchy, Nominal, Ordinal
 
@@ -96,68 +155,3 @@ def read_kinds(
                 raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
             kinds[name] = make(text)
     return kinds or None
-
-
-def option(name: str) -> Any:
-    """Return the option that asks for a parameter of a masking."""
-    item = ITEMS[name]
-    return typer.Option(*item.metadata["flags"], help=_help(item))
-
-
-MISSING_CODE = typer.Option(
-    "--missing-code",
-    metavar="COLUMN=CODE,…",
-    help="Numbers or texts that stand for missing in a masked column, such as income=-9,99; repeat.",
-)
-
-
-def read_codes(pairs: Sequence[str]) -> dict[str, list[str]] | None:
-    """Read codes for missing.
-
-    Examples
-    --------
-    >>> read_codes(["income=-9,99", "job=?", "income=-8"])
-    {'income': ['-9', '99', '-8'], 'job': ['?']}
-    """
-    codes: dict[str, list[str]] = {}
-    for pair in pairs:
-        name, equals, listed = pair.partition("=")
-        if not equals or not all(code.strip() for code in listed.split(",")):
-            raise InputError(f"Option --missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
-        codes.setdefault(name, []).extend(listed.split(","))
-    return codes or None
-
-
-def with_parameters(command: Command) -> Command:
-    """Give a command an option for every parameter of a masking that has flags; they reach it as keywords."""
-    own = signature(command, eval_str=True)
-    first, *others = [part for part in own.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
-    made = [
-        Parameter(
-            name,
-            Parameter.POSITIONAL_OR_KEYWORD,
-            default=item.default,
-            annotation=Annotated[_type(item), option(name)],
-        )
-        for name, item in ITEMS.items()
-        if item.metadata["flags"]
-    ]
-    command.__signature__ = own.replace(parameters=[first, *others[:1], *made, *others[1:]])  # type: ignore[attr-defined]
-    return command
-
-
-def _type(item: Field[Any]) -> Any:
-    """Return the type of an option."""
-    if item.metadata["stored"][:1] == (list,):
-        return list[str] | None
-    if item.metadata["stored"][:1] == (bool,):
-        return bool
-    written = str(item.type)
-    return (Path if "PathLike" in written else int if written.startswith("int") else str) | None
-
-
-def _help(item: Field[Any]) -> str:
-    """Return the help in the words of the command line."""
-    text = item.metadata["help"] + (" Repeat for several." if item.metadata["stored"][:1] == (list,) else "")
-    text = text.replace("``", "").replace("`shoal.methods`", "shoal methods")
-    return re.sub(r"`(\w+)`", lambda found: ITEMS[found[1]].metadata["flags"][-1], text)

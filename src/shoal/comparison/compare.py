@@ -17,6 +17,7 @@ from shoal.comparison.subject import Subject
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
 from shoal.core.wording import count, count_holders
@@ -106,7 +107,7 @@ def compare(
     """
     sizes = sorted({k} if isinstance(k, (int, np.integer)) else set(k))
     if not sizes:
-        raise InputError("Parameter 'k' must name at least one group size, got none; for example k=[3, 5, 10].")
+        raise InputError(f"{parameter('k')} must name at least one group size, got none; for example k=[3, 5, 10].")
     request = MaskRequest(
         k=sizes[0],
         columns=columns,
@@ -130,7 +131,7 @@ def compare(
     )
     promises = _promises(request, diversity=diversity, closeness=closeness)
     if not time_limit > 0:
-        raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
+        raise InputError(f"{parameter('time_limit')} must be more than 0 seconds, got {time_limit!r}.")
     read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
     table = watch(lambda _: read(), None, title="read", show=progress)
     for size in sizes:
@@ -151,7 +152,7 @@ def compare(
     )
     if not trials:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-        raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
+        raise InputError(f"{parameter('methods')} names no method that can run here: {reasons}.")
     names = list(subject.numbers.names)
     recorded = request.recorded(names)
     told = {
@@ -186,9 +187,9 @@ def _too_large(sizes: Sequence[int], subject: Subject, unit: Name | None) -> dic
 def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
     """Return what is promised in each trial: nothing, then every promise on its own."""
     promises: list[Promise] = [{}]
-    for parameter, models in given.items():
+    for name, models in given.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
-            promise = {parameter: read_asked(parameter, model)}
+            promise = {name: read_asked(name, model)}
             replace(request, **promise).models()  # refused here, before anything runs
             promises += [] if promise in promises else [promise]
     return promises

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError, ShoalError
+from shoal.core.messages import parameter, setting
 from shoal.core.progress import Title
 from shoal.core.types import Ints
 from shoal.engines.packing import KNOWN, ROWS
@@ -54,7 +55,7 @@ from shoal.tables.table import Table, check_unique
 __all__ = ["SparkRecords", "open_spark"]
 
 RECORDS = 250_000  # of a target
-CANNOT = "Parameter 'data' cannot be computed by Spark"
+CANNOT = f"{parameter('data')} cannot be computed by Spark"
 
 
 @contextmanager
@@ -65,11 +66,11 @@ def open_spark(
     for path in (output, labels):
         if path is not None and Path(path).suffix.lower() not in PARQUET:
             raise InputError(
-                f"Output {path} must end in {' or '.join(PARQUET)} for engine='spark': the executors write a folder of "
-                "Parquet files. Take engine='local' to write CSV."
+                f"Output {path} must end in {' or '.join(PARQUET)} for {setting('engine', 'spark')}: the executors "
+                f"write a folder of Parquet files. Use {setting('engine', 'local')} to write CSV."
             )
     if not is_spark(data) and output is None:
-        raise InputError("Parameter 'output' must name a folder of Parquet files: Spark masks from files to files.")
+        raise InputError(f"{parameter('output')} must name a folder of Parquet files: Spark masks from files to files.")
     opened = nullcontext(data.sparkSession) if is_spark(data) else open_session(master)
     with opened as session, running_python(session):
         tag = f"shoal-{uuid.uuid4().hex}"
@@ -91,15 +92,18 @@ def open_spark(
 def _read(session: Any, data: Any) -> Any:
     """Read Parquet files; a folder may be in partitions by the names of its folders."""
     if not isinstance(data, (str, os.PathLike)):
-        raise InputError("Parameter 'data' must be a path or a Spark DataFrame for engine='spark'; got another table.")
+        raise InputError(
+            f"{parameter('data')} must be a path or a Spark DataFrame for {setting('engine', 'spark')}; got another "
+            "table."
+        )
     named = address(data)
     paths = [named]
     if named.startswith("file://") and not Path(data).is_dir():
         paths = [address(path) for path in find_paths(data)]
     if Path(paths[0]).suffix.lower() in CSV:
         raise InputError(
-            f"File {data} must be Parquet for engine='spark'. Take engine='local' for CSV files, or read them by Spark "
-            "and mask the DataFrame."
+            f"File {data} must be Parquet for {setting('engine', 'spark')}. Use {setting('engine', 'local')} for CSV "
+            "files, or read them by Spark and mask the DataFrame."
         )
     with telling(f"File {data} cannot be read by Spark"):
         return session.read.parquet(*paths)
@@ -132,7 +136,7 @@ class SparkRecords:
         self.parameters: Mapping[str, Any] = parameters or {}
         self._names = [str(name) for name in frame.columns]
         check_unique(self._names)
-        with telling("Parameter 'data' has columns that Spark cannot hand over: cast or drop them"):
+        with telling(f"{parameter('data')} has columns that Spark cannot hand over: cast or drop them"):
             self._empty = frame.limit(0).toArrow()
         # By their places: names may hold dots, or differ by their case only.
         self._placed = frame.toDF(*(f"c{i}" for i in range(len(self._names))))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.errors import InputError, ShoalError
+from shoal.core.messages import parameter
 from shoal.core.types import Ints
 from shoal.engines.cluster_shuffle import (
     PART,
@@ -53,8 +54,9 @@ FAN = 32  # results that are merged at a time
 BATCH = 10_000  # records of a batch that is handed to Spark
 
 CHANGED = (
-    "Parameter 'data' gives other records when Spark computes it again: those of partition {part} have changed since "
-    "they were read. Nothing was released. Persist it first (data = data.persist()), or write it and mask the files."
+    f"{parameter('data')} gives other records when Spark computes it again: those of partition {{part}} have changed "
+    "since they were read. Nothing was released. Persist it first (data = data.persist()), or write it and mask the "
+    "files."
 )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import Scaling
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.tables.columns import Name
 from shoal.tables.kinds import Category, Hierarchy, Nominal, Ordinal
@@ -82,7 +83,7 @@ def order_values(name: Name, kind: Category, values: Collection[Any]) -> list[An
         if composed(str(value)) not in known:
             raise InputError(
                 f"Column {name!r} holds {value!r}, which its kind {kind.word} does not name.{closest(value, known)} "
-                "Name all values in 'kinds'."
+                f"Name all values in {parameter('kinds')}."
             )
     order = {value: place for place, value in enumerate(known)}
     return sorted(values, key=lambda value: order[composed(str(value))])
@@ -116,7 +117,8 @@ def make_coding(name: Name, kind: Category, values: Sequence[Any], counts: Ints)
     if len(values) > MOST_VALUES:
         raise InputError(
             f"Column {name!r} has {len(values):,} different values, more than the {MOST_VALUES:,} that a column of "
-            "categories may have. Leave it out, drop it (identifiers), or group its values first."
+            f"categories may have. Leave it out, drop it with {setting('identifiers', [name])}, or group its values "
+            "first."
         )
     if not values:
         return Coding((), np.empty((0, 1)), "mode")

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shoal.algorithms.registry import AUTO
+from shoal.core.parameters import help_of
 from shoal.engines.workers import start_template, working_aside
 from shoal.masking.request import MaskRequest, parameters
 
@@ -58,7 +59,7 @@ def _with_help(function: Masking) -> Masking:
     """Put the help of every parameter of a request where the docstring says *parameters*."""
     lines = []
     for item in parameters():
-        words = textwrap.wrap(item.metadata["help"].replace("``", '"'), 110)
+        words = textwrap.wrap(help_of(item, lambda other: f"`{other.name}`", python=True).replace("``", '"'), 110)
         lines += ["**options" if item.name == "options" else item.name, *(f"    {line}" for line in words)]
     function.__doc__ = str(function.__doc__).replace("*parameters*", "\n    ".join(lines))
     return function

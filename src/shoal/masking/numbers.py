@@ -12,6 +12,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import Scaling, released_loss, scaling
+from shoal.core.messages import parameter
 from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.memory import MemoryRecords
 from shoal.engines.records import KEPT
@@ -152,7 +153,7 @@ def _codes(name: Name, cells: pl.Series, coding: Coding) -> Floats:
         if text not in known:
             raise InputError(
                 f"Column {name!r} holds {text!r} in the masked table, but not in the original.{closest(text, known)} "
-                "If it stands for several values, name their hierarchy in 'kinds'."
+                f"If it means several values, name their hierarchy in {parameter('kinds')}."
             )
     codes = texts.replace_strict(known, default=None, return_dtype=pl.Float64)
     return codes.fill_null(np.nan).to_numpy().copy()
@@ -180,8 +181,8 @@ def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
             weights = release.weights if column is None else table.take(release.kept).column(column).values
             return replace(found[0], weights=weights), found[1]
     raise InputError(
-        "Parameter 'original' must be the table that was masked, with its records in the same order: the released "
-        f"values are not {release.loss:.5g} % of its information away from it. Give that table."
+        f"{parameter('original')} is not the table this release was made from, with its records in the same order: the "
+        f"information loss is not {release.loss:.5g} %. Use that table."
     )
 
 

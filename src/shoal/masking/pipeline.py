@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from shoal.algorithms.registry import AUTO
+from shoal.core.messages import Message
 from shoal.core.progress import Title, observe, watched
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
@@ -173,7 +174,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
         reached=found.reached,
         homogeneous=found.homogeneous,
         unit_records=most,
-        notes=notes,
+        notes=tuple(map(Message, notes)),
         timings=seconds.steps,
         weights=None if vector is None else vector[release.kept],
     )

@@ -19,6 +19,7 @@ from shoal.core.errors import (
     UnprotectedColumnWarning,
 )
 from shoal.core.measures import canonical_labels
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.masking.reading import unit_words
 from shoal.privacy.budgets import Budget, split_budget
@@ -133,7 +134,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
         _warn(method, epsilon, {})
         return Plan(ready, method, epsilon, size, {}, np.empty(0), [], kept, truncate, monotone, rng, counting)
     if delta is not None:
-        raise InputError(f"Parameter 'delta' goes with method 'marginals' only, got method {method.name!r}.")
+        raise InputError(f"{parameter('delta')} requires method 'marginals', got method {method.name!r}.")
     shares = shares_of_columns(epsilon, budget, ready, numbers)
     budgets = budgets_of_records(shares, ready.unit)
     check_grids(len(ready.X), budgets, ready.published)
@@ -153,8 +154,8 @@ def shares_of_columns(epsilon: float, budget: Budget, ready: Prepared, sets: Seq
     d, answers = len(ready.names), len(ready.answers)
     if answers and budget == "sensitivity":
         raise InputError(
-            f"Parameter 'budget' cannot be 'sensitivity' with categories ({ready.answers[0].name!r}): they have no "
-            "width. Take budget='even', or give the shares."
+            f"{setting('budget', 'sensitivity')} cannot be combined with categories ({ready.answers[0].name!r}), which "
+            f"have no width. Use {setting('budget', 'even')}, or set the shares."
         )
     width = np.concatenate([ready.bounds.width, np.ones(answers)])
     return split_budget(epsilon, budget, ready.published, width, [*sets, *([d + i] for i in range(answers))])
@@ -165,14 +166,14 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
         warnings.warn(
             f"Method {method.name!r} covers values with the groups taken as given (Definition 3): the release shows "
             "groups that may follow the data, and whoever knows the other records can exclude from them most of what "
-            "a value might be, whatever epsilon is. For differential privacy from raw to released table take method "
+            "a value might be, whatever epsilon is. For differential privacy from raw to released table use method "
             "'insensitive-ir' or 'none'.",
             GroupsAsGivenWarning,
             stacklevel=CALLER,
         )
     if epsilon > LARGE:
         warnings.warn(
-            f"Parameter 'epsilon' is {epsilon:g}: above {LARGE:g}, a factor of e^{epsilon:g} says next to nothing. "
+            f"{parameter('epsilon')} is {epsilon:g}: above {LARGE:g}, a factor of e^{epsilon:g} says next to nothing. "
             "Values of 1 or less are usual where people are to be protected.",
             LargeBudgetWarning,
             stacklevel=CALLER,
@@ -181,9 +182,9 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
     if little:
         told = ", ".join(f"{name!r} {share:.2g}" for name, share in little.items())
         warnings.warn(
-            f"Parameter 'budget' leaves some columns hardly anything of epsilon={epsilon:g}: {told}. Noise is all that "
-            "will be left of them. Shares by the width of the domain depend on units; take budget='even', or give the "
-            "shares.",
+            f"{parameter('budget')} leaves some columns hardly any of epsilon={epsilon:g}: {told}. Their values will "
+            f"be mostly noise. Shares by the width of the domain depend on units; use {setting('budget', 'even')}, or "
+            "set the shares.",
             UnevenBudgetWarning,
             stacklevel=CALLER,
         )
@@ -198,8 +199,8 @@ def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
     ):
         if given is not default and given != default:
             raise InputError(
-                f"Parameter {name!r} does not go with method 'marginals', which draws records inside their domain from "
-                f"counts of all columns, got {given!r}. Leave it out."
+                f"{parameter(name)} cannot be combined with method 'marginals', which draws records inside their "
+                f"domain from counts of all columns, got {given!r}. Leave it out."
             )
 
 
@@ -207,7 +208,7 @@ def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | N
     """Return the groups that were given, as an array or as a column of the table."""
     if (labels is None) == (method is GIVEN):
         raise InputError(
-            f"Parameter 'labels' gives the groups of method 'given', and no other method takes them, got method "
+            f"{parameter('labels')} holds the groups of method 'given', and no other method uses them, got method "
             f"{method.name!r} {'without' if labels is None else 'with'} labels."
         )
     if labels is None:
@@ -215,14 +216,16 @@ def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | N
     if isinstance(labels, (str, int)):
         check_name(labels, ready.table.names, "labels")
         if labels in ready.published:
-            raise InputError(f"Parameter 'labels' names column {labels!r}, which is to be published. Name another.")
+            raise InputError(
+                f"{parameter('labels')} names column {labels!r}, which is to be published. Use another column."
+            )
         values: Any = np.asarray(unit_words(ready.table, labels))
     else:
         values = np.asarray(labels)
     if values.shape != (len(ready.X),) or values.dtype.kind not in "iu":
         raise InputError(
-            "Parameter 'labels' must hold the number of a group for each record, or name the column that does, got an "
-            f"array of shape {values.shape} and type {values.dtype}."
+            f"{parameter('labels')} must hold the number of a group for each record, or name the column that does, got "
+            f"an array of shape {values.shape} and type {values.dtype}."
         )
     return canonical_labels(np.unique(values, return_inverse=True)[1])
 
@@ -230,14 +233,16 @@ def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | N
 def _check_answers(ready: Prepared, budgets: Floats) -> None:
     for answer, epsilon in zip(ready.answers, budgets[len(ready.names) :].tolist(), strict=True):
         if truth_probability(len(answer.categories), epsilon) <= 0:
-            raise InputError(f"Parameter 'epsilon' leaves column {answer.name!r} a budget of {epsilon:g}, too small.")
+            raise InputError(
+                f"{parameter('epsilon')} leaves column {answer.name!r} a budget of {epsilon:g}, too small."
+            )
 
 
 def _generator(seed: object) -> np.random.Generator | None:
     if seed is None:
         return None
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"Parameter 'seed' must be a whole number of at least 0, got {seed!r}.")
+        raise InputError(f"{parameter('seed')} must be a whole number of at least 0, got {seed!r}.")
     warnings.warn(
         "The noise is drawn from a seed: whoever knows or guesses the seed can take it off, so nothing is guaranteed. "
         "For experiments only; do not release the result.",
@@ -253,18 +258,19 @@ def _kept(ready: Prepared, names: list[Name], method: PublicationMethod) -> list
         check_name(name, ready.table.names, "keep")
         if ready.unit is not None and name == ready.unit.column:
             raise InputError(
-                f"Column {name!r} stands in 'unit' and in 'keep': it says whose records they are and is not released."
+                f"{parameter('unit')} and {parameter('keep')} both name column {name!r}: a unit column is not released."
             )
         if name in ready.published:
             raise InputError(
-                f"Column {name!r} stands in 'columns' and in 'keep': it is either protected or kept as it is."
+                f"{parameter('columns')} and {parameter('keep')} both name column {name!r}: it is either protected or "
+                "released unchanged."
             )
     if not names:
         return []
     if not method.keeps_rows:
         raise InputError(
-            f"Parameter 'keep' does not go with method {method.name!r}, got {', '.join(map(str, names))}: its rows "
-            "belong to nobody in particular, so no other column can stand beside them."
+            f"{parameter('keep')} cannot be combined with method {method.name!r}, got {', '.join(map(str, names))}: "
+            "its rows are synthetic, so no other column fits next to them."
         )
     warnings.warn(
         f"Columns released as they are, without any protection: {', '.join(map(str, names))}. They can tell who a "

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.privacy.budgets import Budget, check_epsilon
 from shoal.privacy.domains import BoundsGiven
 from shoal.privacy.joint import Counting
@@ -201,11 +202,13 @@ def _check_ledger(
         given = {"total_budget": total_budget, "total_delta": total_delta, "dataset": dataset}
         for name, value in (given | {"new_ledger": new_ledger or None}).items():
             if value is not None:
-                raise InputError(f"Parameter {name!r} goes with a ledger. Name the ledger's file in 'ledger'.")
+                raise InputError(
+                    f"{parameter(name)} requires a ledger. Name the ledger's file in {parameter('ledger')}."
+                )
     elif not isinstance(dataset, str) or not dataset.strip():
         raise InputError(
-            "Parameter 'dataset' is needed with 'ledger': the name of the data set whose budget it keeps, so that the "
-            f"ledger of another is not taken for it, got {dataset!r}."
+            f"{parameter('ledger')} requires {parameter('dataset')}, the name of the data set whose budget it keeps, "
+            f"so that it is not mistaken for the ledger of another, got {dataset!r}."
         )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.core.errors import FileError, InputError
+from shoal.core.messages import parameter
 from shoal.tables.unicode_forms import composed
 
 __all__ = ["Category", "Date", "Hierarchy", "Nominal", "Ordinal", "as_plain", "read_kind"]
@@ -87,7 +88,7 @@ class Hierarchy:
         depths = {len(above) for above in ways.values()}
         if len(depths) != 1 or depths == {0}:
             raise InputError(
-                "Kind Hierarchy must give every value as many ancestors, at least one; got "
+                "Kind Hierarchy must give every value the same number of ancestors, at least one; got "
                 f"{', '.join(map(str, sorted(depths))) or 'none'}. Repeat a value on the way up where a level has none."
             )
         if len({above[-1] for above in ways.values()}) != 1:
@@ -187,7 +188,7 @@ def read_kind(name: object, given: object) -> Category | Date:
     if isinstance(given, (list, tuple)):
         return Ordinal(given)
     raise InputError(
-        f"Parameter 'kinds' must say shoal.Nominal(), shoal.Ordinal([…]), shoal.Hierarchy(…) or shoal.Date(…) of "
+        f"{parameter('kinds')} must use shoal.Nominal(), shoal.Ordinal([…]), shoal.Hierarchy(…) or shoal.Date(…) for "
         f"column {name!r}, got {given!r}."
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import parameter
 from shoal.core.types import Bools, Ints
 from shoal.core.wording import agreeing, listed
 from shoal.kernels.words import Words
@@ -110,6 +111,6 @@ def check_name(name: Name, names: Sequence[Name], what: str) -> None:
     """Refuse the name of a column that is not there, with the nearest ones."""
     if name not in names:
         raise InputError(
-            f"Parameter {what!r} names column {name!r}, which the table does not have.{closest(name, names)} "
-            f"Its columns are: {listed(names, 12)}."
+            f"{parameter(what)} names column {name!r}, which the table does not have.{closest(name, names)} Its "
+            f"columns are: {listed(names, 12)}."
         )

@@ -28,6 +28,7 @@ from shoal.algorithms.optimize.sparse.repair import Effort, Repaired, prove_by
 from shoal.algorithms.optimize.sparse.table import make_table
 from shoal.core.errors import InputError
 from shoal.core.measures import sst
+from shoal.core.messages import parameter
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 
@@ -203,7 +204,7 @@ def verify_bound(
     for case in cases:
         if np.shape(case.duals) != (n,):
             raise InputError(
-                f"Parameter 'certificate' must have a dual for each of the {n} records, got {len(case.duals)}."
+                f"{parameter('certificate')} must have a dual for each of the {n} records, got {len(case.duals)}."
             )
     if reason := _wrong(records, k, certificate.k, cases):
         return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, 0, reason)

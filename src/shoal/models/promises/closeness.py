@@ -13,6 +13,7 @@ import numpy as np
 
 from shoal.core.compiling import kernel
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.models.model import Model, is_number
 from shoal.models.rules import ROUNDING, Kind, Rules, run_end
@@ -174,7 +175,7 @@ class Closeness(Model):
 
     def __post_init__(self) -> None:
         if self.t != 0 and not is_number(self.t, 0, 1):
-            raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {self.t!r}.")
+            raise InputError(f"{parameter('closeness')} must be a number from 0 to below 1, got {self.t!r}.")
 
     @classmethod
     def read(cls, given: Any) -> Closeness:
@@ -189,7 +190,9 @@ class Closeness(Model):
             try:
                 return cls(float(given))
             except ValueError:
-                raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {given!r}.") from None
+                raise InputError(
+                    f"{parameter('closeness')} must be a number from 0 to below 1, got {given!r}."
+                ) from None
         return given if isinstance(given, Closeness) else cls(given)
 
     @property

@@ -1,0 +1,103 @@
+"""Parameters of requests: each is described where it is declared; signatures, commands and pages are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, field, fields
+from types import NoneType
+from typing import Any
+
+from shoal.core.messages import Message, Reference
+
+__all__ = [
+    "COLUMNS",
+    "CSV",
+    "ESSENTIALS",
+    "LARGE",
+    "METHOD",
+    "MISSING_VALUES",
+    "OUTPUT",
+    "PANELS",
+    "PROMISES",
+    "described",
+    "help_of",
+    "shared",
+]
+
+# The panels of the help of a command, in their order.
+ESSENTIALS = "Essentials"
+COLUMNS = "Columns and roles"
+MISSING_VALUES = "Missing values"
+PROMISES = "Promises"
+METHOD = "Method"
+OUTPUT = "Output"
+LARGE = "Large tables"
+CSV = "CSV"
+PANELS = (ESSENTIALS, COLUMNS, MISSING_VALUES, PROMISES, METHOD, OUTPUT, LARGE, CSV)
+
+TEXT = (str, NoneType)
+
+
+def described(
+    default: Any,
+    text: str,
+    *flags: str,
+    panel: str = OUTPUT,
+    label: str = "",
+    python: str = "",
+    typed: type = str,
+    metavar: str | None = None,
+    stored: tuple[type, ...] = TEXT,
+    choices: Mapping[str, str] | Sequence[str] = (),
+) -> Any:
+    """Describe a parameter of a request.
+
+    Parameters
+    ----------
+    default, text, flags
+        Its default, its help and its flags on the command line.
+    panel, label
+        The panel of its option in the help of a command, and its name on the page.
+    python
+        What the help adds for those who write Python.
+    typed, metavar
+        The type of its option, a list if it is repeated, and how its value is written.
+    stored
+        The types that it may have in a manifest; none for what a manifest does not decide.
+    choices
+        The words that it may be, and what the page says of them.
+    """
+    metadata = {
+        "help": Message(" ".join(text.split())),
+        "python": python,
+        "flags": flags,
+        "panel": panel,
+        "label": label,
+        "typed": typed,
+        "metavar": metavar,
+        "stored": stored,
+        "choices": choices if isinstance(choices, Mapping) else dict.fromkeys(choices, ""),
+    }
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def shared(request: type, name: str, **changes: Any) -> Any:
+    """Describe a parameter as another request does, except for the changes; `default` is one of them.
+
+    Examples
+    --------
+    >>> from shoal.masking.request import MaskRequest
+    >>> shared(MaskRequest, "by").metadata["flags"]
+    ('--by',)
+    """
+    item = next(item for item in fields(request) if item.name == name)
+    default = changes.pop("default", item.default)
+    return field(default=default, metadata={**item.metadata, **changes})
+
+
+def help_of(item: Field[Any], words: Callable[[Reference], str], *, python: bool = False) -> str:
+    """Return the help of a parameter for a reader, whose words name other parameters; `python` for who writes it."""
+    addition = item.metadata["python"] if python else ""
+    return f"{item.metadata['help'].worded(words)} {addition}".strip()
