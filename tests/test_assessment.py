@@ -542,4 +542,4 @@ def test_categories_on_the_command_line(tmp_path):
     assert "total variation" in page
     assert not any(town in page for town in TOWNS)
     refused = command("assess", "in.csv", "out.csv", "--ordinal", "school", cwd=tmp_path)
-    assert "Option --ordinal must read COLUMN=" in refused.stderr
+    assert "--ordinal must read COLUMN=" in refused.stderr

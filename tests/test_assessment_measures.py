@@ -33,7 +33,7 @@ def masked():
 def everything(masked):
     table, release = masked
     return shoal.assess(
-        table, release.data, k=4, measures="all", keys=KEYS, weights="people", household="household",
+        table, release.data, k=4, measures="all", keys=KEYS, weights="people", unit="household",
         tables=["region", ("region", "sector"), ("sales", "region")],
         model=["profit ~ sales", "profit ~ sales + region"], confidential="sector",
     )  # fmt: skip
@@ -391,17 +391,17 @@ def test_measures_of_the_masked_columns_by_default(masked):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"measures": "eigenvalue"}, "'measures' must name some of 'record-intervals'.*Did you mean 'eigenvalues'"),
-        ({"weights": "people"}, "'weights' is used by the measures 'population-risk' and 'special-uniques', which are"),
-        ({"household": "household", "measures": "special-uniques"}, "'household' is used by"),
-        ({"keys": "region", "measures": "eigenvalues"}, "'keys' is used by"),
+        ({"measures": "eigenvalue"}, "'measures' must be some of 'record-intervals'.*Did you mean 'eigenvalues'"),
+        ({"weights": "people"}, "'weights' requires one of the measures 'population-risk' and 'special-uniques'"),
+        ({"unit": "household", "measures": "special-uniques"}, "'unit' requires one of the measures"),
+        ({"keys": "region", "measures": "eigenvalues"}, "'keys' requires one of the measures"),
         ({"keys": [], "measures": "special-uniques"}, "'keys' must name at least one column"),
         ({"keys": "regoin", "measures": "special-uniques"}, "regoin"),
         (
             {"weights": "profit", "measures": "population-risk"},
             "'weights' must be .* positive.*'profit' holds -",
         ),
-        ({"measures": "one-to-one", "shuffled": True}, "'one-to-one', which needs every masked record beside"),
+        ({"measures": "one-to-one", "shuffled": True}, "'one-to-one', which needs the original of every masked record"),
         ({"tables": ["regoin"]}, "regoin"),
         ({"model": "profit ~ region + name"}, "'name', which has 400 different values"),
     ],
@@ -439,7 +439,7 @@ def test_on_the_command_line(masked, tmp_path):
     table.write_csv(tmp_path / "in.csv")
     release.data.write_csv(tmp_path / "out.csv")
     words = ["assess", "in.csv", "out.csv", "--measure", "population-risk", "--measure", "eigenvalues", "--key",
-             "region", "--key", "sector", "--weights", "people", "--household", "household", "--table", "region,sector",
+             "region", "--key", "sector", "--weights", "people", "--unit", "household", "--table", "region,sector",
              "--model", "profit ~ sales", "--model", "profit ~ region"]  # fmt: skip
     done = command(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -447,7 +447,7 @@ def test_on_the_command_line(masked, tmp_path):
         assert line in done.stdout
     refused = command(*words[:3], "--measure", "suda", cwd=tmp_path)
     assert refused.returncode == 1
-    assert "Option --measure must name some of 'record-intervals'" in refused.stderr
+    assert "--measure must be some of 'record-intervals'" in refused.stderr
     shown = command("assess", "--help").stdout
     for name in MEASURES:
         assert name in shown

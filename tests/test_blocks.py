@@ -384,7 +384,7 @@ def test_large_tables_are_masked_in_blocks_by_themselves():
         ({"block": 5}, "'block' must be at least 2k = 6"),
         ({"block": 1.5}, "'block' must be a number of records"),
         ({"block": 100, "split": "two"}, "'split' must be one of"),
-        ({"block": 100, "method": "individual-ranking"}, "'block' does not go with method 'individual-ranking'"),
+        ({"block": 100, "method": "individual-ranking"}, "'block' cannot be combined with method 'individual-ranking'"),
         ({"block": 100, "split": "all", "columns": list(range(41))}, "up to 40 columns"),
         ({"block": 100, "block_by": [41]}, "'block_by' names column 41, which the table does not have"),
         ({"block": 100, "block_by": [1], "columns": [2, 3]}, "'block_by' names column 1, which is not masked"),

@@ -142,7 +142,7 @@ REFUSED = {
     "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "those of 'sector' have no order"),
     "missing cells": (["-k", 3], "Column 'research' ("),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
-    "bad option": (["-k", 3, "-O", "gamma"], "Option must read NAME=VALUE"),
+    "bad option": (["-k", 3, "-O", "gamma"], "-O must read NAME=VALUE"),
     "wrong option": (["-k", 3, "-m", "mdav", "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
     "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
     "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
@@ -367,8 +367,8 @@ def test_messages_speak_the_language_of_the_command_line(tmp_path):
 
 
 def test_the_command_line_asks_for_every_parameter_of_a_request():
-    from shoal.cli.mask import mask
     from shoal.cli.flags import flags_of
+    from shoal.cli.mask import mask
     from shoal.masking.request import parameters
 
     flags = flags_of(mask)

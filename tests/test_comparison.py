@@ -462,7 +462,7 @@ def test_promises_on_the_command_line(tmp_path):
     assert asked == {("", ""), ("2", ""), ("ill=entropy:2", ""), ("", "0.3"), ("", "0.5")}
     failed = command("compare", tmp_path / "in.csv", "-k", "3", "--closeness", "0.3")
     assert failed.returncode == 1
-    assert "Option --closeness is a promise" in failed.stderr
+    assert "--closeness requires confidential columns" in failed.stderr
     assert "Name them in --confidential." in failed.stderr
 
 

@@ -404,7 +404,7 @@ def test_an_optimum_that_keeps_closeness_stays_one():
         ({"diversity": "much"}, "must read like 3, entropy:3 or recursive:3:2"),
         ({"closeness": "much"}, "must be a number from 0 to below 1"),
         ({"closeness": 1.5}, "must be a number from 0 to below 1"),
-        ({"method": "individual-ranking"}, "'confidential' does not go with it"),
+        ({"method": "individual-ranking"}, "'confidential' cannot be combined with it"),
         ({"diversity": "entropy:4"}, "all 120 records of the table together have an entropy of log 3"),
         ({"closeness": 0.01, "by": "region"}, "records of a stratum"),
         ({"closeness": 0.05, "block": 20}, "of a block together .* larger block"),

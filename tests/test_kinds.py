@@ -480,7 +480,7 @@ def test_shuffling_on_the_command_line_is_not_repeated(tmp_path):
     local = command(
         "mask", "in.csv", "-k", 3, "-c", "age", "--shuffle", "--engine", "local", "-o", "o.csv", cwd=tmp_path
     )
-    assert "Option --shuffle needs the whole table in memory" in local.stderr
+    assert "--shuffle needs the whole table in memory" in local.stderr
 
 
 # --- small strata --------------------------------------------------------------------------------------------------

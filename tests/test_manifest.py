@@ -240,7 +240,7 @@ def test_a_scheduler_goes_with_dask_only(folder):
     ],
 )  # fmt: skip
 def test_what_the_manifest_decides_is_refused_beside_it(folder, arguments):
-    refused(folder, f"Option {arguments[0]} does not go with --from-manifest", arguments=arguments)
+    refused(folder, f"{arguments[0]} cannot be combined with --from-manifest", arguments=arguments)
 
 
 def test_every_parameter_of_a_run_can_be_repeated():

@@ -363,7 +363,7 @@ def test_search_takes_models_into_its_own_search(monkeypatch):
     timed = shoal.mask(table, 3, **asked, method="search", time_limit=2.0)
     assert taken[-1] > 10 * max(taken[:-1])
     assert timed.data.group_by("x", "y").agg(pl.col("s").n_unique())["s"].min() >= 2
-    with pytest.raises(InputError, match=r"'effort' does not go with method 'search'.* 'time_limit' or 'steps'"):
+    with pytest.raises(InputError, match=r"'effort' cannot be combined with method 'search'.* 'time_limit' or 'steps'"):
         shoal.mask(table, 3, **asked, method="search", effort="best")
 
 

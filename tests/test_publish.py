@@ -412,7 +412,7 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"method": "mdav", "k": 4, "sets": [["sale"], ["wages"]]}, "'sets' names column 'sale'"),
         ({"method": "none", "keep": ["sales"]}, "'columns' and 'keep' both name column 'sales'"),
         ({"method": "none", "keep": ["nowhere"]}, "'keep' names column 'nowhere'"),
-        ({"keep": ["region"], "method": "insensitive", "k": 4}, "'keep' does not go with method 'insensitive'"),
+        ({"keep": ["region"], "method": "insensitive", "k": 4}, "'keep' cannot be combined with method 'insensitive'"),
         ({"total_budget": 3.0}, "'total_budget' requires a ledger"),
         ({"seed": -1}, "'seed' must be a whole number of at least 0, got -1"),
         ({"seed": 1.5}, "'seed' must be a whole number"),

@@ -312,7 +312,7 @@ def test_the_command_says_it_everywhere(tmp_path):
     files += ["--manifest", "M.json", "--report", "R.html"]
     refused = conftest.command(*command, *files, cwd=tmp_path)
     assert refused.returncode == 1
-    assert "Option --contributions is needed with --unit" in " ".join(refused.stderr.split())
+    assert "--unit requires --contributions" in " ".join(refused.stderr.split())
     refused = conftest.command(*command, "--contributions", "3", *files, cwd=tmp_path)
     assert refused.returncode == 1
     assert "one has more than 3" in " ".join(refused.stderr.split())

@@ -96,8 +96,8 @@ def test_records_that_break_a_rule_are_counted():
     with pytest.raises(InputError) as refused:
         shoal.mask(wrong, k=3, columns=COLUMNS, sums=RULES[1])
     assert str(refused.value) == (
-        "Parameter 'sums' contains 'total = wages + capital', but 2 records break it, the first of them record 17. Correct "
-        "the values, make one of them missing, or leave the rule out."
+        "Parameter 'sums' contains 'total = wages + capital', but 2 records break it, the first of them record 17. "
+        "Correct the values, make one of them missing, or leave the rule out."
     )
 
 

@@ -13,7 +13,7 @@ from shoal.core.checks import as_names
 from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter
 
-__all__ = ["ALL", "MEASURES", "Measure", "choose_measures"]
+__all__ = ["ALL", "MEASURES", "Measure", "check_measures", "choose_measures"]
 
 ALL = "all"
 
@@ -51,7 +51,7 @@ MEASURES: Mapping[str, Measure] = {
     "one-to-one": Measure("record linkage by the best assignment of all records at once"),
     "population-risk": Measure(
         "individual, global and household risk of being found in the population by the keys",
-        uses=("keys", "weights", "household"),
+        uses=("keys", "weights", "unit"),
     ),
     "special-uniques": Measure(
         "records that few of the keys make unique, with their scores (SUDA2)", paired=False, uses=("keys", "weights")
@@ -65,6 +65,14 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
+def check_measures(names: Sequence[str]) -> None:
+    """Refuse names of no measure."""
+    for name in names:
+        if name != ALL and name not in MEASURES:
+            known = ", ".join(map(repr, [*MEASURES, ALL]))
+            raise InputError(f"{parameter('measures')} must be some of {known}, got {name!r}.{closest(name, MEASURES)}")
+
+
 def choose_measures(given: Sequence[str] | str | None, *, paired: bool, numeric: bool, **parameters: Any) -> list[str]:
     """Return the names of the measures that are asked for; refuse unknown ones and what does not go together.
 
@@ -74,10 +82,7 @@ def choose_measures(given: Sequence[str] | str | None, *, paired: bool, numeric:
     ['eigenvalues']
     """
     asked = as_names(given)
-    for name in asked:
-        if name != ALL and name not in MEASURES:
-            known = ", ".join(map(repr, [*MEASURES, ALL]))
-            raise InputError(f"{parameter('measures')} must be some of {known}, got {name!r}.{closest(name, MEASURES)}")
+    check_measures(asked)
     every = ALL in asked
     # Of all measures, those that the tables allow.
     chosen = [n for n, m in MEASURES.items() if n in asked or (every and paired >= m.paired and numeric >= m.numeric)]

@@ -13,14 +13,12 @@ from shoal.core.messages import Reference
 
 __all__ = ["flags_of", "typed"]
 
-# Parameters of the library that an option of another name sets.
-OTHER_NAMES = {"data": "IN", "kept": "--labels", "time_limit": "--time"}
 KINDS = ("nominal", "ordinal", "hierarchy", "date")
 
 
 def flags_of(command: Callable[..., None]) -> dict[str, str]:
     """Return the flag of each option of a command, the long one where there are two, and the name of each argument."""
-    flags = dict(OTHER_NAMES)
+    flags = {"data": "IN"}
     for name, parameter in signature(command, eval_str=True).parameters.items():
         for info in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(info, OptionInfo):

@@ -45,7 +45,7 @@ def mask(
             "-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.", rich_help_panel=METHOD
         ),
     ] = None,
-    seconds: Annotated[
+    time_limit: Annotated[
         float | None,
         typer.Option("--time", help="Seconds for methods search and decomposition.", rich_help_panel=METHOD),
     ] = None,
@@ -99,7 +99,7 @@ def mask(
         values = values_of(MaskRequest, values)
         if no_block:
             values["block"] = 0
-        request = MaskRequest(**values, options=_options(option or [], seconds, bound=bound), progress=True)
+        request = MaskRequest(**values, options=_options(option or [], time_limit, bound=bound), progress=True)
     release = _run(source, request, recorded, manifest, report)
     print_release(release, verbose=verbose)
     done = "masked table" if recorded is None else "same bytes"
@@ -123,7 +123,7 @@ def _run(
     if spark:
         if manifest is not None:
             raise InputError(
-                "Option --manifest does not go with engine 'spark': a manifest is repeated to the byte, and the bytes "
+                "--manifest cannot be combined with engine 'spark': a manifest is repeated to the byte, and the bytes "
                 "of the files depend on the cluster. Leave it out."
             )
         output = labels = None  # Spark says where it can write
@@ -165,7 +165,7 @@ def _read_beside(context: typer.Context, manifest: Path) -> Recorded:
         where = context.get_parameter_source(str(parameter.name))
         if parameter.name not in BESIDE_MANIFEST and where is not None and where.name == "COMMANDLINE":
             raise InputError(
-                f"Option {parameter.opts[0]} does not go with --from-manifest: the manifest decides it. Leave it out."
+                f"{parameter.opts[0]} cannot be combined with --from-manifest: the manifest decides it. Leave it out."
             )
     return read_manifest(manifest)
 
@@ -189,7 +189,7 @@ def read_pairs(pairs: list[str]) -> dict[str, object]:
     """
     for pair in pairs:
         if "=" not in pair:
-            raise InputError(f"Option must read NAME=VALUE, got {pair!r}; for example -O gamma=0.2.")
+            raise InputError(f"-O must read NAME=VALUE, got {pair!r}; for example -O gamma=0.2.")
     return {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields
 from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar
 
@@ -45,18 +45,23 @@ KIND_OPTIONS = {
 
 
 def with_parameters(request: type) -> Callable[[Command], Command]:
-    """Give a command an option for every parameter of a request that has flags; they reach it as keywords."""
+    """Give a command an option for every parameter of a request that has flags, unless it has one already.
+
+    The values reach it as keywords.
+    """
 
     def complete(command: Command) -> Command:
         declared = signature(command, eval_str=True)
         written = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        names = {part.name for part in written}
         arguments = [part for part in written if not _is_option(part)]
         made: list[Parameter] = []
         for item in fields(request):
             if item.name == "kinds":
                 made += [_keyword(name, None, Texts, info) for name, info in KIND_OPTIONS.items()]
-            elif item.metadata["flags"]:
-                made.append(_keyword(item.name, item.default, _annotation(item), option(item.name, request)))
+            elif item.metadata["flags"] and item.name not in names:
+                default = None if item.default is MISSING or item.metadata["typed"] is list else item.default
+                made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
         options = [part for part in written if _is_option(part)]
         command.__signature__ = declared.replace(parameters=[*arguments, *made, *options])  # type: ignore[attr-defined]
         return command
@@ -83,7 +88,7 @@ def _annotation(item: Field[Any]) -> Any:
 def option(name: str, request: type = MaskRequest) -> Any:
     """Return the option of a parameter of a request; its help names others by their flags."""
     items = {item.name: item for item in fields(request)}
-    flags = {other.name: other.metadata["flags"][-1] for other in items.values() if other.metadata["flags"]}
+    flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
     text = item.metadata["help"].worded(lambda other: flags.get(other.name, other.name)).replace("``", "")
     return typer.Option(
@@ -119,7 +124,7 @@ def read_importance(pairs: Sequence[str]) -> dict[str, float]:
     try:
         return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)}
     except ValueError:
-        raise InputError(f"Option --importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
+        raise InputError(f"--importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
 
 
 def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:
@@ -134,7 +139,7 @@ def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:
     for pair in pairs:
         name, equals, texts = pair.partition("=")
         if not equals or not all(code.strip() for code in texts.split(",")):
-            raise InputError(f"Option --missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
+            raise InputError(f"--missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
         codes.setdefault(name, []).extend(texts.split(","))
     return codes
 
@@ -152,6 +157,6 @@ def read_kinds(nominal: Texts, ordinal: Texts, hierarchy: Texts, date: Texts) ->
         for pair in pairs or []:
             name, equals, text = pair.partition("=")
             if (not equals and flag != "--date") or name in kinds:
-                raise InputError(f"Option {flag} must read COLUMN=… and name each column once, got {pair!r}.")
+                raise InputError(f"{flag} must read COLUMN=… and name each column once, got {pair!r}.")
             kinds[name] = make(text)
     return kinds or None

@@ -49,8 +49,9 @@ def without_passwords(text: str) -> str:
 
 def _as_message(part: object) -> object:
     """Return a text as a message; one that comes from another process is a message already."""
-    plain = isinstance(part, str) and not isinstance(part, Message)
-    return Message(without_passwords(part)) if plain else part
+    if isinstance(part, str) and not isinstance(part, Message):
+        return Message(without_passwords(part))
+    return part
 
 
 class _WithMessage:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, field, fields
+from dataclasses import MISSING, Field, field, fields
+from inspect import Parameter, signature
+from textwrap import wrap
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 from shoal.core.messages import Message, Reference
 
@@ -22,7 +24,11 @@ __all__ = [
     "described",
     "help_of",
     "shared",
+    "with_help_of",
+    "with_parameters_of",
 ]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The panels of the help of a command, in their order.
 ESSENTIALS = "Essentials"
@@ -94,6 +100,8 @@ def shared(request: type, name: str, **changes: Any) -> Any:
     """
     item = next(item for item in fields(request) if item.name == name)
     default = changes.pop("default", item.default)
+    if "help" in changes:
+        changes["help"] = Message(" ".join(changes["help"].split()))
     return field(default=default, metadata={**item.metadata, **changes})
 
 
@@ -101,3 +109,45 @@ def help_of(item: Field[Any], words: Callable[[Reference], str], *, python: bool
     """Return the help of a parameter for a reader, whose words name other parameters; `python` for who writes it."""
     addition = item.metadata["python"] if python else ""
     return f"{item.metadata['help'].worded(words)} {addition}".strip()
+
+
+def with_parameters_of(request: type) -> Callable[[Function], Function]:
+    """Give a function that takes the parameters of a request as keywords their signature, and their help.
+
+    The help stands where the docstring says *parameters*.
+    """
+
+    def complete(function: Function) -> Function:
+        items = [item for item in fields(request) if item.name != "options"]
+        declared = signature(function)
+        leading = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        written = {part.name for part in leading}
+        keywords = [
+            Parameter(
+                item.name,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if item.default is MISSING else item.default,
+                annotation=item.type,
+            )
+            for item in items
+            if item.name not in written
+        ]
+        function.__signature__ = declared.replace(parameters=[*leading, *keywords])  # type: ignore[attr-defined]
+        return with_help_of(request)(function)
+
+    return complete
+
+
+def with_help_of(request: type) -> Callable[[Function], Function]:
+    """Put the help of the parameters of a request where the docstring of a function says *parameters*."""
+
+    def complete(function: Function) -> Function:
+        lines = []
+        for item in fields(request):
+            text = help_of(item, lambda other: f"`{other.name}`", python=True).replace("``", '"')
+            name = "**options" if item.name == "options" else item.name
+            lines += [name, *(f"    {line}" for line in wrap(text, 110))]
+        function.__doc__ = str(function.__doc__).replace("*parameters*", "\n    ".join(lines))
+        return function
+
+    return complete

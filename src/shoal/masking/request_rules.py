@@ -1,4 +1,4 @@
-"""What does not go together in a request, and what does not go with a table: refused by name, before anything runs."""
+"""Rules of a request: combinations of parameters that are refused, by name, before anything runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_ENGINES = {"memory": ("local", None), "processes": ("local", None), "schedule
 
 
 def check_together(request: MaskRequest) -> None:
-    """Refuse parameters that do not go together."""
+    """Refuse parameters that cannot be combined."""
     _check_values(request)
     _check_refine(request)
     _check_effort(request)
@@ -157,7 +157,7 @@ def _check_effort(request: MaskRequest) -> None:
 
 
 def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], nominal: Sequence[Name]) -> None:
-    """Refuse what does not go with the method, or with the columns that it compares; `nominal` have no order."""
+    """Refuse what the method, or the columns that it compares, do not allow; `nominal` have no order."""
     if not entry.whole_records:
         _check_columnwise(request, f"Method {entry.name!r} groups every column on its own")
     if entry.univariate and len(columns) != 1:
@@ -198,7 +198,7 @@ def _check_columnwise(request: MaskRequest, fact: str) -> None:
 
 
 def check_data(request: MaskRequest, data: object, *, dask: bool, spark: bool = False) -> None:
-    """Refuse what does not go with the table that is given; `dask` and `spark` say that it is a DataFrame of theirs."""
+    """Refuse what the table does not allow; `dask` and `spark` mark their DataFrames."""
     from shoal.tables.files import may_be_csv
 
     if dask:

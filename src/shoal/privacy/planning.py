@@ -113,7 +113,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     epsilon: float,
     *,
     k: int | None,
-    labels: Any,
+    groups: Any,
     budget: Budget,
     sets: Sequence[Sequence[Name]] | None,
     keep: Sequence[Name] | Name | None,
@@ -123,7 +123,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     delta: float | None = None,
 ) -> Plan:
     """Check what was asked for against the table, share the budget and form the groups."""
-    given = _labels(ready, method, labels)
+    given = _groups(ready, method, groups)
     kept = _kept(ready, as_names(keep), method)
     size = check_group_size(method, k, len(ready.X), len(ready.names))
     numbers = column_sets(method, ready.names, sets)
@@ -204,27 +204,27 @@ def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
             )
 
 
-def _labels(ready: Prepared, method: PublicationMethod, labels: Any) -> Ints | None:
+def _groups(ready: Prepared, method: PublicationMethod, groups: Any) -> Ints | None:
     """Return the groups that were given, as an array or as a column of the table."""
-    if (labels is None) == (method is GIVEN):
+    if (groups is None) == (method is GIVEN):
         raise InputError(
-            f"{parameter('labels')} holds the groups of method 'given', and no other method uses them, got method "
-            f"{method.name!r} {'without' if labels is None else 'with'} labels."
+            f"{parameter('groups')} names the groups of method 'given', and no other method uses it, got method "
+            f"{method.name!r} {'without' if groups is None else 'with'} groups."
         )
-    if labels is None:
+    if groups is None:
         return None
-    if isinstance(labels, (str, int)):
-        check_name(labels, ready.table.names, "labels")
-        if labels in ready.published:
+    if isinstance(groups, (str, int)):
+        check_name(groups, ready.table.names, "groups")
+        if groups in ready.published:
             raise InputError(
-                f"{parameter('labels')} names column {labels!r}, which is to be published. Use another column."
+                f"{parameter('groups')} names column {groups!r}, which is to be published. Use another column."
             )
-        values: Any = np.asarray(unit_words(ready.table, labels))
+        values: Any = np.asarray(unit_words(ready.table, groups))
     else:
-        values = np.asarray(labels)
+        values = np.asarray(groups)
     if values.shape != (len(ready.X),) or values.dtype.kind not in "iu":
         raise InputError(
-            f"{parameter('labels')} must hold the number of a group for each record, or name the column that does, got "
+            f"{parameter('groups')} must hold the number of a group for each record, or name the column that does, got "
             f"an array of shape {values.shape} and type {values.dtype}."
         )
     return canonical_labels(np.unique(values, return_inverse=True)[1])

@@ -79,7 +79,7 @@ def prepare(
     contributions: int | None,
     *,
     categories: Mapping[Name, Sequence[Any]] | None = None,
-    integers: Sequence[Name] | Name | None = None,
+    integer_columns: Sequence[Name] | Name | None = None,
     **csv: str | None,
 ) -> Prepared:
     """Read and check everything; the columns are those that have bounds or categories, if none are named."""
@@ -100,7 +100,7 @@ def prepare(
         check_name(name, [name for name in names if name in table.names], "categories")
     numbers = [name for name in names if name not in answered]
     X = np.column_stack([_numbers(table, name) for name in numbers]) if numbers else np.empty((table.rows, 0))
-    whole = _whole(as_names(integers), numbers)
+    whole = _whole(as_names(integer_columns), numbers)
     found = read_bounds(bounds, numbers, X)
     for j, name in enumerate(numbers):
         if whole[j] and not (found.lower[j].is_integer() and found.upper[j].is_integer()):
@@ -114,7 +114,7 @@ def prepare(
 
 def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:
     for name in integers:
-        check_name(name, numbers, "integers")
+        check_name(name, numbers, "integer_columns")
     return [name in integers for name in numbers]
 
 

@@ -124,6 +124,6 @@ def find_publication_method(name: str) -> PublicationMethod:
         return PublicationMethod(name, "", grouping.summary, 3, joint=not each, k="needed", groups=groups)
     known = ", ".join(PUBLICATION_METHODS)
     raise InputError(
-        f"{parameter('method')} must be one of {known}, 'marginals' with delta, 'given' with labels, or one of "
+        f"{parameter('method')} must be one of {known}, 'marginals' with delta, 'given' with groups, or one of "
         f"shoal.methods(), got {name!r}.{closest(name, [*PUBLICATION_METHODS, MARGINALS.name, *METHODS])}"
     )
