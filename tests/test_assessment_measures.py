@@ -426,7 +426,7 @@ def test_numbers_are_asked_for_where_there_are_none():
     table = pl.DataFrame({"job": ["a", "a", "b", "b"], "left": [1, 2, 3, 4]})
     masked = table.with_columns(job=pl.lit("a"))
     asked = {"columns": "job", "kinds": {"job": shoal.Nominal()}}
-    with pytest.raises(InputError, match="'eigenvalues', but no column of numbers was masked"):
+    with pytest.raises(InputError, match="'eigenvalues', which needs a masked column of numbers"):
         shoal.assess(table, masked, **asked, measures="eigenvalues")
     found = shoal.assess(table, masked, **asked, measures="all")
     assert found.risk.record_intervals is None

@@ -485,7 +485,7 @@ def test_codes_for_missing_stay_among_dates_that_are_text(tmp_path, engine):
         shoal.mask(source, 3, engine=engine, output=out, block=10, **asked)
         found = pl.read_csv(out)["visit"].to_list()
     assert found == ["2024-01-22", "9999-12-31"] * 3
-    with pytest.raises(InputError, match=r"'missing_codes' names column 'day'.*by its type"):
+    with pytest.raises(InputError, match=r"'missing_codes' names column 'day'.*whose type is dates"):
         shoal.mask(pl.DataFrame({"day": DATES["born"]}), 3, columns=["day"], missing_codes={"day": "9999-12-31"})
 
 

@@ -232,7 +232,7 @@ def test_fractions_are_no_codes_of_categories():
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
-        ({"left": [-9]}, "names column 'left', which is not masked: its codes are kept as they are"),
+        ({"left": [-9]}, "names column 'left', which is not masked: its codes are kept unchanged"),
         ({"incom": [-9]}, "names column 'incom', which the table does not have"),
         ({"income": []}, "must list finite numbers or texts for column 'income'"),
         ({"income": [None]}, "must list finite numbers or texts for column 'income', got None"),

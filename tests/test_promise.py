@@ -211,7 +211,7 @@ def test_one_column_takes_the_optimum(tmp_path):
         ({"engine": "nonsense"}, "'engine' must be one of"),
         ({"engine": "local", "method": "univariate"}, "Method 'univariate' masks one column, got 2: x, y"),
         ({"method": "univariate"}, "Method 'univariate' masks one column, got 2: x, y"),
-        ({"delimiter": ";"}, "'delimiter' says how a CSV file is written, got ';'"),
+        ({"delimiter": ";"}, "'delimiter' requires a CSV file, got ';'"),
     ],
 )
 def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
@@ -229,7 +229,7 @@ def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
         ({"output": "x.csv"}, "Output x.csv must"),
         ({"memory": "2GB"}, "'memory' requires engine='local'"),
         ({"method": "univariate"}, "Method 'univariate' masks one column, got 2: x, y"),
-        ({"decimal": ","}, "'decimal' says how a CSV file is written"),
+        ({"decimal": ","}, "'decimal' requires a CSV file"),
     ],
 )
 def test_nothing_that_was_asked_of_dask_is_ignored(keywords, message):

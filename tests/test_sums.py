@@ -368,7 +368,7 @@ def test_totals_with_zeros_and_missing_cells():
     [
         (
             {"weights": "weight"},
-            "Parameter 'integers' keeps totals of means without weights, got 'totals' with weights",
+            "integers='totals' keeps totals of means without weights, got 'weights'",
         ),
         ({"aggregate": "median"}, "got aggregate='median'. Use integers='round'"),
         ({"sums": RULES, "zeros": "total"}, "'zeros' names column 'total', which integers='totals' adds up"),

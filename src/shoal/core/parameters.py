@@ -75,7 +75,7 @@ def described(
     """
     metadata = {
         "help": Message(" ".join(text.split())),
-        "python": python,
+        "python": " ".join(python.split()),
         "flags": flags,
         "panel": panel,
         "label": label,
