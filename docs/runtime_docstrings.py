@@ -1,4 +1,4 @@
-"""Signatures and docstrings that are made from a request when a module is imported; mkdocstrings reads sources alone."""
+"""Signatures and docstrings made from a request when a module is imported; mkdocstrings reads sources alone."""
 
 import inspect
 from importlib import import_module
@@ -14,7 +14,7 @@ KINDS = {
 
 
 class RuntimeDocstrings(Extension):
-    """Take what is made from the parameters of a request (`shoal.mask`, `shoal.publish`, …) from the function itself."""
+    """Take what is made from the parameters of a request (`shoal.mask`, …) from the function itself."""
 
     def on_function(self, *, func: Function, **_: Any) -> None:
         """Replace the signature and the docstring where a line of it is *parameters*."""

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from shoal.assessment.ordered import Ordered
+from shoal.assessment.ordered import Ordered, order_columns
 from shoal.assessment.statistics import spread
 from shoal.core.types import Bools
 
-__all__ = ["WIDTHS", "Intervals", "RecordIntervals", "intervals", "record_intervals"]
+if TYPE_CHECKING:
+    from shoal.assessment.taking import Beside
+
+__all__ = ["WIDTHS", "Intervals", "RecordIntervals", "intervals", "measure", "record_intervals"]
 
 WIDTHS = (1, 5, 10)
 
@@ -138,6 +141,11 @@ def record_intervals(columns: Sequence[Ordered], records: int) -> RecordInterval
         rank=tuple((beyond == 0).mean(axis=1).tolist()),
         nearly=tuple((outside <= 1).mean(axis=1).tolist()),
     )
+
+
+def measure(both: Beside) -> RecordIntervals:
+    """Measure the intervals of whole records."""
+    return record_intervals(order_columns(*both.columns), len(both.Y))
 
 
 def _near(column: Ordered, unit: float) -> Iterator[Bools]:

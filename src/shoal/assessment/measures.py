@@ -5,13 +5,17 @@ What `assess` always measures takes about as long as sorting the columns; these 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, closest
 from shoal.core.messages import parameter
+
+if TYPE_CHECKING:
+    from shoal.assessment.taking import Beside
 
 __all__ = ["ALL", "MEASURES", "Measure", "check_measures", "choose_measures"]
 
@@ -20,12 +24,14 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that can be asked for; the result is the field of the same name of `Risk` or `Utility`.
+    """A measure that is taken on request; the result is the field of the same name of `Risk` or `Utility`, if any.
 
     Parameters
     ----------
     help
-        What it tells, in a few words.
+        What it measures, in a few words.
+    home
+        The module whose function `measure` takes it, or such a function: two tables in, a finding out.
     paired
         Whether it needs every record beside its original.
     numeric
@@ -37,27 +43,44 @@ class Measure:
     """
 
     help: str
+    home: str | Callable[[Beside], Any]
     paired: bool = True
     numeric: bool = False
     uses: tuple[str, ...] = ()
     utility: bool = False
 
+    def take(self, both: Beside) -> Any:
+        """Measure two tables."""
+        function = import_module(self.home).measure if isinstance(self.home, str) else self.home
+        return function(both)
 
-MEASURES: Mapping[str, Measure] = {
+
+MEASURES: dict[str, Measure] = {
     "record-intervals": Measure(
-        "share of records whose originals all lie close around their masked numbers", numeric=True
+        "share of records whose originals all lie close around their masked numbers",
+        "shoal.assessment.intervals",
+        numeric=True,
     ),
-    "robust-intervals": Measure("the same with wider intervals for outliers, by robust distance", numeric=True),
-    "one-to-one": Measure("record linkage by the best assignment of all records at once"),
+    "robust-intervals": Measure(
+        "the same with wider intervals for outliers, by robust distance", "shoal.assessment.robust", numeric=True
+    ),
+    "one-to-one": Measure(
+        "record linkage by the best assignment of all records at once", "shoal.assessment.one_to_one"
+    ),
     "population-risk": Measure(
         "individual, global and household risk of being found in the population by the keys",
+        "shoal.assessment.population",
         uses=("keys", "weights", "unit"),
     ),
     "special-uniques": Measure(
-        "records that few of the keys make unique, with their scores (SUDA2)", paired=False, uses=("keys", "weights")
+        "records that few of the keys make unique, with their scores (SUDA2)",
+        "shoal.assessment.special_uniques",
+        paired=False,
+        uses=("keys", "weights"),
     ),
     "eigenvalues": Measure(
         "change of the eigenvalues of the correlations and of the robust covariance",
+        "shoal.assessment.eigenvalues",
         paired=False,
         numeric=True,
         utility=True,
