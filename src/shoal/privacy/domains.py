@@ -122,7 +122,7 @@ def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
         f"{setting('bounds', 'data')} reads the domain from the confidential values, so nothing is guaranteed: for "
         "experiments only. Do not release the result; a release needs bounds from public knowledge.",
         DataBoundsWarning,
-        stacklevel=5,
+        stacklevel=7,
     )
     with np.errstate(over="ignore"):
         lower, upper = np.minimum(X.min(axis=0), 0.0), 1.5 * X.max(axis=0)

@@ -38,7 +38,7 @@ __all__ = ["Plan", "make_plan", "shares_of_columns"]
 
 LARGE = 10.0  # of ε: e^10 is 22,000
 LITTLE = 0.05  # of an even share of ε
-CALLER = 4  # frames from a warning here to the caller of publish
+CALLER = 6  # frames from a warning here to the caller of publish
 
 
 @dataclass(frozen=True)
