@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 import sys
 import warnings
 from dataclasses import dataclass, fields, replace
@@ -60,6 +61,19 @@ def test_every_reader_gets_a_message_in_his_words(text, python, command, page):
     flags = flags_of(mask)
     assert error.worded(lambda reference: typed(reference, flags)) == command
     assert error.worded(in_labels) == page
+
+
+def test_a_refusal_knows_its_parameters():
+    with pytest.raises(shoal.InputError) as refused:
+        MaskRequest(k=3, small="merge", zeros=["a"])
+    assert refused.value.parameters == ("small", "zeros", "small")
+
+
+def test_no_message_spells_a_parameter_by_hand():
+    for path in Path(shoal.__file__).parent.rglob("*.py"):
+        if path.name != "messages.py":
+            spelled = re.search(r"(Parameter|Option) ['{-]", path.read_text(encoding="utf-8"))
+            assert spelled is None, f"{path}: {spelled}"
 
 
 def test_a_message_keeps_its_parameters_on_the_way_to_another_process():

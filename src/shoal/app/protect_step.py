@@ -194,7 +194,7 @@ def _cases(tab: Tab) -> None:
             with field(LABELS[name], help_of(name)):
                 _words(tab, name)
         with ui.element("details").classes("s-more"):
-            text("summary", "More: zeros, sums, last pass, order, chance")
+            text("summary", "More: zeros, sums, refinement, order, random seed")
             _zeros(tab)
             with field(LABELS["sums"], help_of("sums") + " One on each line."):
                 area = ui.element("textarea").classes("s-in").props("rows=2")

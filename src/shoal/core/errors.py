@@ -62,6 +62,12 @@ class _WithMessage:
     def __init__(self, *parts: object) -> None:
         super().__init__(*map(_as_message, parts))
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that the message refers to, in order: the first is the refused one."""
+        parts = self.args[0].parts if self.args and isinstance(self.args[0], Message) else ()
+        return tuple(part.name for part in parts if isinstance(part, Reference))
+
     def worded(self, words: Callable[[Reference], str]) -> str:
         """Return the message with every parameter in the words of a reader."""
         return worded(self.args[0], words) if self.args else str(self)
