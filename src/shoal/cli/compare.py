@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.options import values_of, with_parameters
+from shoal.cli.options import option, values_of, with_parameters
 from shoal.cli.printing import say, say_pair
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError
-from shoal.core.parameters import ESSENTIALS, OUTPUT
+from shoal.core.parameters import OUTPUT
 
 __all__ = ["compare", "read_promises", "read_sizes"]
 
@@ -20,7 +20,7 @@ __all__ = ["compare", "read_promises", "read_sizes"]
 @with_parameters(CompareRequest)
 def compare(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Table to mask, as for shoal mask.")],
-    k: Annotated[str, typer.Option("-k", help="Group sizes to try.", rich_help_panel=ESSENTIALS)] = "3,5,10",
+    k: Annotated[str, option("k", CompareRequest)] = "3,5,10",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Also write the table here.", rich_help_panel=OUTPUT)
     ] = None,

@@ -8,9 +8,11 @@ from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
+from shoal.cli.flags import typed
 from shoal.core.errors import InputError
-from shoal.core.parameters import COLUMNS
+from shoal.core.parameters import COLUMNS, PANELS
 from shoal.masking.request import MaskRequest
 
 __all__ = ["KIND_OPTIONS", "option", "read_codes", "read_importance", "read_kinds", "values_of", "with_parameters"]
@@ -54,7 +56,7 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
         declared = signature(command, eval_str=True)
         written = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
         names = {part.name for part in written}
-        arguments = [part for part in written if not _is_option(part)]
+        arguments = [part for part in written if not _info(part)]
         made: list[Parameter] = []
         for item in fields(request):
             if item.name == "kinds":
@@ -62,15 +64,23 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
             elif item.metadata["flags"] and item.name not in names:
                 default = None if item.default is MISSING or item.metadata["typed"] is list else item.default
                 made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
-        options = [part for part in written if _is_option(part)]
-        command.__signature__ = declared.replace(parameters=[*arguments, *made, *options])  # type: ignore[attr-defined]
+        options = sorted([*made, *(part for part in written if _info(part))], key=_panel)
+        command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
         return command
 
     return complete
 
 
-def _is_option(part: Parameter) -> bool:
-    return any(isinstance(info, typer.models.OptionInfo) for info in getattr(part.annotation, "__metadata__", ()))
+def _info(part: Parameter) -> OptionInfo | None:
+    """Return the option that a parameter of a command is; None for an argument."""
+    found = (info for info in getattr(part.annotation, "__metadata__", ()) if isinstance(info, OptionInfo))
+    return next(found, None)
+
+
+def _panel(part: Parameter) -> int:
+    """Return the place of an option's panel in the help."""
+    info = _info(part)
+    return PANELS.index(info.rich_help_panel) if info and info.rich_help_panel in PANELS else len(PANELS)
 
 
 def _keyword(name: str, default: Any, annotation: Any, info: Any) -> Parameter:
@@ -79,10 +89,10 @@ def _keyword(name: str, default: Any, annotation: Any, info: Any) -> Parameter:
 
 def _annotation(item: Field[Any]) -> Any:
     """Return the type of an option."""
-    typed = item.metadata["typed"]
-    if typed is bool and item.default is not None:
+    kind = item.metadata["typed"]
+    if kind is bool and item.default is not None:
         return bool
-    return Texts if typed is list else typed | None
+    return Texts if kind is list else kind | None
 
 
 def option(name: str, request: type = MaskRequest) -> Any:
@@ -90,7 +100,7 @@ def option(name: str, request: type = MaskRequest) -> Any:
     items = {item.name: item for item in fields(request)}
     flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
     item = items[name]
-    text = item.metadata["help"].worded(lambda other: flags.get(other.name, other.name)).replace("``", "")
+    text = item.metadata["help"].worded(lambda other: typed(other, flags)).replace("``", "")
     return typer.Option(
         *item.metadata["flags"],
         metavar=item.metadata["metavar"],

@@ -54,15 +54,15 @@ class CompareRequest:
     diversity: Any = shared(
         MaskRequest,
         "diversity",
-        help="""l-diversity to try, such as 2,3,5 or entropy:3, as for a masking. One or several: each is tried on its
-        own, next to no promise.""",
+        help="""l-diversity to try, such as 2,3,5 or entropy:3, as for a masking. Each is tried on its own, next to
+        no promise.""",
         typed=list,
     )
     closeness: Any = shared(
         MaskRequest,
         "closeness",
-        help="""t-closeness to try, such as 0.1,0.2,0.3, as for a masking. One or several: each is tried on its own,
-        next to no promise.""",
+        help="""t-closeness to try, such as 0.1,0.2,0.3, as for a masking. Each is tried on its own, next to no
+        promise.""",
         typed=list,
     )
     missing: str = shared(MaskRequest, "missing")
