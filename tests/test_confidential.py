@@ -390,8 +390,8 @@ def test_an_optimum_that_keeps_closeness_stays_one():
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"diversity": 3, "confidential": None}, "'confidential' names none"),
-        ({"closeness": 0.2, "confidential": None}, "'confidential' names none"),
+        ({"diversity": 3, "confidential": None}, "requires confidential columns. Name them in 'confidential'"),
+        ({"closeness": 0.2, "confidential": None}, "requires confidential columns. Name them in 'confidential'"),
         ({"confidential": "il"}, r"'confidential' names column 'il', which the table does not have.* 'ill'"),
         ({"confidential": "age"}, "'confidential' names column 'age', which is masked"),
         ({"confidential": "region", "by": "region"}, "a stratum"),

@@ -179,8 +179,8 @@ def check_method(request: MaskRequest, entry: Method, columns: Sequence[Name], n
 
 def _check_columnwise(request: MaskRequest, fact: str) -> None:
     """Refuse what only groups of whole records can do."""
-    for name in ("distance", "importance"):
-        if getattr(request, name):
+    for name, value in (("distance", request.distance), ("importance", request.importance or None)):
+        if value is not None:
             raise InputError(f"{fact}: {parameter(name)} cannot be combined with it. Leave it out.")
     if request.refine:
         raise InputError(f"{fact}, but {parameter('refine')} moves whole records. Leave it out.")
