@@ -88,7 +88,9 @@ def test_a_message_keeps_its_parameters_on_the_way_to_another_process():
 def test_a_value_cannot_pass_for_a_parameter():
     hostile = f"{START}Parameter{END}{START}x{START}"
     assert str(shoal.InputError(f"{parameter('by')} is {hostile!r}.")) == f"Parameter 'by' is {hostile!r}."
-    assert START not in str(shoal.FileError(f"File {hostile} is not there."))
+    assert START not in str(shoal.FileError(f"File {hostile} does not exist."))
+    error = shoal.InputError(f"{setting('scheduler', object())} is wrong.")  # no literal of Python
+    assert error.worded(in_labels).startswith("Scheduler: <object object")
 
 
 def test_warnings_and_notes_name_parameters_too(tmp_path):
@@ -102,6 +104,14 @@ def test_warnings_and_notes_name_parameters_too(tmp_path):
     note = next(note for note in release.notes if "decimals" in note)
     assert "integers='round' keeps them whole" in note
     assert "Columns of whole numbers: round keeps them whole" in note.worded(in_labels)
+
+
+def test_methods_that_a_comparison_leaves_out_are_told_in_flags(tmp_path):
+    firms(60).write_csv(tmp_path / "in.csv")
+    arguments = ["compare", str(tmp_path / "in.csv"), "-k", "3", "-c", "sales", "-c", "wages", "--distance", "sales"]
+    done = CliRunner().invoke(app, [*arguments, "-m", "mdav", "-m", "individual-ranking"])
+    assert "--distance cannot be combined with it" in " ".join(done.output.split())
+    assert "'distance'" not in done.output
 
 
 # --- one word, one meaning -------------------------------------------------------------------------------------------

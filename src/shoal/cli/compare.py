@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from shoal.cli.flags import flags_of, typed
+from shoal.cli.mask import mask
 from shoal.cli.options import option, values_of, with_parameters
 from shoal.cli.printing import say, say_pair
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError
+from shoal.core.messages import worded
 from shoal.core.parameters import OUTPUT
 
 __all__ = ["compare", "read_promises", "read_sizes"]
@@ -42,7 +47,9 @@ def compare(
     values = values_of(CompareRequest, options, diversity=read_promises, closeness=read_promises)
     values["methods"] = values["methods"] or "all"
     found = compare_request(source, CompareRequest(**values | {"k": read_sizes(k), "progress": True}))
-    say(str(found))
+    flags = flags_of(mask) | flags_of(compare)
+    reasons = {name: worded(why, partial(typed, flags=flags)) for name, why in found.left_out.items()}
+    say(str(replace(found, left_out=reasons)))
     if output is not None:
         write_file(found.table, output)
         say_pair("table", output)

@@ -43,7 +43,7 @@ def typed(reference: Reference, flags: Mapping[str, str]) -> str:
     '--date visit=%d.%m.%Y'
     """
     if reference.name == "kinds":
-        return _typed_kinds(reference.value)
+        return _typed_kinds(reference.value if isinstance(reference.value, dict) else {})
     flag = flags.get(reference.name)
     if flag is None:
         return f"-O {reference.name}" if reference.noun == "Option" else reference.in_python()
@@ -58,8 +58,8 @@ def typed(reference: Reference, flags: Mapping[str, str]) -> str:
     return " ".join(f"{flag} {shlex.quote(str(part))}" for part in values)
 
 
-def _typed_kinds(calls: Mapping[Any, str] | None) -> str:
-    if calls is None:
+def _typed_kinds(calls: Mapping[Any, str]) -> str:
+    if not calls:
         return f"{', '.join(f'--{kind}' for kind in KINDS[:-1])} or --{KINDS[-1]}"
     parts = []
     for column, call in calls.items():

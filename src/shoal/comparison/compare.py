@@ -159,7 +159,7 @@ def _try_all(
             with within(state, None if keeps else time_limit, len(subject.cell)) as limited:
                 attempt = subject.attempt(request, limited, given)
         except InputError as refusal:
-            left_out[", ".join(filter(None, [entry.name, f"k = {request.k}", promised]))] = str(refusal)
+            left_out[", ".join(filter(None, [entry.name, f"k = {request.k}", promised]))] = refusal.args[0]
             continue
         if keeps or not limited[STOP]:
             trials.append(attempt.measure())
@@ -194,7 +194,7 @@ def _affordable(
         try:
             blocks = _blocks(replace(request, method=entry).settled(compared, nominal), subject, cells)
         except InputError as refusal:
-            left_out[entry.name] = str(refusal)
+            left_out[entry.name] = refusal.args[0]
             continue
         options = entry.read_options({})
         if entry.time_option is not None:

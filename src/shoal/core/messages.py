@@ -24,14 +24,17 @@ class Reference(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The value of a setting; None for a parameter."""
-        return literal_eval(self.literal) if self.literal else None
+        """The value of a setting, as text if it is an object; None for a parameter."""
+        try:
+            return literal_eval(self.literal) if self.literal else None
+        except (SyntaxError, ValueError):
+            return self.literal
 
     def in_python(self) -> str:
         """Return the reference as Python writes it."""
         if not self.literal:
             return repr(self.name)
-        if self.name == "kinds":  # {column: call}
+        if self.name == "kinds" and isinstance(self.value, dict):  # {column: call}
             calls = [f"{column!r}: shoal.{call}" for column, call in self.value.items()]
             return f"kinds={{{', '.join(calls)}}}"
         return f"{self.name}={self.literal}"
