@@ -1,6 +1,7 @@
 """Pages of the reference that are made from the code: commands, parameters of a masking, methods with their options."""
 
 import re
+from dataclasses import fields
 from inspect import cleandoc
 from typing import Any
 
@@ -8,8 +9,9 @@ import typer
 
 from shoal.algorithms.registry import ALL_METHODS
 from shoal.cli import app
+from shoal.core.parameters import help_of
 from shoal.kinds.registry import KINDS
-from shoal.masking.request import parameters
+from shoal.masking.request import MaskRequest
 
 __all__ = ["command_page", "commands", "method_page", "parameter_page"]
 
@@ -61,14 +63,14 @@ def _option(part: Any) -> tuple[str, str]:
     return flags, cell(str(part.help)) + ("" if part.is_flag and given is True else default)
 
 
-def parameter_page() -> str:
-    """Return the page of all parameters of a masking, from `shoal.MaskRequest`."""
+def parameter_page(request: type = MaskRequest) -> str:
+    """Return the page of all parameters of a masking, from its request."""
     rows = []
-    for item in parameters():
+    for item in fields(request):
         flags = ", ".join(f"`{flag}`" for flag in item.metadata["flags"])
         default = "" if item.name in ("k", "options") else f"`{item.default!r}`"
-        help_text = re.sub(r"(?<!`)`(\w+)`(?!`)", r"`\1`", item.metadata["help"])
-        rows.append((f"`{item.name}`", cell(help_text), default, flags))
+        text = help_of(item, lambda other: f"`{other.name}`", python=True)
+        rows.append((f"`{item.name}`", cell(text), default, flags))
     kinds = ", ".join(f"`{entry.flag}`" for entry in KINDS.values() if entry.flag)
     return f"""# Parameters of a masking
 

@@ -1,17 +1,30 @@
-"""Docstrings that are completed when a module is imported, for mkdocstrings, which reads sources alone."""
+"""Signatures and docstrings made from a request when a module is imported; mkdocstrings reads sources alone."""
 
 import inspect
 from importlib import import_module
 from typing import Any
 
-from griffe import Docstring, Extension, Function
+from griffe import Docstring, Extension, Function, Parameter, ParameterKind, Parameters
+
+KINDS = {
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: ParameterKind.positional_or_keyword,
+    inspect.Parameter.KEYWORD_ONLY: ParameterKind.keyword_only,
+    inspect.Parameter.VAR_KEYWORD: ParameterKind.var_keyword,
+}
 
 
 class RuntimeDocstrings(Extension):
-    """Take the docstring of a function that is made from its parameters (`shoal.mask`) from the function itself."""
+    """Take what is made from the parameters of a request (`shoal.mask`, …) from the function itself."""
 
     def on_function(self, *, func: Function, **_: Any) -> None:
-        """Replace the docstring where it says *parameters*."""
-        if func.docstring is not None and "*parameters*" in func.docstring.value and func.name == "mask":
-            home = import_module(func.module.path)
-            func.docstring = Docstring(str(inspect.getdoc(getattr(home, func.name))), parent=func, parser="numpy")
+        """Replace the signature and the docstring where a line of it is *parameters*."""
+        if func.docstring is None or "*parameters*" not in map(str.strip, func.docstring.value.splitlines()):
+            return
+        function = getattr(import_module(func.module.path), func.name)
+        func.docstring = Docstring(str(inspect.getdoc(function)), parent=func, parser="numpy")
+        func.parameters = Parameters(*map(_parameter, inspect.signature(function).parameters.values()))
+
+
+def _parameter(part: inspect.Parameter) -> Parameter:
+    default = None if part.default is inspect.Parameter.empty else repr(part.default)
+    return Parameter(part.name, kind=KINDS[part.kind], default=default)

@@ -600,7 +600,7 @@ def test_a_preview_follows_the_slider_while_it_moves(page):
         before, k = told.inner_text(), told.get_attribute("data-k")
         playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value(k)
     page.mouse.up()
-    page.get_by_label("Value that stands for a group").select_option("medoid")  # so does any other choice
+    page.get_by_label("Value of a group").select_option("medoid")  # so does any other choice
     playwright.expect(told).not_to_have_text(before)
 
 

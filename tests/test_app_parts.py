@@ -146,7 +146,7 @@ def test_settings_tell_what_changes_a_masking(work):
         "Role of sales: Identifier: left out (was Key: masked)",
         f"Group size k: 9 (was {before.asked['k']})",
         "Columns whose zeros are kept",
-        "Seed of chance: 4 (was default)",
+        "Random seed: 4 (was default)",
     ]
     assert all(label.partition(":")[0] for label in before.changes_since(now))
     for name in ("kinds", "codes"):

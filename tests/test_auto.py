@@ -68,7 +68,7 @@ def test_effort():
     release = shoal.mask(X, 3, effort="fast")
     assert "start=mdav, effort=fast, steps a record=5" in str(release)
     assert "effort=fast" in str(shoal.mask(X, 3, effort="fast", block=100))
-    with pytest.raises(InputError, match="'effort' goes with method 'auto'"):
+    with pytest.raises(InputError, match="'effort' requires method 'auto'"):
         shoal.mask(X, 3, method="mdav", effort="fast")
     assert shoal.mask(X[:, :1], 3, effort="best").parameters["method"] == "univariate"
 
@@ -263,7 +263,7 @@ def test_a_bound_is_proven_beside_the_same_groups():
     strata = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "by": [i % 2 for i in range(150)]})
     parts = shoal.mask(strata, 3, columns=["a", "b"], by="by", bound=True)
     assert proven.bound < parts.bound <= parts.loss
-    with pytest.raises(InputError, match="Option 'bound' of method 'auto' is for several columns"):
+    with pytest.raises(InputError, match="Option 'bound' of method 'auto' requires several columns"):
         shoal.mask(X[:, 0], 3, bound=True)
 
 

@@ -116,10 +116,10 @@ def test_a_manifest_of_another_file_is_refused(folder, tmp_path):
     assert done.returncode == 1
     assert "is not the recorded one" in done.stderr
     (tmp_path / "in.csv").unlink()
-    assert "which is not there" in command("mask", "--from-manifest", tmp_path / "run.json").stderr
+    assert "which does not exist" in command("mask", "--from-manifest", tmp_path / "run.json").stderr
     (tmp_path / "run.json").write_text("{}")
     assert "is not a manifest" in command("mask", "--from-manifest", tmp_path / "run.json").stderr
-    assert "is not there" in command("mask", "--from-manifest", tmp_path / "gone.json").stderr
+    assert "does not exist" in command("mask", "--from-manifest", tmp_path / "gone.json").stderr
 
 
 def test_individual_ranking_warns_and_writes_labels_by_column(folder):
@@ -135,14 +135,14 @@ def test_individual_ranking_warns_and_writes_labels_by_column(folder):
 
 
 REFUSED = {
-    "k is 1": (["-k", 1, "-c", "sales"], "Option -k must be at least 2"),
+    "k is 1": (["-k", 1, "-c", "sales"], "-k must be at least 2"),
     "k above n": (["-k", 500, "-c", "sales"], "k=500, but the table has 400 records"),
     "k above a stratum": (["-k", 30, "-c", "sales", "--by", "region"], "the stratum region='Islands'"),
     "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
     "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "those of 'sector' have no order"),
-    "missing cells": (["-k", 3], "Values are missing in column 'research'"),
+    "missing cells": (["-k", 3], "Column 'research' ("),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
-    "bad option": (["-k", 3, "-O", "gamma"], "Option must read NAME=VALUE"),
+    "bad option": (["-k", 3, "-O", "gamma"], "-O must read NAME=VALUE"),
     "wrong option": (["-k", 3, "-m", "mdav", "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
     "no folder": (["-k", 3, "-c", "sales", "-o", "no/such/out.csv"], "does not exist"),
     "labels unwritable": (["-k", 3, "-c", "sales", "--labels", "no/such/l.csv"], "does not exist"),
@@ -351,9 +351,9 @@ def test_messages_speak_the_language_of_the_command_line(tmp_path):
     write_file(firms(60), tmp_path / "firms.csv")
     runs = {
         "--missing group": ["-k", 3],
-        "Option --by names": ["-k", 3, "-c", "sales", "--by", "regin"],
-        "Option --integers must be one of": ["-k", 3, "-c", "sales", "--integers", "never"],
-        "--aggregate mean only, got --aggregate median": [
+        "--by names": ["-k", 3, "-c", "sales", "--by", "regin"],
+        "--integers must be one of": ["-k", 3, "-c", "sales", "--integers", "never"],
+        "--weights requires --aggregate mean, got --aggregate median": [
             "-k", 3, "-c", "sales", "--weights", "weight", "--aggregate", "median",
         ],
         "--integers round keeps them whole": ["-k", 3, "-c", "employees"],
@@ -367,8 +367,8 @@ def test_messages_speak_the_language_of_the_command_line(tmp_path):
 
 
 def test_the_command_line_asks_for_every_parameter_of_a_request():
+    from shoal.cli.flags import flags_of
     from shoal.cli.mask import mask
-    from shoal.cli.wording import flags_of
     from shoal.masking.request import parameters
 
     flags = flags_of(mask)

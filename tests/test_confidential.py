@@ -120,7 +120,7 @@ def test_published_methods_keep_closeness_and_all_else_that_is_asked(method):
     assert worst(release.data, keys, "days", ordered=True)[2] <= 0.2
     assert worst(release.data, keys, "ill", ordered=False)[0] >= 2
     assert release.parameters["method"] == method
-    with pytest.raises(InputError, match="groups by a confidential column: give 'confidential' and 'closeness'"):
+    with pytest.raises(InputError, match="groups by a confidential column: it requires 'confidential' and 'closeness'"):
         shoal.mask(table, 3, **asked)
     with pytest.raises(InputError, match=r"which only shoal\.mask knows"):
         shoal.partition(table.select("age", "pay").to_numpy(), 3, method=method)
@@ -390,8 +390,8 @@ def test_an_optimum_that_keeps_closeness_stays_one():
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"diversity": 3, "confidential": None}, "'confidential' names none"),
-        ({"closeness": 0.2, "confidential": None}, "'confidential' names none"),
+        ({"diversity": 3, "confidential": None}, "requires confidential columns. Name them in 'confidential'"),
+        ({"closeness": 0.2, "confidential": None}, "requires confidential columns. Name them in 'confidential'"),
         ({"confidential": "il"}, r"'confidential' names column 'il', which the table does not have.* 'ill'"),
         ({"confidential": "age"}, "'confidential' names column 'age', which is masked"),
         ({"confidential": "region", "by": "region"}, "a stratum"),
@@ -404,7 +404,7 @@ def test_an_optimum_that_keeps_closeness_stays_one():
         ({"diversity": "much"}, "must read like 3, entropy:3 or recursive:3:2"),
         ({"closeness": "much"}, "must be a number from 0 to below 1"),
         ({"closeness": 1.5}, "must be a number from 0 to below 1"),
-        ({"method": "individual-ranking"}, "'confidential' does not go with it"),
+        ({"method": "individual-ranking"}, "'confidential' cannot be combined with it"),
         ({"diversity": "entropy:4"}, "all 120 records of the table together have an entropy of log 3"),
         ({"closeness": 0.01, "by": "region"}, "records of a stratum"),
         ({"closeness": 0.05, "block": 20}, "of a block together .* larger block"),

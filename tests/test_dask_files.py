@@ -96,7 +96,7 @@ def test_an_address_is_masked_to_an_address(in_memory, expected, data):
     assert files == 3
     assert found.equals(expected[1])
     assert_equal_labels(read_parts(names["labels"])[0], expected[2])
-    with pytest.raises(FileError, match="there is something already"):
+    with pytest.raises(FileError, match="already exists"):
         shoal.mask(data, 3, engine="dask", output=names["output"], **ASKED)
 
 
@@ -154,7 +154,7 @@ def test_who_writes_too_late_removes_that_file(in_memory):
     begin("memory://late.parquet")
     write_part("memory://late.parquet", 0, pa.table({"a": [1]}))
     abandon("memory://late.parquet")
-    with pytest.raises(FileError, match="no longer wanted"):
+    with pytest.raises(FileError, match="no longer needed"):
         write_part("memory://late.parquet", 1, pa.table({"a": [1]}))
     assert not in_memory.find("/late.parquet")
 

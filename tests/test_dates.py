@@ -486,7 +486,7 @@ def test_codes_for_missing_stay_among_dates_that_are_text(tmp_path, engine):
         shoal.mask(source, 3, engine=engine, output=out, block=10, **asked)
         found = pl.read_csv(out)["visit"].to_list()
     assert found == ["2024-01-22", "9999-12-31"] * 3
-    with pytest.raises(InputError, match=r"'missing_codes' names column 'day'.*by its type"):
+    with pytest.raises(InputError, match=r"'missing_codes' names column 'day'.*whose type is dates"):
         shoal.mask(pl.DataFrame({"day": DATES["born"]}), 3, columns=["day"], missing_codes={"day": "9999-12-31"})
 
 
@@ -516,9 +516,9 @@ def test_rare_patterns_of_missing_dates_are_joined():
         (
             ["31.01.2024", "1.2.2024"],
             {"kinds": {"visit": shoal.Date()}},
-            r"record 1 holds.*shoal.Date\('%d.%m.%Y'\).*--date visit=%d.%m.%Y",
+            r"record 1 holds.*Set their format with kinds={'visit': shoal.Date\('%d.%m.%Y'\)}",
         ),
-        (["2024-01-31", "2024-02-01"], {}, r"looks like dates.*kinds={'visit': shoal.Date\(\)} \(--date visit\)"),
+        (["2024-01-31", "2024-02-01"], {}, r"looks like dates.*Set their format with kinds={'visit': shoal.Date\(\)}"),
         (["31.01.2024", "30.02.2023"], {}, r"looks like dates.*a format that fits all"),
         (["31/01/2024", "29/02/2024"], {}, r"looks like dates.*shoal.Date\('%d/%m/%Y'\)"),
         (["10:30", "11:45"], {}, r"looks like times.*shoal.Date\('%H:%M'\)"),
@@ -532,7 +532,7 @@ def test_rare_patterns_of_missing_dates_are_joined():
         (
             ["2024-01-31", "2024-02-01"],
             {"kinds": {"visit": shoal.Date("%d.%m.%Y")}},
-            r"Say how they are written: kinds={'visit': shoal.Date\(\)}",
+            r"Set their format with kinds={'visit': shoal.Date\(\)}",
         ),
     ],
 )
@@ -563,8 +563,8 @@ def test_a_format_must_say_whole_dates_or_times(format_):
         (pl.Series([1, 2, 3]), {"a": shoal.Date()}, "must hold dates, times, durations or text.*Int64"),
         (pl.Series([1.5, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "must hold dates, times, durations or text.*Float64"),
         (pl.Series([1, 2, 3]), {"a": shoal.Date("%Y%m%d")}, "record 1 holds '1'"),
-        (pl.Series([NEW_YEAR] * 3), {"a": shoal.Date("%Y-%m-%d")}, "no format is to be named"),
-        (pl.Series([NEW_YEAR] * 3), {"a": shoal.Nominal()}, "by its type.*got Nominal"),
+        (pl.Series([NEW_YEAR] * 3), {"a": shoal.Date("%Y-%m-%d")}, "without a format"),
+        (pl.Series([NEW_YEAR] * 3), {"a": shoal.Nominal()}, "already has a type.*got Nominal"),
         (pl.Series(["2024-01-01"] * 3), None, "looks like dates"),
     ],
 )

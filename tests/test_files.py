@@ -74,7 +74,7 @@ def test_given_dialect_wins(tmp_path):
         ({"encoding": "zlib"}, InputError, "'encoding' must be a known encoding, got 'zlib'"),
         ({"encoding": "undefined"}, InputError, "'encoding' must be a known encoding, got 'undefined'"),
         ({"encoding": 5}, InputError, "'encoding' must be a known encoding, got 5"),
-        ({"encoding": "utf-16"}, FileError, "is not in encoding 'utf-16': .* Name another encoding"),
+        ({"encoding": "utf-16"}, FileError, "is not in encoding 'utf-16': .* Set another encoding"),
         ({"encoding": "ascii"}, FileError, "is not in encoding 'ascii'"),
         ({"decimal": ";"}, InputError, r"'decimal' must be '\.' or ',', got ';'"),
     ],
@@ -116,9 +116,9 @@ def test_a_thousands_sign_is_read_once_it_is_named(tmp_path, engine, sign):
         (["1.000,5", "1.5"], {"thousands": "."}, r"record 2 holds '1\.5'"),
         (["1.000,5", "0.123"], {"thousands": "."}, r"record 2 holds '0\.123'"),
         (["1 000", "1 00"], {"thousands": " "}, "record 2 holds '1 00'"),
-        (["$28,000", "$1,500"], {}, r"record 1 holds '\$28,000'. Take the currency out"),
-        (["28.000 €", "1.500 €"], {"thousands": "."}, "record 1 holds '28.000 €'. Take the currency out"),
-        (["EUR 28", "EUR 15"], {}, "Take the currency out"),
+        (["$28,000", "$1,500"], {}, r"record 1 holds '\$28,000'. Remove the currency"),
+        (["28.000 €", "1.500 €"], {"thousands": "."}, "record 1 holds '28.000 €'. Remove the currency"),
+        (["EUR 28", "EUR 15"], {}, "Remove the currency"),
         (["1,5", "2,5"], {"thousands": "x"}, r"'thousands' must be '\.' or ',' or ' ' or .*, got 'x'"),
         (
             ["1,5", "2,5"],
@@ -227,7 +227,7 @@ def test_statistical_files_keep_their_labels(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("source", "target", "error", "words"),
     [
-        ("gone.csv", "out.csv", FileError, "is not there"),
+        ("gone.csv", "out.csv", FileError, "does not exist"),
         ("in.doc", "out.csv", InputError, "must end in one of .csv"),
         ("in.csv", "out.doc", InputError, "must end in .csv"),
         ("in.csv", "no/such/out.csv", FileError, "folder .*such does not exist"),

@@ -32,7 +32,7 @@ def written(path):
 def test_formulas_are_warned_of_and_escaped(tmp_path, table, engine):
     out = tmp_path / "out.csv"
     asked = {"columns": ["x", "job"], "engine": engine, "output": out, "keep": "note"}
-    with pytest.warns(shoal.FormulaWarning, match=r"Columns note, job hold cells .* Take escape_formulas=True"):
+    with pytest.warns(shoal.FormulaWarning, match=r"Columns note, job hold cells .* Use escape_formulas=True"):
         release = shoal.mask(tmp_path / "in.csv", 3, **asked)
     assert any("would run as formulas" in note for note in release.notes)
     assert [row["note"] for row in written(out)] == [note or "" for note in NOTES]
@@ -48,7 +48,7 @@ def test_frames_and_other_formats(tmp_path, table):
     assert {row["note"] for row in written(tmp_path / "out.csv")} >= {f"'{note}" for note in RUN}
     shoal.mask(table, 3, columns=["x"], output=tmp_path / "out.parquet")  # no warning: nothing is run there
     for output in (tmp_path / "out.parquet", None):
-        with pytest.raises(InputError, match="'escape_formulas' is about CSV files"):
+        with pytest.raises(InputError, match="'escape_formulas' requires a CSV file"):
             shoal.mask(table, 3, columns=["x"], output=output, escape_formulas=True)
 
 
@@ -64,7 +64,7 @@ def test_formulas_in_the_header_are_warned_of_and_escaped(tmp_path, engine, enco
     (tmp_path / "in.csv").write_bytes(frame.write_csv().encode(encoding))
     out, plain = tmp_path / "out.csv", tmp_path / "plain.csv"
     asked = {"columns": ["x"], "engine": engine}
-    with pytest.warns(shoal.FormulaWarning, match=r"names =cmd.*, @x, \+a,b are text .* Take escape_formulas=True"):
+    with pytest.warns(shoal.FormulaWarning, match=r"names =cmd.*, @x, \+a,b are text .* Use escape_formulas=True"):
         release = shoal.mask(tmp_path / "in.csv", 3, **asked, output=plain)
     assert any("column names =cmd" in note for note in release.notes)
     shoal.mask(tmp_path / "in.csv", 3, **asked, output=out, escape_formulas=True)
@@ -92,7 +92,7 @@ def test_formulas_on_the_command_line(tmp_path, table):
     asked = ["mask", "in.csv", "-k", "3", "-c", "x", "--keep", "note", "-o", "out.csv"]
     done = command(*asked, cwd=tmp_path)
     assert done.returncode == 0
-    assert "Take --escape-formulas to put an apostrophe before them" in done.stderr
+    assert "Use --escape-formulas to put an apostrophe before them" in done.stderr
     done = command(*asked, "--escape-formulas", "--manifest", "m.json", cwd=tmp_path)
     assert (done.returncode, "formulas" in done.stderr) == (0, False)
     first = (tmp_path / "out.csv").read_bytes()

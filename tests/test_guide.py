@@ -51,7 +51,7 @@ def run(path):
                     continue
                 assert program == "shoal", (path, program)
                 # Methods that search take all the time they are given, for every k.
-                done = command(*words, *(["--time-limit", "0.3"] if words[0] == "compare" else []))
+                done = command(*words, *(["--time", "0.3"] if words[0] == "compare" else []))
                 assert done.returncode == 0, (path, words, done.stderr)
     return len(blocks)
 

@@ -261,9 +261,9 @@ def test_the_command_for_a_file_runs(tmp_path, few, policy):
 def test_refusals(tmp_path):
     with pytest.raises(shoal.InputError, match="'k' must be at least 2"):
         inspect(people(), k=1)
-    with pytest.raises(shoal.InputError, match="'delimiter' says how a CSV file is written"):
+    with pytest.raises(shoal.InputError, match="'delimiter' requires a CSV file"):
         inspect(people(), delimiter=";")
-    assert "is not there" in command("inspect", "none.csv", cwd=tmp_path).stderr
+    assert "does not exist" in command("inspect", "none.csv", cwd=tmp_path).stderr
 
 
 def test_tables_say_which_columns_are_categories(tmp_path):

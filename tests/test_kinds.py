@@ -281,7 +281,7 @@ def test_any_table_of_mixed_kinds(data):
         ({"columns": ["school"], "kinds": {"school": Ordinal(["none", "primary"])}}, "'secondary', which its kind"),
         ({"columns": ["age"], "kinds": {"sex": Nominal()}}, "which is not masked"),
         ({"columns": ["age"], "kinds": {"sexx": Nominal()}}, "Did you mean 'sex'"),
-        ({"columns": ["age"], "kinds": {"age": 7}}, "must say shoal.Nominal"),
+        ({"columns": ["age"], "kinds": {"age": 7}}, "must use shoal.Nominal"),
         ({"columns": ["name"]}, "has 1,200 different values"),
         ({"columns": ["age"], "identifiers": ["nam"]}, "Did you mean 'name'"),
         ({"columns": ["age"], "identifiers": ["age"]}, "Name it once"),
@@ -298,7 +298,7 @@ def test_refusals(asked, words):
     [
         (lambda: Ordinal(["a"]), "at least 2 different levels"),
         (lambda: Ordinal(["a", "b", "a"]), "'a' twice"),
-        (lambda: Hierarchy({"a": ["x"], "b": ["x", "y"]}), "as many ancestors"),
+        (lambda: Hierarchy({"a": ["x"], "b": ["x", "y"]}), "the same number of ancestors"),
         (lambda: Hierarchy({"a": ["x"], "b": ["y"]}), "one root"),
         (lambda: Hierarchy({"a": ["x", "all"], "b": ["x", "none"]}), "one root|below"),
         (lambda: Hierarchy({"a": ["x"]}, release="median"), "'ancestor' or 'mode'"),
@@ -439,8 +439,8 @@ def test_importance_is_a_scale():
         ({"distance": []}, "at least one masked column"),
         ({"importance": {"c": 1.0}}, "'importance' names column 'c'"),
         ({"importance": {"a": 0}}, "positive number for column 'a', got 0"),
-        ({"importance": {"a": 2.0}, "method": "individual-ranking"}, "do not go with it"),
-        ({"importance": {"a": 2.0}, "method": "search", "bound": True}, "'bound' does not go with"),
+        ({"importance": {"a": 2.0}, "method": "individual-ranking"}, "cannot be combined with it"),
+        ({"importance": {"a": 2.0}, "method": "search", "bound": True}, "'bound' cannot be combined with"),
     ],
 )
 def test_comparisons_that_are_refused(asked, words):
@@ -482,7 +482,7 @@ def test_shuffling_on_the_command_line_is_not_repeated(tmp_path):
     local = command(
         "mask", "in.csv", "-k", 3, "-c", "age", "--shuffle", "--engine", "local", "-o", "o.csv", cwd=tmp_path
     )
-    assert "Option --shuffle needs the whole table in memory" in local.stderr
+    assert "--shuffle needs the whole table in memory" in local.stderr
 
 
 # --- small strata --------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_files_behind_a_link_are_not_read_through_a_folder(folder):
 def test_a_given_table_must_be_the_recorded_one(folder):
     write_file(firms(60, seed=3), folder / "other.csv")
     refused(folder, "is not the recorded one", arguments=[folder / "other.csv"])
-    refused(folder, "which is not there", arguments=[folder / "gone.csv"])
+    refused(folder, "which does not exist", arguments=[folder / "gone.csv"])
     refused(folder, "is not the recorded one", arguments=[folder])
 
 
@@ -206,7 +206,7 @@ def test_an_option_that_only_an_object_can_be_is_refused(folder):
 
 def test_a_cluster_is_never_taken_from_a_manifest(folder, monkeypatch):
     change(folder, "parameters.engine", "dask")
-    refused(folder, "engine 'dask'", "--scheduler ADDRESS")
+    refused(folder, "engine 'dask'", "Set --scheduler")
     asked = []
 
     def stop(_, request):
@@ -226,7 +226,7 @@ def test_spark_repeats_no_bytes(folder, arguments):
 
 
 def test_a_scheduler_goes_with_dask_only(folder):
-    refused(folder, "--scheduler goes with engine 'dask' only", arguments=["--scheduler", "tcp://here:1"])
+    refused(folder, "--scheduler requires engine 'dask'", arguments=["--scheduler", "tcp://here:1"])
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_scheduler_goes_with_dask_only(folder):
     ],
 )  # fmt: skip
 def test_what_the_manifest_decides_is_refused_beside_it(folder, arguments):
-    refused(folder, f"Option {arguments[0]} does not go with --from-manifest", arguments=arguments)
+    refused(folder, f"{arguments[0]} cannot be combined with --from-manifest", arguments=arguments)
 
 
 def test_every_parameter_of_a_run_can_be_repeated():
@@ -260,9 +260,9 @@ def test_every_parameter_of_a_run_can_be_repeated():
 @pytest.mark.parametrize(
     ("method", "options", "way"),
     [
-        ("search", {"time_limit": 0.1}, "Give steps in place of a time"),
-        ("search", {"bound": False}, "Give steps in place of a time"),
-        ("decomposition", {"subsets": 2}, "Give another method"),
+        ("search", {"time_limit": 0.1}, "Use steps in place of a time"),
+        ("search", {"bound": False}, "Use steps in place of a time"),
+        ("decomposition", {"subsets": 2}, "Use another method"),
     ],
 )
 def test_what_the_clock_ended_cannot_be_repeated(folder, method, options, way):

@@ -269,7 +269,7 @@ def test_a_function_gets_the_options_that_it_has():
     shoal.partition(X, 5, lambda *both: in_order(*both), seed=3)
     with pytest.raises(InputError, match=r"noted' has no option 'gama'; its options are gamma, order.* Did you mean"):
         shoal.partition(X, 5, noted, gama=2)
-    with pytest.raises(InputError, match=r"Option 'gamma' of method '.*noted' must be given"):
+    with pytest.raises(InputError, match=r"Option 'gamma' of method '.*noted' is required"):
         shoal.mask(X, 5, method=noted)
     with pytest.raises(InputError, match=r"must be a function of the records and k, f\(X, k\), but '.*<lambda>' has"):
         shoal.partition(X, 5, lambda X: X)

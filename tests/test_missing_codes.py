@@ -72,7 +72,7 @@ def test_arrays(integers):
 
 def test_drop_and_error():
     assert masked(table(), missing="drop").data["left"].to_list() == [10, 20, 33, 42, 45]
-    with pytest.raises(InputError, match=r"Values are missing in column 'income' \(3\)"):
+    with pytest.raises(InputError, match=r"Column 'income' \(3\) has missing values in"):
         masked(table(), missing="error")
 
 
@@ -232,7 +232,7 @@ def test_fractions_are_no_codes_of_categories():
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
-        ({"left": [-9]}, "names column 'left', which is not masked: its codes are kept as they are"),
+        ({"left": [-9]}, "names column 'left', which is not masked: its codes are kept unchanged"),
         ({"incom": [-9]}, "names column 'incom', which the table does not have"),
         ({"income": []}, "must list finite numbers or texts for column 'income'"),
         ({"income": [None]}, "must list finite numbers or texts for column 'income', got None"),

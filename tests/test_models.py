@@ -338,7 +338,7 @@ def test_effort_decides_how_many_steps_are_taken(monkeypatch):
     fast, good, best = np.reshape(taken, (3, -1))
     assert (4 * fast == good).all()
     assert (5 * good == best).all()
-    with pytest.raises(InputError, match=r"'effort' goes with method 'auto'.* got effort='best'"):
+    with pytest.raises(InputError, match=r"'effort' requires method 'auto'.* got effort='best'"):
         shoal.mask(table, 3, columns=["x", "y"], method="mdav", effort="best")
     with pytest.raises(InputError, match="'effort' must be one of"):
         shoal.mask(table, 3, columns=["x", "y"], unit="s", effort="much")
@@ -364,7 +364,7 @@ def test_search_takes_models_into_its_own_search(monkeypatch):
     timed = shoal.mask(table, 3, **asked, method="search", time_limit=2.0)
     assert taken[-1] > 10 * max(taken[:-1])
     assert timed.data.group_by("x", "y").agg(pl.col("s").n_unique())["s"].min() >= 2
-    with pytest.raises(InputError, match=r"'effort' does not go with method 'search'.* 'time_limit' or 'steps'"):
+    with pytest.raises(InputError, match=r"'effort' cannot be combined with method 'search'.* 'time_limit' or 'steps'"):
         shoal.mask(table, 3, **asked, method="search", effort="best")
 
 

@@ -227,9 +227,9 @@ def test_what_is_no_metric_is_refused(metric, rule):
 
 def test_a_metric_and_how_its_tree_is_built_must_agree():
     X = np.arange(6.0)
-    with pytest.raises(InputError, match="Take 'prim' or 'auto'"):
+    with pytest.raises(InputError, match="Use 'prim' or 'auto'"):
         shoal.partition(X, 2, "mst", metric="manhattan", spanning="boruvka")
-    with pytest.raises(InputError, match="'manhattan', but the tree given was built by 'euclidean'"):
+    with pytest.raises(InputError, match="'manhattan', but the tree was built with 'euclidean'"):
         shoal.partition(X, 2, "mst", metric="manhattan", tree=shoal.spanning_tree(X))
     with pytest.raises(InputError, match="up to 5000 different records, got 5001"):
         shoal.spanning_tree(np.arange(5001.0), metric=manhattan)

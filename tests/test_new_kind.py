@@ -11,11 +11,12 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.cli.options import with_kinds
+from shoal.cli.options import values_of, with_parameters
 from shoal.core.measures import centroids
 from shoal.kinds.coding import Coding
 from shoal.kinds.kind import Kind
 from shoal.kinds.registry import KINDS, KindEntry, from_options
+from shoal.masking.request import MaskRequest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 TABLE = pl.DataFrame({"wind": [350.0, 10.0, 170.0, 190.0], "speed": [1.0, 2.0, 3.0, 4.0]})
@@ -78,12 +79,13 @@ def test_it_masks_and_is_recorded(kind, tmp_path):
 def test_the_command_line_and_the_reference_list_it():
     from reference_pages import parameter_page
 
-    @with_kinds
-    def run(kinds: object = None) -> None:
-        assert kinds == {"wind": Angle()}
+    @with_parameters(MaskRequest)
+    def run(**values: object) -> None:
+        assert values_of(MaskRequest, values)["kinds"] == {"wind": Angle()}
 
-    assert "angle" in signature(run).parameters
-    run(angle=["wind"])
+    options = signature(run).parameters
+    assert "angle" in options
+    run(**{name: option.default for name, option in options.items()} | {"angle": ["wind"]})
     assert from_options({"angle": ["wind"]}) == {"wind": Angle()}
     assert "`--angle`" in parameter_page()
 

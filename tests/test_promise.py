@@ -204,14 +204,14 @@ def test_one_column_takes_the_optimum(tmp_path):
     ("keywords", "message"),
     [
         ({"processes": -7}, "'processes' must be a whole number of at least 1, got -7"),
-        ({"processes": 2}, "'processes' goes with engine='local'"),
-        ({"scheduler": "tcp://here"}, "'scheduler' goes with engine='dask'"),
-        ({"engine": "memory", "memory": "2GB"}, "'memory' goes with engine='local'"),
-        ({"engine": "local", "scheduler": "tcp://here"}, "'scheduler' goes with engine='dask'"),
+        ({"processes": 2}, "'processes' requires engine='local'"),
+        ({"scheduler": "tcp://here"}, "'scheduler' requires engine='dask'"),
+        ({"engine": "memory", "memory": "2GB"}, "'memory' requires engine='local'"),
+        ({"engine": "local", "scheduler": "tcp://here"}, "'scheduler' requires engine='dask'"),
         ({"engine": "nonsense"}, "'engine' must be one of"),
         ({"engine": "local", "method": "univariate"}, "Method 'univariate' masks one column, got 2: x, y"),
         ({"method": "univariate"}, "Method 'univariate' masks one column, got 2: x, y"),
-        ({"delimiter": ";"}, "'delimiter' says how a CSV file is written, got ';'"),
+        ({"delimiter": ";"}, "'delimiter' requires a CSV file, got ';'"),
     ],
 )
 def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
@@ -227,9 +227,9 @@ def test_nothing_that_was_asked_is_ignored(tmp_path, keywords, message):
         ({"engine": "nonsense"}, "'engine' must be one of"),
         ({"engine": "memory"}, "'engine' must be 'dask' for a Dask DataFrame"),
         ({"output": "x.csv"}, "Output x.csv must"),
-        ({"memory": "2GB"}, "'memory' goes with engine='local'"),
+        ({"memory": "2GB"}, "'memory' requires engine='local'"),
         ({"method": "univariate"}, "Method 'univariate' masks one column, got 2: x, y"),
-        ({"decimal": ","}, "'decimal' says how a CSV file is written"),
+        ({"decimal": ","}, "'decimal' requires a CSV file"),
     ],
 )
 def test_nothing_that_was_asked_of_dask_is_ignored(keywords, message):

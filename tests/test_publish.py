@@ -72,7 +72,7 @@ def test_a_column_in_small_units_has_its_share_if_nothing_is_said():
     assert release.budgets == {"age": 0.5, "income": 0.5}
     assert release.scales["age"] == 240.0
     assert release.parameters["budget"] == "even"
-    with pytest.warns(UnevenBudgetWarning, match=r"hardly anything of epsilon=1: 'age' 1\.2e-05\."):
+    with pytest.warns(UnevenBudgetWarning, match=r"hardly any of epsilon=1: 'age' 1\.2e-05\."):
         by_width = shoal.publish(people, 1.0, bounds=bounds, budget="sensitivity")
     assert by_width.scales["age"] > 1e7
     found = exactly(people, bounds=bounds, epsilon=1.0, methods="optimal")
@@ -367,7 +367,7 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"epsilon": "much"}, "'epsilon' must be a positive number, got 'much'"),
         ({"epsilon": True}, "'epsilon' must be a positive number, got True"),
         ({"method": "optimum"}, "'method' must be one of .*, optimal, .* Did you mean 'optimal'"),
-        ({"bounds": {"sales": (0, 1)}, "columns": ["sales", "wages"]}, "'bounds' must name .* 'wages' has none"),
+        ({"bounds": {"sales": (0, 1)}, "columns": ["sales", "wages"]}, "'bounds' must give .* 'wages' has none"),
         ({"bounds": {**BOUNDS, "salse": (0, 1)}}, "names column 'salse', which .* Did you mean 'sales'"),
         ({"bounds": {**BOUNDS, "region": (0, 1)}, "columns": ["sales", "wages"]}, "'bounds' names column 'region'"),
         ({"bounds": {**BOUNDS, "sales": (5, 5)}}, "two finite numbers, the lower one first, for column 'sales'"),
@@ -386,13 +386,13 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"bounds": {**BOUNDS, "sales": ("a", "b")}}, r"must give \(lower, upper\) for column 'sales'"),
         ({"bounds": "guess"}, "'bounds' must be a mapping .* or 'data', got 'guess'"),
         ({"bounds": [(0, 1)]}, "'bounds' must be a mapping of columns .* got list"),
-        ({"columns": ["sales", "sales"]}, "must name each column once, but 'sales' stands twice"),
+        ({"columns": ["sales", "sales"]}, "must name each column once, but 'sales' appears twice"),
         ({"columns": []}, "'columns' must name at least one column"),
         ({"columns": ["profit"], "bounds": {"profit": (0, 1)}}, "names column 'profit', which the table does not have"),
         ({"columns": ["region"], "bounds": {"region": (0, 1)}}, "Column 'region' must be numeric"),
-        ({"method": "mdav"}, "'k' is needed by method 'mdav'"),
-        ({"method": "mdav-ir"}, "'k' is needed by method 'mdav-ir'"),
-        ({"method": "insensitive"}, "'k' is needed by method 'insensitive'"),
+        ({"method": "mdav"}, "Method 'mdav' requires 'k'"),
+        ({"method": "mdav-ir"}, "Method 'mdav-ir' requires 'k'"),
+        ({"method": "insensitive"}, "Method 'insensitive' requires 'k'"),
         ({"method": "none", "k": 3}, "'k' has no meaning for method 'none'"),
         ({"k": 0}, "'k' must be a whole number of at least 1, got 0"),
         ({"k": 2.5}, "'k' must be a whole number of at least 1, got 2.5"),
@@ -404,16 +404,16 @@ def test_messages_about_cells_do_not_show_them(table, rule):
         ({"budget": {"sales": 0.5, "wages": 0.4, "x": 0.1}}, "'budget' names column 'x'"),
         (
             {"method": "optimal", "sets": [["sales"], ["wages"]]},
-            "'sets' goes with method 'mdav' only, got method 'optimal'",
+            "'sets' requires method 'mdav', got method 'optimal'",
         ),
         ({"method": "mdav", "k": 4, "sets": [["sales"]]}, "'sets' must hold every published column exactly once"),
         ({"method": "mdav", "k": 4, "sets": [["sales", "wages"], ["sales"]]}, "exactly once"),
         ({"method": "mdav", "k": 4, "sets": [["sales", "wages"], []]}, "not empty"),
         ({"method": "mdav", "k": 4, "sets": [["sale"], ["wages"]]}, "'sets' names column 'sale'"),
-        ({"method": "none", "keep": ["sales"]}, "Column 'sales' stands in 'columns' and in 'keep'"),
+        ({"method": "none", "keep": ["sales"]}, "'columns' and 'keep' both name column 'sales'"),
         ({"method": "none", "keep": ["nowhere"]}, "'keep' names column 'nowhere'"),
-        ({"keep": ["region"], "method": "insensitive", "k": 4}, "'keep' does not go with method 'insensitive'"),
-        ({"total_budget": 3.0}, "'total_budget' goes with a ledger"),
+        ({"keep": ["region"], "method": "insensitive", "k": 4}, "'keep' cannot be combined with method 'insensitive'"),
+        ({"total_budget": 3.0}, "'total_budget' requires a ledger"),
         ({"seed": -1}, "'seed' must be a whole number of at least 0, got -1"),
         ({"seed": 1.5}, "'seed' must be a whole number"),
         (

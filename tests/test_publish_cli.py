@@ -147,10 +147,10 @@ def test_exploring_some_methods(folder, monkeypatch):
         (["firms.csv", *NAMED, "-o", "o.csv"], 2, "--epsilon"),
         (["firms.csv", *NAMED, "-e", "1"], 2, "released table goes"),
         (["firms.csv", "-e", "1", "-o", "o.csv"], 2, "domain of each column"),
-        (["firms.csv", *NAMED, "-e", "one", "-o", "o.csv"], 1, "Option --epsilon must be a number, got 'one'"),
-        (["firms.csv", *NAMED, "-e", "1", "-k", "2.5", "-o", "o.csv"], 1, "Option -k must be a number, got '2.5'"),
+        (["firms.csv", *NAMED, "-e", "one", "-o", "o.csv"], 1, "--epsilon must be a number, got 'one'"),
+        (["firms.csv", *NAMED, "-e", "1", "-k", "2.5", "-o", "o.csv"], 1, "-k must be a number, got '2.5'"),
         (["firms.csv", "-b", "sales=0", "-e", "1", "-o", "o.csv"], 1, "must read COLUMN=LOW:HIGH, got 'sales=0'"),
-        (["nowhere.csv", *NAMED, "-e", "1", "-o", "o.csv"], 1, "is not there"),
+        (["nowhere.csv", *NAMED, "-e", "1", "-o", "o.csv"], 1, "does not exist"),
         (["firms.csv", *NAMED, "-e", "1", "-o", "firms.csv"], 1, "named twice"),
         (["firms.csv", *NAMED, "-e", "1", "-o", "o.csv", "--ledger", "L.txt"], 1, "must end in .json"),
         (

@@ -128,7 +128,7 @@ def draws(table, method, k, epsilon, count, seed):
         ready = prepare(table, None, dict.fromkeys(table.columns, (0.0, 1.0)), None, None)
         asked = {
             "k": k,
-            "labels": None,
+            "groups": None,
             "budget": "even",
             "sets": None,
             "keep": None,
@@ -248,7 +248,7 @@ def test_the_command_asks_for_the_definition(tmp_path, monkeypatch):
         (["-m", "none", "--definition", "microaggregated"], "Method 'none' does not take the groups as given"),
         (["--definition", "3"], "--definition must be standard or microaggregated, got '3'"),
         (["-m", "optimum"], "Did you mean 'optimal'"),
-        (["--private"], "--private goes with --explore"),
+        (["--private"], "--private requires --explore"),
     ]:
         code, _, problem, _ = invoke(*command, *extra)
         assert code == 1
@@ -365,20 +365,20 @@ def test_any_method_makes_the_groups(method):
 
 def test_groups_that_are_given():
     table, labels = firms(), np.arange(80) // 10 * 3
-    release = shoal.publish(table, 1.0, bounds=BOUNDS, method="given", labels=labels)
+    release = shoal.publish(table, 1.0, bounds=BOUNDS, method="given", groups=labels)
     assert release.sizes["sales"].tolist() == [10] * 8
     assert release.scales == {"sales": 400.0, "wages": 400.0}
     assert "they were formed from the confidential values" not in release.guarantee
     named = table.with_columns(region=np.where(labels > 9, "north", "south"))
-    release = shoal.publish(named, 1.0, bounds=BOUNDS, method="given", labels="region")
+    release = shoal.publish(named, 1.0, bounds=BOUNDS, method="given", groups="region")
     assert sorted(release.sizes["wages"].tolist()) == [40, 40]
     assert release.data.columns == ["sales", "wages"]
     for options, rule in [
-        ({"method": "given"}, "'labels' gives the groups of method 'given'.* without labels"),
-        ({"labels": labels}, "no other method takes them, got method 'insensitive-ir' with labels"),
-        ({"method": "given", "labels": labels[:5]}, r"must hold the number of a group .* shape \(5,\)"),
-        ({"method": "given", "labels": "nowhere"}, "'labels' names column 'nowhere'"),
-        ({"method": "given", "labels": "sales"}, "which is to be published"),
+        ({"method": "given"}, "'groups' names the groups of method 'given'.* without groups"),
+        ({"groups": labels}, "no other method uses it, got method 'insensitive-ir' with groups"),
+        ({"method": "given", "groups": labels[:5]}, r"must hold the number of a group .* shape \(5,\)"),
+        ({"method": "given", "groups": "nowhere"}, "'groups' names column 'nowhere'"),
+        ({"method": "given", "groups": "sales"}, "which is to be published"),
     ]:
         with pytest.raises(InputError, match=rule):
             shoal.publish(named, 1.0, bounds=BOUNDS, **options)

@@ -22,7 +22,7 @@ from shoal.privacy.publication_manifest import write_private_manifest, write_pub
 DOMAIN = {
     "bounds": {"income": (0, 200), "age": (0, 120)},
     "categories": {"sex": ["f", "m"], "smokes": [False, True]},
-    "integers": "age",
+    "integer_columns": "age",
     "method": "marginals",
 }
 
@@ -125,19 +125,19 @@ def test_records_of_a_unit_are_covered_together():
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"delta": None}, "'delta' is needed by method 'marginals'"),
+        ({"delta": None}, "Method 'marginals' requires 'delta'"),
         ({"delta": 0.01}, "'delta' must be a number above 0 and below 1/n"),
-        ({"method": "none"}, "'delta' goes with method 'marginals' only"),
+        ({"method": "none"}, "'delta' requires method 'marginals'"),
         ({"k": 5}, "'k' has no meaning for method 'marginals'"),
-        ({"budget": "sensitivity"}, "'budget' does not go with method 'marginals'"),
-        ({"budget": {"age": 1.0}}, "'budget' does not go with method 'marginals'"),
-        ({"truncate": False}, "'truncate' does not go with method 'marginals'"),
-        ({"monotone": False}, "'monotone' does not go with method 'marginals'"),
-        ({"sets": [["age"], ["income"]]}, "'sets' goes with method 'mdav' only"),
-        ({"labels": "name"}, "'labels' gives the groups of method 'given'"),
-        ({"keep": "name"}, "'keep' does not go with method 'marginals'"),
+        ({"budget": "sensitivity"}, "'budget' cannot be combined with method 'marginals'"),
+        ({"budget": {"age": 1.0}}, "'budget' cannot be combined with method 'marginals'"),
+        ({"truncate": False}, "'truncate' cannot be combined with method 'marginals'"),
+        ({"monotone": False}, "'monotone' cannot be combined with method 'marginals'"),
+        ({"sets": [["age"], ["income"]]}, "'sets' requires method 'mdav'"),
+        ({"groups": "name"}, "'groups' names the groups of method 'given'"),
+        ({"keep": "name"}, "'keep' cannot be combined with method 'marginals'"),
         ({"epsilon": 1e-15, "delta": 1e-300}, "too small for counts"),
-        ({"total_delta": 1e-6}, "'total_delta' goes with a ledger"),
+        ({"total_delta": 1e-6}, "'total_delta' requires a ledger"),
         ({"bounds": {"income": (0, 200), "age": (0.5, 0.9)}}, "must give whole numbers"),
     ],
 )
@@ -241,7 +241,7 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     people().write_csv("in.csv")
     command = ["publish", "in.csv", "-e", "1", "-m", "marginals", "-b", "income=0:200", "-b", "age=0:120"]
-    command += ["--integer", "age", "--categories", "sex=f,m", "-o", "o.csv"]
+    command += ["--integer-column", "age", "--categories", "sex=f,m", "-o", "o.csv"]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code != 0
     assert not Path("o.csv").exists()

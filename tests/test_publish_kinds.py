@@ -46,19 +46,21 @@ def seeded(*arguments, **options):
 @pytest.mark.parametrize("method", PUBLICATION_METHODS)
 def test_integers_stay_integers(convert, method):
     k = 5 if PUBLICATION_METHODS[method].k == "needed" else None
-    release = shoal.publish(convert(PEOPLE), 1.0, bounds=BOUNDS, integers="age", method=method, k=k)
+    release = shoal.publish(convert(PEOPLE), 1.0, bounds=BOUNDS, integer_columns="age", method=method, k=k)
     frame = pl.DataFrame(release.data) if not isinstance(release.data, pa.Table) else pl.from_arrow(release.data)
     assert frame["age"].dtype == pl.Int64
     assert frame["age"].is_between(0, 120).all()
     assert frame["income"].dtype == pl.Float64
-    assert release.parameters["integers"] == ["age"]
+    assert release.parameters["integer_columns"] == ["age"]
 
 
 def test_integers_in_a_file(tmp_path):
     PEOPLE.write_csv(tmp_path / "in.csv")
-    shoal.publish(tmp_path / "in.csv", 1.0, bounds=BOUNDS, integers="age", truncate=False, output=tmp_path / "o.csv")
+    shoal.publish(
+        tmp_path / "in.csv", 1.0, bounds=BOUNDS, integer_columns="age", truncate=False, output=tmp_path / "o.csv"
+    )
     assert pl.read_csv(tmp_path / "o.csv").schema["age"] == pl.Int64
-    assert shoal.publish(np.arange(9), 1.0, bounds={0: (0, 9)}, integers=0).data.dtype == np.int64
+    assert shoal.publish(np.arange(9), 1.0, bounds={0: (0, 9)}, integer_columns=0).data.dtype == np.int64
 
 
 def test_the_noise_of_integers_is_discrete_laplace():
@@ -80,9 +82,9 @@ def test_the_noise_of_integers_is_discrete_laplace():
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"bounds": {"age": (0, 99.5)}, "integers": "age"}, "'bounds' must give whole numbers for column 'age'"),
-        ({"bounds": {"age": (0, 9)}, "integers": "agee"}, "'integers' names column 'agee'"),
-        ({"bounds": {"age": (0, 1e15)}, "integers": "age", "epsilon": 1e-3}, "over so wide a domain"),
+        ({"bounds": {"age": (0, 99.5)}, "integer_columns": "age"}, "'bounds' must give whole numbers for column 'age'"),
+        ({"bounds": {"age": (0, 9)}, "integer_columns": "agee"}, "'integer_columns' names column 'agee'"),
+        ({"bounds": {"age": (0, 1e15)}, "integer_columns": "age", "epsilon": 1e-3}, "over so wide a domain"),
         ({"bounds": {"age": (0, 9)}, "categories": {"region": ["a"]}}, "at least two different categories"),
         ({"bounds": {"age": (0, 9)}, "categories": {"region": ["a", "a"]}}, "at least two different categories"),
         ({"bounds": {"age": (0, 9)}, "categories": {"region": "north"}}, "at least two different categories"),

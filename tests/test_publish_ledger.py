@@ -129,7 +129,7 @@ def test_a_file_that_is_no_ledger_is_left_alone(tmp_path, text):
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(InputError, match=r"needs the total budget of the data set\. Name 'total_budget'"):
+    with pytest.raises(InputError, match=r"needs the total budget of the data set\. Set 'total_budget'"):
         spend(tmp_path / "L.json", 1.0, None, {}, new=True)
     spend(tmp_path / "L.json", 1.0, 3.0, {}, new=True)
     with pytest.raises(InputError, match=r"must be the one that ledger .* records, 3, got 5"):
@@ -275,10 +275,10 @@ def test_a_rehearsal_leaves_no_file_and_shows_no_value(tmp_path, monkeypatch):
 def test_a_ledger_that_is_gone_is_not_started_again(tmp_path):
     path = tmp_path / "L.json"
     of = {"bounds": BOUNDS, "ledger": path, "dataset": "ours"}
-    with pytest.raises(InputError, match=r"L\.json is not there\. .* For the first release say new_ledger=True"):
+    with pytest.raises(InputError, match=r"L\.json does not exist\. .* Use new_ledger=True for the first release"):
         shoal.publish(TABLE, 1.0, total_budget=3, **of)
     shoal.publish(TABLE, 1.0, total_budget=3, new_ledger=True, **of)
-    with pytest.raises(InputError, match="is there already, so new_ledger=True is refused"):
+    with pytest.raises(InputError, match="already exists, so new_ledger=True is refused"):
         shoal.publish(TABLE, 1.0, total_budget=3, new_ledger=True, **of)
     path.unlink()
     with pytest.raises(InputError, match="put it back: a new one would forget what was spent"):
@@ -296,14 +296,14 @@ def test_a_ledger_belongs_to_one_data_set(tmp_path):
     for table, options, rule in [
         (TABLE, {"dataset": "theirs"}, "keeps the budget of data set 'ours', got 'theirs' in 'dataset'"),
         (TABLE.rename({"x": "z"}), {"dataset": "ours", "bounds": {"z": (0, 5)}}, "with columns x, y; 'z' is none of"),
-        (TABLE, {}, "'dataset' is needed with 'ledger'"),
-        (TABLE, {"dataset": " "}, "'dataset' is needed with 'ledger'"),
+        (TABLE, {}, "'ledger' requires 'dataset'"),
+        (TABLE, {"dataset": " "}, "'ledger' requires 'dataset'"),
     ]:
         with pytest.raises(InputError, match=rule):
             shoal.publish(table, 1.0, **({"bounds": BOUNDS, "ledger": path} | options))
     assert path.read_bytes() == before
     for name, value in [("dataset", "ours"), ("total_budget", 3.0), ("new_ledger", True)]:
-        with pytest.raises(InputError, match=f"'{name}' goes with a ledger"):
+        with pytest.raises(InputError, match=f"'{name}' requires a ledger"):
             shoal.publish(TABLE, 1.0, bounds=BOUNDS, **{name: value})
     # Other values of the same people are the same data set, and one with fewer columns too.
     shoal.publish(TABLE * 2, 1.0, bounds=BOUNDS, ledger=path, dataset="ours")

@@ -191,8 +191,8 @@ def test_a_unit_may_be_spelled_in_several_ways():
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"contributions": None}, "'contributions' is needed with 'unit': .* would tell about the table"),
-        ({"unit": None}, "'contributions' goes with a unit, got 4"),
+        ({"contributions": None}, "'unit' requires 'contributions', .* would reveal something about the table"),
+        ({"unit": None}, "'contributions' requires a unit column, got 4"),
         ({"contributions": 0}, "'contributions' must be a whole number of at least 1, got 0"),
         ({"contributions": 2.5}, "'contributions' must be a whole number of at least 1, got 2.5"),
         ({"contributions": True}, "'contributions' must be a whole number of at least 1, got True"),
@@ -201,8 +201,8 @@ def test_a_unit_may_be_spelled_in_several_ways():
         ({"unit": "persn"}, "'unit' names column 'persn', which .* Did you mean 'person'"),
         ({"unit": "sales"}, "'unit' names column 'sales', which is to be published"),
         ({"bounds": {**BOUNDS, "person": (0, 9)}}, "'unit' names column 'person', which is to be published"),
-        ({"keep": ["person"]}, "Column 'person' stands in 'unit' and in 'keep'"),
-        ({"data": panel().with_columns(person=None)}, "'person' must say of every record whose it is, but one misses"),
+        ({"keep": ["person"]}, "'unit' and 'keep' both name column 'person'"),
+        ({"data": panel().with_columns(person=None)}, "Unit column 'person' is empty in one"),
     ],
     ids=str,
 )
@@ -312,7 +312,7 @@ def test_the_command_says_it_everywhere(tmp_path):
     files += ["--manifest", "M.json", "--report", "R.html"]
     refused = conftest.command(*command, *files, cwd=tmp_path)
     assert refused.returncode == 1
-    assert "Option --contributions is needed with --unit" in " ".join(refused.stderr.split())
+    assert "--unit requires --contributions" in " ".join(refused.stderr.split())
     refused = conftest.command(*command, "--contributions", "3", *files, cwd=tmp_path)
     assert refused.returncode == 1
     assert "one has more than 3" in " ".join(refused.stderr.split())

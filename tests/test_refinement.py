@@ -118,9 +118,9 @@ def test_it_stops_when_asked():
     [
         ({"refine": -1}, "must be a whole number of at least 0"),
         ({"refine": 2.5}, "must be a whole number"),
-        ({"refine": 5, "importance": {"age": 2.0}}, "does not go with 'importance'"),
-        ({"refine": 5, "weights": "age", "columns": ["job"]}, "does not go with 'weights'"),
-        ({"refine": 5, "aggregate": "median"}, "aggregate='mean' only"),
+        ({"refine": 5, "importance": {"age": 2.0}}, "cannot be combined with 'importance'"),
+        ({"refine": 5, "weights": "age", "columns": ["job"]}, "cannot be combined with 'weights'"),
+        ({"refine": 5, "aggregate": "median"}, "requires aggregate='mean'"),
         ({"refine": 5, "columns": ["age", "school"], "kinds": {"school": KINDS["school"]},
           "method": "individual-ranking"}, "moves whole records"),
     ],

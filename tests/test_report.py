@@ -198,7 +198,7 @@ def test_another_table_is_no_original(demo, tmp_path, change):
         "records": table[:-1],
         "missing": table.with_columns(profit=pl.when(pl.col("profit") > 0).then(pl.col("profit"))),
     }[change]
-    with pytest.raises(InputError, match="'original' must be the table that was masked"):
+    with pytest.raises(InputError, match="'original' is not the table this release was made from"):
         release.report(tmp_path / "page.html", original=other)
     assert not (tmp_path / "page.html").exists()
 
@@ -276,7 +276,7 @@ def test_means_in_the_report_of_a_weighted_release_are_weighted(tmp_path, way):
 def test_a_weighted_report_needs_the_table_with_its_weights():
     table = firms(300)
     release = shoal.mask(table, 5, columns=["sales"], weights="weight")
-    with pytest.raises(InputError, match="must be the table that was masked"):
+    with pytest.raises(InputError, match="is not the table this release was made from"):
         release_page(release, original=table.drop("weight"))
 
 
@@ -471,9 +471,9 @@ def test_a_page_of_categories_alone(tmp_path):
     release = shoal.mask(table, 4, columns=["job", "sex"])
     page = release.report(tmp_path / "page.html", original=table).read_text(encoding="utf-8")
     assert "replaced by the most frequent value (nominal) of its group" in page
-    with pytest.raises(InputError, match="'original' must be the table that was masked"):
+    with pytest.raises(InputError, match="'original' is not the table this release was made from"):
         release.report(tmp_path / "page.html", original=table.with_columns(job=pl.lit("d")))
-    with pytest.raises(InputError, match="'original' must be the table that was masked"):
+    with pytest.raises(InputError, match="'original' is not the table this release was made from"):
         release.report(tmp_path / "page.html", original=table[::-1])
 
 

@@ -83,7 +83,7 @@ def test_every_parameter_of_a_masking_is_on_its_page():
     page = reference.parameter_page()
     for item in parameters():
         assert f"| `{item.name}` |" in page
-        assert item.metadata["help"].split(":")[0].split("`")[0].split("|")[0].strip() in page
+        assert item.metadata["help"].split(":")[0].split("`")[0].split("'")[0].split("|")[0].strip() in page
         for flag in item.metadata["flags"]:
             assert f"`{flag}`" in page
 

@@ -261,7 +261,7 @@ def test_dropped_records_count_for_no_stratum():
     table = towns().with_columns(pl.when(pl.col("town") == 2).then(None).otherwise("x").alias("x"))
     release = shoal.mask(table, 3, columns=["x"], by=["land", "town"], missing="drop", small="merge")
     assert release.data["town"].to_list() == ["1 or 3"] * 6 + ["4"] * 5
-    with pytest.raises(InputError, match="Values are missing in column 'x'"):
+    with pytest.raises(InputError, match=r"Column 'x' \(\d+\) has missing values in"):
         shoal.mask(table, 3, columns=["x"], by=["land", "town"], small="merge")
 
 
@@ -304,7 +304,7 @@ def test_a_report_measures_joined_strata_and_lost_cells(tmp_path):
 def test_a_report_refuses_another_table():
     table = pl.DataFrame({"a": [1.0, 2, 9, 10, 4, None, None], "b": [1.0, 2, 8, 9, None, None, 7]})
     release = shoal.mask(table, 2, columns=["a", "b"], missing="group", small="merge")
-    with pytest.raises(InputError, match="must be the table that was masked"):
+    with pytest.raises(InputError, match="is not the table this release was made from"):
         release.report("never.html", original=table.with_columns(pl.col("a") * pl.col("b")))
 
 

@@ -385,16 +385,16 @@ def test_what_does_not_go_with_spark_is_refused(spark, table, tmp_path):
     pl.from_arrow(table).write_csv(tmp_path / "in.csv")
     for asked, words in (
         ({"data": data, "output": tmp_path / "out.csv"}, "must end in .parquet or .pq for engine='spark'"),
-        ({"data": data, "master": "yarn"}, "'master' goes with engine='spark' and a path only"),
+        ({"data": data, "master": "yarn"}, "'master' requires engine='spark' and a path"),
         ({"data": data, "engine": "local"}, "'engine' must be 'spark' for a Spark DataFrame"),
         ({"data": data, "shuffle": True}, "'shuffle' needs the whole table in memory"),
         ({"data": table, "engine": "spark", "output": tmp_path / "o.parquet"}, "must be a path or a Spark DataFrame"),
         ({"data": tmp_path / "in.csv", "engine": "spark", "output": tmp_path / "o.parquet"}, "must be Parquet"),
-        ({"data": tmp_path / "in.parquet", "engine": "spark", "output": tmp_path / "o.parquet"}, "is not there"),
-        ({"data": tmp_path / "in.csv", "master": "yarn", "output": tmp_path / "o.csv"}, "'master' goes with"),
+        ({"data": tmp_path / "in.parquet", "engine": "spark", "output": tmp_path / "o.parquet"}, "does not exist"),
+        ({"data": tmp_path / "in.csv", "master": "yarn", "output": tmp_path / "o.csv"}, "'master' requires"),
         (
             {"data": tmp_path / "in.csv", "engine": "spark", "master": "yarn", "output": tmp_path / "o.parquet"},
-            "a session of Spark is active",
+            "a Spark session is active",
         ),
         ({"data": data.selectExpr("*", "interval '1' year as y")}, "'data' has columns that Spark cannot hand over"),
     ):

@@ -78,10 +78,10 @@ def test_what_is_no_rule_is_refused(text):
         ({"sums": RULES[1], "columns": ["total", "tax"]}, "column 'wages' is not masked. Name it in 'columns' too."),
         ({"sums": RULES[1], "columns": ["tax"]}, "nor is any other of it. Leave the rule out: it holds as before."),
         ({"sums": ["total = wages + capital", "total = tax + `net income`"]}, "two rules for column 'total'"),
-        ({"sums": ["total = wages + capital", "wages = total - capital"]}, "goes round in a circle"),
+        ({"sums": ["total = wages + capital", "wages = total - capital"]}, "are circular"),
         ({"sums": "tax = wages + region", "columns": [*COLUMNS, "region"]}, "column 'region' holds categories"),
-        ({"sums": RULES, "aggregate": "median"}, "'sums' goes with aggregate='mean' only, got aggregate='median'"),
-        ({"sums": RULES, "aggregate": "medoid"}, "'sums' goes with aggregate='mean' only, got aggregate='medoid'"),
+        ({"sums": RULES, "aggregate": "median"}, "'sums' requires aggregate='mean', got aggregate='median'"),
+        ({"sums": RULES, "aggregate": "medoid"}, "'sums' requires aggregate='mean', got aggregate='medoid'"),
         ({"sums": RULES, "method": "individual-ranking"}, "groups every column on its own, which breaks sums"),
     ],
 )
@@ -96,8 +96,8 @@ def test_records_that_break_a_rule_are_counted():
     with pytest.raises(InputError) as refused:
         shoal.mask(wrong, k=3, columns=COLUMNS, sums=RULES[1])
     assert str(refused.value) == (
-        "Parameter 'sums' says 'total = wages + capital', but 2 records break it, the first of them record 17. Correct "
-        "the values, make one of them missing, or leave the rule out."
+        "Parameter 'sums' contains 'total = wages + capital', but 2 records break it, the first of them record 17. "
+        "Correct the values, make one of them missing, or leave the rule out."
     )
 
 
@@ -368,9 +368,9 @@ def test_totals_with_zeros_and_missing_cells():
     [
         (
             {"weights": "weight"},
-            "Parameter 'integers' keeps totals of means without weights, got 'totals' with weights",
+            "integers='totals' keeps totals of means without weights, got 'weights'",
         ),
-        ({"aggregate": "median"}, "got 'totals' with aggregate='median'. Take integers='round'"),
+        ({"aggregate": "median"}, "got aggregate='median'. Use integers='round'"),
         ({"sums": RULES, "zeros": "total"}, "'zeros' names column 'total', which integers='totals' adds up"),
     ],
 )

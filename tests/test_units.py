@@ -163,7 +163,7 @@ def test_a_stratum_with_too_few_units_is_named_or_left_out():
 
 def test_a_record_without_a_unit_is_named():
     table = panel(6).with_columns(person=pl.when(pl.col("person") == 4).then(None).otherwise("person"))
-    with pytest.raises(InputError, match="Column 'person' must say of every record whose it is, but record 17 misses"):
+    with pytest.raises(InputError, match="Unit column 'person' is empty in record 17; every record needs a unit"):
         shoal.mask(table, 2, columns=["income"], unit="person")
 
 
@@ -265,7 +265,7 @@ def test_the_command_line_and_the_manifest_know_units(tmp_path):
 def test_the_warning_speaks_the_language_of_the_command_line(tmp_path):
     panel().write_csv(tmp_path / "in.csv")
     done = command("mask", "in.csv", "-k", 4, "-c", "income", "--unit", "person", "-o", "out.csv", cwd=tmp_path)
-    assert "Drop it with --drop person, or say --keep person if that is meant." in done.stderr
+    assert "Use --drop person to drop it, or --keep person to keep it on purpose." in done.stderr
 
 
 def test_households_of_the_testdata():

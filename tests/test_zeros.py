@@ -118,10 +118,10 @@ def test_few_records_of_a_pattern_are_listed_or_left_out():
     with pytest.raises(InputError) as refused:
         shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group")
     assert str(refused.value) == (
-        "Parameter 'zeros' keeps records apart that are zero in different columns, but only 1 record of the table is "
+        "Parameter 'zeros' separates records that are zero in different columns, but only 1 record of the table is "
         "zero in exactly: a, b, only 2 records of the table are zero in exactly: a, only 1 record of the table misses "
-        "exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', take a smaller k, or "
-        "leave these records out: small='suppress'."
+        "exactly: c and is zero in exactly: b; k=3 are needed. Name fewer columns in 'zeros', use a smaller k, or "
+        "leave these records out with small='suppress'."
     )
     release = shoal.mask(frame, k=3, columns=["a", "b", "c"], zeros=["a", "b"], missing="group", small="suppress")
     assert release.kept.tolist() == [3, 4, 5]
@@ -171,7 +171,7 @@ def test_the_command_line_the_manifest_and_the_report(tmp_path):
     assert "same bytes" in command("mask", "--from-manifest", "run.json", cwd=tmp_path).stdout
     refused = command("mask", "in.csv", "-k", 2, "-c", "sales", "--keep-zeros", "profit", "-o", "no.csv", cwd=tmp_path)
     assert refused.returncode != 0
-    assert "Option --keep-zeros names column 'profit', which is not masked" in refused.stderr
+    assert "--keep-zeros names column 'profit', which is not masked" in refused.stderr
 
 
 def test_inspect_proposes_to_keep_zeros(tmp_path):

@@ -14,6 +14,7 @@ from shoal.algorithms.partition import find_groups
 from shoal.core.checks import plain_array
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes, information_loss, scaling
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.masking.aggregation import group_values
 from shoal.masking.request import MaskRequest
@@ -105,7 +106,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         request = request.settled(range(records.shape[1]))
         if not request.entry.whole_records:
             raise InputError(
-                f"Parameter 'method' must group whole records, got {self.method!r}; use shoal.mask for it."
+                f"{parameter('method')} must group whole records, got {self.method!r}; use shoal.mask for it."
             )
         self._scaling = scaling(records)
         compared = self._compared(records)

@@ -6,6 +6,7 @@ import numpy as np
 
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
+from shoal.core.messages import option
 from shoal.core.types import Ints
 
 __all__ = ["initial_labels"]
@@ -51,6 +52,6 @@ def initial_labels(start: object, n: int, k: int, method: str) -> Ints:
 
 def _error(method: str, rule: str, got: str) -> InputError:
     return InputError(
-        f"Option 'start' of method {method!r}, if it is labels, must be {rule}, got {got}. "
-        "shoal.partition returns such labels."
+        f"{option('start')} of method {method!r}, if it is labels, must be {rule}, got {got}. shoal.partition returns "
+        "such labels."
     )

@@ -15,6 +15,7 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Literal
 
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import option
 from shoal.core.progress import fresh_state
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Option:
         0.2
         """
         if value is REQUIRED:
-            raise InputError(f"Option {self.name!r} of method {method!r} must be given: it has no default.")
+            raise InputError(f"{option(self.name)} of method {method!r} is required: it has no default.")
         if value is None or value is self.default:
             return value
         if self.also and not isinstance(value, str):
@@ -90,7 +91,7 @@ class Option:
             raise self._error(method, f"of type {self.type.__name__}", value) from None
 
     def _error(self, method: str, rule: str, value: object) -> InputError:
-        return InputError(f"Option {self.name!r} of method {method!r} must be {rule}, got {value!r}.")
+        return InputError(f"{option(self.name)} of method {method!r} must be {rule}, got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -252,8 +253,8 @@ class Method:
         """Group the records; ``options`` must have been read by `read_options`."""
         if self.confidential:
             raise InputError(
-                f"Method {self.name!r} groups by a confidential column too, which only shoal.mask knows. Take it "
-                "there, or another method."
+                f"Method {self.name!r} also groups by a confidential column, which only shoal.mask knows. Use "
+                "shoal.mask, or another method."
             )
         keywords = dict(options or {})
         if self.random:

@@ -23,6 +23,7 @@ from shoal.core.checks import check_choice
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes
+from shoal.core.messages import option
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 
@@ -46,7 +47,7 @@ def mst(
     else:
         check_tree(tree, X)
         if metric not in ("euclidean", tree.metric):
-            raise InputError(f"Option 'metric' is {metric!r}, but the tree given was built by {tree.metric!r}.")
+            raise InputError(f"{option('metric')} is {metric!r}, but the tree was built with {tree.metric!r}.")
     labels: Ints = _cut(tree.ends, k)
     return labels
 

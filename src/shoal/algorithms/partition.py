@@ -82,8 +82,8 @@ def find_groups(
     k = check_k(k, len(array))
     if entry.univariate and array.shape[1] != 1:
         raise InputError(
-            f"Method {entry.name!r} groups one column, got {array.shape[1]}. "
-            "Take 'individual-ranking' for each column on its own, or a multivariate method."
+            f"Method {entry.name!r} groups one column, got {array.shape[1]}. Use 'individual-ranking' for each column "
+            "on its own, or a multivariate method."
         )
     # Squares of very large numbers are not finite; scaling by a power of two leaves the groups the same.
     exponent = int(np.frexp(max(array.max(), -array.min()))[1])

@@ -15,6 +15,7 @@ from shoal.algorithms._ordered import best_of_orders
 from shoal.algorithms.registry import Outcome
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise
+from shoal.core.messages import option
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.sort import sort_values
@@ -26,7 +27,8 @@ def projection(X: Floats, k: int, *, state: State, order: str = "best", column: 
     """Group the records in the order of an axis, or in the best of several such orders."""
     if column >= X.shape[1]:
         raise InputError(
-            f"Option 'column' of method 'projection' must be below the number of columns, {X.shape[1]}, got {column}."
+            f"{option('column')} of method 'projection' must be below the number of columns, {X.shape[1]}, got "
+            f"{column}."
         )
     name, labels = best_of_orders(X, k, _orders(X, order, column, state), state)
     return Outcome(labels, facts={"order": name})

@@ -12,6 +12,7 @@ from typing import Any
 
 from shoal.algorithms.method import EFFORTS, SEARCH_SECONDS, Growth, Method, Option, Outcome, SharedWork
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import option, parameter
 
 __all__ = [
     "ALL_METHODS",
@@ -301,8 +302,8 @@ def find(method: str | Callable[..., Any] | Method) -> Method:
         return user_method(method)
     if not isinstance(method, str) or method not in ALL_METHODS:
         raise InputError(
-            f"Parameter 'method' must be a function or one of {', '.join(ALL_METHODS)}, got {method!r}."
-            f"{closest(method, ALL_METHODS)}"
+            f"{parameter('method')} must be a function or one of {', '.join(ALL_METHODS)}, got "
+            f"{method!r}.{closest(method, ALL_METHODS)}"
         )
     return ALL_METHODS[method]
 
@@ -332,7 +333,7 @@ def options_for(
         return options
     if find(AUTO).read_options(options).get("bound"):
         raise InputError(
-            "Option 'bound' of method 'auto' is for several columns: the groups of one column are the optimum. "
+            f"{option('bound')} of method 'auto' requires several columns: the groups of one column are the optimum. "
             "Leave it out."
         )
     return {}

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
+from shoal.core.messages import option
 from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.boruvka import boruvka, find_root
@@ -119,7 +120,7 @@ def find_tree(
     """Do what `spanning_tree` does, for an array that has been validated."""
     n, exponent = len(X), 0
     if metric != "euclidean" and algorithm == "boruvka":
-        raise InputError("Borůvka's rounds search by Euclidean distances. Take 'prim' or 'auto' for another metric.")
+        raise InputError("Borůvka's algorithm requires Euclidean distances. Use 'prim' or 'auto' for another metric.")
     if not callable(metric):
         X, exponent = _in_range(X)
     unique, first = distinct(X)
@@ -166,8 +167,8 @@ def _prim_by_function(X: Floats, metric: Callable[[Floats, Floats], float], stat
     n = len(X)
     if n > METRIC_LARGEST:
         raise InputError(
-            f"Option 'metric' may be a function for up to {METRIC_LARGEST} different records, got {n}: it is called "
-            "for every pair. Take 'euclidean' or 'manhattan', or mask the table in blocks."
+            f"{option('metric')} may be a function for up to {METRIC_LARGEST} different records, got {n}: it is called "
+            "for every pair. Use 'euclidean' or 'manhattan', or mask the table in blocks."
         )
     best = {i: (np.inf, 0, i) for i in range(1, n)}  # of each record outside: the length and the ends of its edge
     newest, edges = 0, []
@@ -185,16 +186,16 @@ def _measure(metric: Callable[[Floats, Floats], float], a: Floats, b: Floats) ->
     try:
         distance = float(metric(a, b))
     except Exception as error:
-        raise InputError(f"Option 'metric' failed: {type(error).__name__}: {error}") from error
+        raise InputError(f"{option('metric')} failed: {type(error).__name__}: {error}") from error
     if not 0 <= distance < np.inf:
-        raise InputError(f"Option 'metric' must return a finite distance of at least 0, got {distance}.")
+        raise InputError(f"{option('metric')} must return a finite distance of at least 0, got {distance}.")
     return distance
 
 
 def check_tree(tree: Any, X: Floats) -> None:
     """Refuse what is no spanning tree of the records: its ends, its lengths, their order. Not whether it is minimal."""
     n = len(X)
-    requirement = f"Option 'tree' must be the shoal.spanning_tree of these {n} records"
+    requirement = f"{option('tree')} must be the shoal.spanning_tree of these {n} records"
     remedy = "Leave it out to have it built."
     if not isinstance(tree, SpanningTree) or tree.records != n or tree.ends.shape != (n - 1, 2):
         raise InputError(f"{requirement}, got {tree!r}. {remedy}")

@@ -17,6 +17,7 @@ import numpy as np
 from shoal.algorithms.registry import Growth, Method, Option
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
+from shoal.core.messages import parameter
 from shoal.core.progress import DONE
 from shoal.core.types import Floats, Ints, State
 
@@ -64,7 +65,7 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
     first = [p for p in parameters if p.kind in POSITIONAL][:2]
     if len(first) < 2 and not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         raise InputError(
-            f"Parameter 'method' must be a function of the records and k, f(X, k), but {name!r} has the parameters "
+            f"{parameter('method')} must be a function of the records and k, f(X, k), but {name!r} has the parameters "
             f"({', '.join(map(str, parameters))})."
         )
     return [p for p in parameters if p.kind in NAMED and p not in first]

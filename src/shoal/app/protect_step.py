@@ -13,7 +13,7 @@ from shoal.app.jobs import in_background
 from shoal.app.parts import Entry, Select, button, card, field, heading, hint, text, tick
 from shoal.app.tab import Tab
 from shoal.app.trying import Preview, preview
-from shoal.app.words import LABELS, choices_of, default_of, for_people, help_of, method_help, methods, options_of
+from shoal.app.words import LABELS, choices_of, default_of, help_of, in_labels, method_help, methods, options_of
 
 __all__ = ["show"]
 
@@ -87,7 +87,7 @@ def _size(tab: Tab) -> None:
             try:
                 asked.request()
             except shoal.ShoalError as error:
-                shown.refresh(for_people(str(error)), asked.asked["k"])
+                shown.refresh(error.worded(in_labels), asked.asked["k"])
                 return
             found = await in_background(preview, tab.work, asked)
             shown.refresh(_told(found), asked.asked["k"])
@@ -194,7 +194,7 @@ def _cases(tab: Tab) -> None:
             with field(LABELS[name], help_of(name)):
                 _words(tab, name)
         with ui.element("details").classes("s-more"):
-            text("summary", "More: zeros, sums, last pass, order, chance")
+            text("summary", "More: zeros, sums, refinement, order, random seed")
             _zeros(tab)
             with field(LABELS["sums"], help_of("sums") + " One on each line."):
                 area = ui.element("textarea").classes("s-in").props("rows=2")
@@ -241,7 +241,7 @@ def _start(tab: Tab) -> None:
         try:
             tab.work.settings.request()
         except shoal.ShoalError as error:
-            text("p", for_people(str(error)), "s-note")
+            text("p", error.worded(in_labels), "s-note")
         button("Try", lambda: _try(tab), kind="main")
         hint(
             "The whole table is masked, verified and measured in the background. Every try is kept in the step Compare."

@@ -16,7 +16,7 @@ from nicegui import ui
 import shoal
 from shoal.app.parts import Entry, ask_to_replace, button, card, field, heading, hint, text, tick
 from shoal.app.tab import Tab
-from shoal.app.words import for_people, help_of, sentence, typed_path
+from shoal.app.words import help_of, in_labels, sentence, typed_path
 from shoal.app.work import Files, Source, Try
 
 __all__ = ["report_of", "show", "warnings_of"]
@@ -106,7 +106,7 @@ def warnings_of(one: Try) -> list[str]:
             f"{release.uniques:,} of {release.records:,} records are unique over all that is released, the columns "
             "that were left as they are included. Who knows these columns of somebody may find the record."
         )
-    told += [sentence(for_people(note)) for note in release.notes]
+    told += [sentence(note.worded(in_labels)) for note in release.notes]
     if one.stopped:
         told.append(
             "The search was stopped early: this is the best that had been found by then, verified as any other."
@@ -263,7 +263,7 @@ def _check_places(one: Try, source: Any, files: Mapping[str, Path], *, replace: 
     """Refuse places that files must not have."""
     folder = files["masked"].parent
     if not folder.is_dir():
-        raise shoal.FileError(f"Folder {folder} is not there. Make it first, or name another.")
+        raise shoal.FileError(f"Folder {folder} does not exist. Make it first, or name another.")
     for path in files.values():
         if path.exists() and path.samefile(source.path):
             raise shoal.FileError(f"File {path} is the table itself. Name another.")

@@ -87,7 +87,7 @@ def open_work(tab: Tab, path: Path) -> None:
     if table.is_absolute() and table.is_file():
         source = Source(table, str(table))
     elif source is None:
-        tab.refuse(f"Table {table} of the saved work is not there. Open it or drag it in, then open the work again.")
+        tab.refuse(f"Table {table} of the saved work does not exist. Open it or drag it in, then open the work again.")
         return
     opened = source
 
@@ -115,7 +115,7 @@ def open_work(tab: Tab, path: Path) -> None:
 
 def _digest(path: Path) -> str:
     if not path.is_file():
-        raise shoal.FileError(f"File {path} is not there. Check the path.")
+        raise shoal.FileError(f"File {path} does not exist. Check the path.")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

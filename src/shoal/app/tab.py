@@ -16,7 +16,7 @@ from shoal.app.jobs import Job
 from shoal.app.opening import identified, open_source
 from shoal.app.plain_settings import from_plain, to_plain
 from shoal.app.trying import run_try
-from shoal.app.words import for_people
+from shoal.app.words import in_labels
 from shoal.app.work import Settings, Source, Try, Work
 
 __all__ = ["Tab"]
@@ -72,9 +72,9 @@ class Tab:
         if self.work.begun_with:
             self.earlier = [*self.earlier, self.work][-MOST_EARLIER:]
 
-    def refuse(self, error: object) -> None:
-        """Say what went wrong, in the words of the page."""
-        self.work.error = for_people(str(error))
+    def refuse(self, error: Exception | str) -> None:
+        """Show what went wrong, in the words of the page."""
+        self.work.error = error.worded(in_labels) if isinstance(error, shoal.ShoalError) else str(error)
         self.changed()
 
     def run(self, title: str, function: Callable[[], Any], done: Callable[[Any], None]) -> None:
@@ -94,12 +94,12 @@ class Tab:
                 elif job.stopped:
                     self.work.error = "Stopped before there was a result, so nothing was kept."
             except shoal.ShoalError as error:
-                self.work.error = for_people(str(error))
+                self.work.error = error.worded(in_labels)
             except OSError as error:
                 what = f"{error.filename}: " if error.filename else ""
                 self.work.error = f"{what}{error.strerror or error}. Name another place, or see that it can be used."
             except Exception as error:
-                self.work.error = f"That did not work, and should not have happened: {type(error).__name__}: {error}"
+                self.work.error = f"Unexpected error: {type(error).__name__}: {error}"
                 raise
             finally:
                 work.job = None

@@ -1,19 +1,22 @@
-"""Words of the page: help texts of the registry and the request, as people read them who do not program."""
+"""Labels and help of the page, from the request and the registry, for people who do not program."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import shoal
 
+if TYPE_CHECKING:
+    from shoal.core.messages import Reference
+
 __all__ = [
+    "LABELS",
     "choices_of",
     "default_of",
-    "for_people",
     "help_of",
+    "in_labels",
     "long",
     "method_help",
     "methods",
@@ -23,74 +26,48 @@ __all__ = [
 ]
 
 _ITEMS = {item.name: item for item in fields(shoal.MaskRequest)}
-# What parameters are called on the page.
-LABELS = {
-    "k": "Group size k",
-    "columns": "Keys",
-    "by": "Strata",
-    "identifiers": "Identifiers",
-    "unit": "Unit",
-    "weights": "Weight",
-    "zeros": "Columns whose zeros are kept",
-    "sums": "Sums that are kept",
-    "integers": "Columns of whole numbers",
-    "aggregate": "Value that stands for a group",
-    "missing": "Records with missing values",
-    "small": "Strata and patterns below k",
-    "refine": "Last pass: steps a record",
-    "shuffle": "Release in random order",
-    "seed": "Seed of chance",
-    "effort": "Effort of the search",
-    "diversity": "Diversity (l)",
-    "closeness": "Closeness (t)",
-    "method": "Method",
-}
-# What the words of choices say; the help of a parameter explains them.
-CHOICES = {
-    "missing": {"error": "refuse them", "group": "mask them among their like", "drop": "leave them out"},
-    "small": {"error": "refuse them", "suppress": "leave their records out", "merge": "join them to others"},
-    "integers": {"float": "may get decimals", "round": "stay whole", "totals": "stay whole, totals are kept"},
-}
-
-# What help texts say to those who write Python.
-OF_PYTHON = (
-    r"; in Python (“[^”]*”|[^.;]*)| or \(in Python\) [^:.;,]*| In Python [^.]*\.| a mapping, or|, such as “\{[^”]*\}”"
-)
+LABELS: dict[str, str] = {name: item.metadata["label"] for name, item in _ITEMS.items() if item.metadata["label"]}
 
 
-def for_people(text: str) -> str:
-    """Return a help text, or a refusal, in the words of the page.
+def in_labels(reference: Reference) -> str:
+    """Return a parameter by its label, and a setting as its label with the value.
 
     Examples
     --------
-    >>> for_people("Parameter 'unit' must be ``x``; see `small`. Take method='mdav'.")
-    'Unit must be “x”; see Strata and patterns below k. Take Method: mdav.'
+    >>> try:
+    ...     shoal.MaskRequest(k=3, small="merge", zeros="pay")
+    ... except shoal.InputError as error:
+    ...     print(error.worded(in_labels))
+    Strata and patterns below k: merge cannot be combined with Columns whose zeros are kept: records that are zero in
+    different columns are never joined. Use Strata and patterns below k: suppress.
     """
-    text = re.sub(r"``([^`]*)``", r"“\1”", text)
-    text = re.sub(r"\bParameter '(\w+)'", lambda found: LABELS.get(found[1], f"“{found[1]}”"), text)
-    text = re.sub(r"`(\w+)`", lambda found: LABELS.get(found[1], found[1]), text)
-    text = re.sub(r"`([^`]*)`", r"\1", text)
-    return re.sub(
-        r"\b(\w+)='([^']*)'", lambda found: f"{LABELS[found[1]]}: {found[2]}" if found[1] in LABELS else found[0], text
-    )
+    label = LABELS.get(reference.name, f"“{reference.name}”")
+    value = reference.value
+    if value is None:
+        return label
+    if isinstance(value, dict):  # kinds
+        return " and ".join(f"{column} as {call.partition('(')[0]}" for column, call in value.items())
+    if isinstance(value, bool):
+        return f"{label}: {'yes' if value else 'no'}"
+    return f"{label}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
-def help_of(parameter: str) -> str:
-    """Return the help of a parameter of a masking, without what it says to those who write Python.
+def help_of(name: str) -> str:
+    """Return the help of a parameter of a masking, without what it adds for those who write Python.
 
     Examples
     --------
     >>> help_of("importance")
-    'How much columns count when records are compared; 1 where not given.'
+    'How much columns count when records are compared; 1 by default.'
     """
-    told = for_people(_ITEMS[parameter].metadata["help"])
-    return re.sub(OF_PYTHON, "", told)
+    literals = _ITEMS[name].metadata["help"].worded(in_labels).split("``")
+    return "".join(f"“{text}”" if place % 2 else text for place, text in enumerate(literals))
 
 
-def choices_of(parameter: str) -> dict[str, str]:
+def choices_of(name: str) -> dict[str, str]:
     """Return the words that a parameter may be, and how they read."""
-    said = CHOICES.get(parameter, {})
-    return {word: f"{word}: {said[word]}" if word in said else word for word in _ITEMS[parameter].metadata["choices"]}
+    choices = _ITEMS[name].metadata["choices"]
+    return {word: f"{word}: {meaning}" if meaning else word for word, meaning in choices.items()}
 
 
 def default_of(parameter: str) -> Any:

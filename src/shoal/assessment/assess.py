@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.assessment.assess_request import AssessRequest
 from shoal.assessment.assessment import Assessment
 from shoal.assessment.disclosure import attribute
 from shoal.assessment.frequencies import table_change
@@ -23,6 +24,8 @@ from shoal.assessment.risk import Risk, anonymity, uniqueness
 from shoal.assessment.utility import utility
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
+from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
 from shoal.kinds.registry import read_kinds
 from shoal.masking.numbers import Numbers, read_pair
@@ -30,12 +33,11 @@ from shoal.masking.reading import number_rows
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import count_unique, identical_records, row_hashes
 from shoal.tables.choosing import open_data
-from shoal.tables.codes import read_codes
 from shoal.tables.columns import Name
 from shoal.tables.strata import codes_of, strata_of
 from shoal.tables.table import Table, check_name
 
-__all__ = ["assess", "assess_arrays", "secret_codes"]
+__all__ = ["assess", "assess_arrays", "assess_request", "secret_codes"]
 
 UNPAIRED = (
     "the masked records are in another order: what needs each of them beside its original was not measured "
@@ -43,74 +45,15 @@ UNPAIRED = (
 )
 
 
-def assess(  # noqa: PLR0913  (what is known of two tables)
-    original: Any,
-    masked: Any,
-    *,
-    columns: Sequence[Name] | Name | None = None,
-    kinds: Mapping[Name, Any] | None = None,
-    missing_codes: Mapping[Name, Any] | None = None,
-    k: int | None = None,
-    by: Sequence[Name] | Name | None = None,
-    confidential: Sequence[Name] | Name | None = None,
-    model: Sequence[str] | str | None = None,
-    tables: Sequence[Sequence[Name] | Name] = (),
-    measures: Sequence[str] | str | None = None,
-    keys: Sequence[Name] | Name | None = None,
-    weights: Name | None = None,
-    household: Name | None = None,
-    kept: Sequence[int] | Ints | None = None,
-    shuffled: bool | None = None,
-    seed: int = 0,
-    thousands: str | None = None,
-) -> Assessment:
+@with_parameters_of(AssessRequest)
+def assess(original: Any, masked: Any, **parameters: Any) -> Assessment:
     """Measure how useful and how safe a masked table is, beside its original.
 
     Parameters
     ----------
     original, masked
         The same records in the same order: tables, arrays or paths of files.
-    columns
-        The masked columns; by default the numeric ones that differ, and those in `kinds`.
-    kinds
-        What columns hold that are no numbers, or numbers that are codes, as `shoal.mask` takes it.
-    missing_codes
-        Numbers or texts that stand for missing in masked columns, as `shoal.mask` takes them.
-    k
-        The k that was promised, to be held against the recount.
-    by
-        Columns that an intruder knows and that were released as they are, or with small strata joined, such as the
-        strata of the masking.
-    confidential
-        Columns that were released as they are and that nobody should learn of a person.
-    model
-        A regression to fit before and after, such as ``"profit ~ sales + wages"``, or several. Columns of text are
-        taken for categories.
-    tables
-        Frequency tables to count before and after: a column, or several that are crossed, such as
-        ``[("region", "sex"), "sector"]``. Columns of many numbers are counted in ten classes.
-    measures
-        More to measure, which takes longer: ``"all"``, or some of ``"record-intervals"``, ``"robust-intervals"``,
-        ``"one-to-one"``, ``"population-risk"``, ``"special-uniques"`` and ``"eigenvalues"``.
-    keys
-        The columns that an outsider may know of somebody, masked or not, for ``"population-risk"`` and
-        ``"special-uniques"``; by default the masked ones and `by`.
-    weights
-        The column of sampling weights in the original: how many people a record stands for. For
-        ``"population-risk"``, and for the sampling fraction of ``"special-uniques"``.
-    household
-        The column that is the same for all records of a household, for ``"population-risk"``.
-    kept
-        The row numbers of the original that the masked table holds (`Release.kept`), if records were left out or put in
-        another order.
-    shuffled
-        Whether the masked records are in another order that is not known. Then only what needs no pairs is measured: no
-        loss, no linkage. If not given, records must be beside their originals as far as can be told; False says that
-        they are.
-    seed
-        Decides the samples that large tables are measured by.
-    thousands
-        The sign between thousands in CSV files; none if not given.
+    *parameters*
 
     Returns
     -------
@@ -126,16 +69,23 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     >>> found.utility.loss, found.risk.anonymity.k
     (10.0, 2)
     """
-    codes, strata_names, secrets = read_codes(missing_codes), as_names(by), as_names(confidential)
-    before, after = (open_data(data, numbers=as_names(columns), thousands=thousands) for data in (original, masked))
-    before = _beside(before, after, kept).coded(codes)
-    kinds = read_kinds(kinds or {})
-    names = _chosen(before, after.coded(codes), None if columns is None else as_names(columns), kinds, strata_names)
+    return assess_request(original, masked, AssessRequest(**parameters))
+
+
+def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assessment:
+    """Assess a masked table as a request says."""
+    codes, strata_names, secrets = request.codes, as_names(request.by), as_names(request.confidential)
+    shuffled, seed = request.shuffled, request.seed
+    before, after = (open_data(data, numbers=request.names, thousands=request.thousands) for data in (original, masked))
+    before = _beside(before, after, request.kept).coded(codes)
+    kinds = read_kinds(request.kinds or {})
+    columns = None if request.columns is None else request.names
+    names = _chosen(before, after.coded(codes), columns, kinds, strata_names)
     _check_apart(before, after, names, by=strata_names, confidential=secrets)
     sure, notes = (True, [UNPAIRED]) if shuffled else check_order(before, after, names, strata_names, kinds)
     kinds = {name: kind for name, kind in kinds.items() if name not in strata_names}
-    request = MaskRequest(k=2, columns=names, kinds=kinds, missing_codes=codes)
-    numbers, Y = _read(before, after, request, strata_names, blanked=not shuffled)
+    masking = MaskRequest(k=2, columns=names, kinds=kinds, missing_codes=codes)
+    numbers, Y = _read(before, after, masking, strata_names, blanked=not shuffled)
     notes += [*numbers.scale_notes(), *_blank_notes(numbers)]
     if shuffled:
         one, two = match_patterns(numbers.X, Y)
@@ -146,10 +96,10 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
         if shuffled is None:
             check_nearness(numbers, Y)
     chosen = choose_measures(
-        measures, paired=not shuffled, numeric=len(numbers.embedding.numbers) > 0,
-        keys=keys, weights=weights, household=household,
+        request.measures, paired=not shuffled, numeric=len(numbers.embedding.numbers) > 0,
+        keys=request.keys, weights=request.weights, unit=request.unit,
     )  # fmt: skip
-    notes += _left_out(measures, chosen)
+    notes += _left_out(request.measures, chosen)
     strata = codes_of(strata_of(after, strata_names), after.rows)
     # Cells as they are written: two codes for missing can be told apart.
     groups = number_rows(after.cells([*names, *strata_names]))[0]
@@ -158,7 +108,7 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
         Y,
         strata,
         groups=groups,
-        k=k,
+        k=request.k,
         confidential=[(name, *secret_codes(after, name)) for name in secrets],
         paired=not shuffled,
         seed=seed,
@@ -166,12 +116,12 @@ def assess(  # noqa: PLR0913  (what is known of two tables)
     coded = after.coded(codes)
     risk: dict[str, Any] = {}
     more: dict[str, Any] = {
-        "model": tuple(fitted for text in as_names(model) for fitted in fit_model(text, before, coded)),
-        "tables": tuple(table_change(before, coded, as_names(crossed)) for crossed in as_names(tables)),
+        "model": tuple(fitted for text in as_names(request.model) for fitted in fit_model(text, before, coded)),
+        "tables": tuple(table_change(before, coded, as_names(crossed)) for crossed in as_names(request.tables)),
     }
     if chosen:
-        known = [*names, *strata_names] if keys is None else as_names(keys)
-        people = _people(before, weights, household)
+        known = [*names, *strata_names] if request.keys is None else as_names(request.keys)
+        people = _people(before, request.weights, request.unit)
         both = TablePair(numbers, Y, strata, groups, tuple(known), _keys(known, before, coded), *people, seed)
         risk, eigenvalues = take_measures(chosen, both)
         more |= eigenvalues
@@ -242,29 +192,28 @@ def _beside(before: Table, after: Table, kept: Sequence[int] | Ints | None) -> T
         if len(rows) and not 0 <= rows.min() <= rows.max() < before.rows:
             wrong = rows[(rows < 0) | (rows >= before.rows)][0]
             raise InputError(
-                f"Parameter 'kept' must list row numbers of 'original', which has {before.rows} records; got {wrong}."
+                f"{parameter('kept')} must list row numbers of {parameter('original')}, which has {before.rows} "
+                f"records; got {wrong}."
             )
         before = before.take(rows)
     if before.rows != after.rows:
         raise InputError(
-            f"Parameter 'masked' must hold the records of 'original' one by one: it has {after.rows}, the original "
-            f"{before.rows}. If records were left out, give their row numbers as kept=release.kept (--labels)."
+            f"{parameter('masked')} must hold the records of {parameter('original')} one by one: it has {after.rows}, "
+            f"the original {before.rows}. If records were left out, name the remaining ones in {parameter('kept')}."
         )
     if not before.rows:
-        raise InputError("Parameter 'original' must have records, got none.")
+        raise InputError(f"{parameter('original')} must have records, got none.")
     return before
 
 
 def _check_apart(before: Table, after: Table, masked: Sequence[Name], **named: list[Name]) -> None:
     """Refuse columns that are in one table only, or masked, where they must not be."""
-    for parameter, known in named.items():
+    for role, known in named.items():
         for name in known:
-            check_name(name, before.names, parameter)
-            check_name(name, after.names, parameter)
+            check_name(name, before.names, role)
+            check_name(name, after.names, role)
             if name in masked:
-                raise InputError(
-                    f"Column {name!r} stands in {parameter!r}, but it was masked. Name columns released as they are."
-                )
+                raise InputError(f"{parameter(role)} names column {name!r}, which was masked. Name unmasked columns.")
 
 
 def _read(
@@ -305,7 +254,7 @@ def _chosen(
     """Return the masked columns: those named, else the numeric ones that differ and those whose kind is named."""
     if wanted is not None:
         if not wanted:
-            raise InputError("Parameter 'columns' must name at least one column, got none.")
+            raise InputError(f"{parameter('columns')} must name at least one column, got none.")
         for name in wanted:
             check_name(name, before.names, "columns")
             check_name(name, after.names, "columns")
@@ -323,8 +272,8 @@ def _chosen(
     differ += [name for name in kinds if name not in apart]
     if not differ:
         raise InputError(
-            "Parameter 'columns' is not given and no numeric column differs between 'original' and 'masked'. Name the "
-            "masked columns, or check that the two files are not the same."
+            f"{parameter('columns')} is not given and no numeric column differs between {parameter('original')} and "
+            f"{parameter('masked')}. Name the masked columns, or check that the two files are not the same."
         )
     return differ
 
@@ -345,7 +294,7 @@ def _left_out(measures: Sequence[str] | str | None, chosen: Sequence[str]) -> li
 def _keys(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Ints]:
     """Return the codes of the keys in both tables."""
     if not names:
-        raise InputError("Parameter 'keys' must name at least one column, got none.")
+        raise InputError(f"{parameter('keys')} must name at least one column, got none.")
     for name in names:
         check_name(name, before.names, "keys")
         check_name(name, after.names, "keys")
@@ -353,16 +302,16 @@ def _keys(names: Sequence[Name], before: Table, after: Table) -> tuple[Ints, Int
     return one, two
 
 
-def _people(before: Table, weights: Name | None, household: Name | None) -> tuple[Floats | None, Ints | None]:
-    """Return how many people each record stands for, and the number of its household; None where nothing tells."""
-    for parameter, name in (("weights", weights), ("household", household)):
+def _people(before: Table, weights: Name | None, unit: Name | None) -> tuple[Floats | None, Ints | None]:
+    """Return how many people each record stands for, and the number of its unit; None where nothing tells."""
+    for role, name in (("weights", weights), ("unit", unit)):
         if name is not None:
-            check_name(name, before.names, parameter)
+            check_name(name, before.names, role)
     found = None if weights is None else before.column(weights).values
     wrong = np.empty(0) if found is None else found[~(found > 0) | np.isinf(found)]
     if len(wrong):
         raise InputError(
-            f"Parameter 'weights' must be a column of positive numbers; {weights!r} holds {wrong[0]:g}. Give weights "
-            "that add up to the population."
+            f"{parameter('weights')} must be a column of positive numbers, but {weights!r} holds {wrong[0]:g}. Use "
+            "weights that sum to the population."
         )
-    return found, None if household is None else secret_codes(before, household)[0]
+    return found, None if unit is None else secret_codes(before, unit)[0]

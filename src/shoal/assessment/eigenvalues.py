@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from shoal.assessment.robust import ROBUST_RECORDS, complete_pairs, robust_covar
 from shoal.assessment.statistics import correlation
 from shoal.core.types import Floats
 
-__all__ = ["Eigenvalues", "eigenvalues"]
+if TYPE_CHECKING:
+    from shoal.assessment.optional_measures import TablePair
+
+__all__ = ["Eigenvalues", "eigenvalues", "measure"]
 
 VANISHING = 1e-9  # of the largest: a direction without variance
 
@@ -68,6 +72,11 @@ def eigenvalues(X: Floats, Y: Floats, *, seed: int = 0) -> Eigenvalues:
     robust = robust_covariance(P, seed=seed), robust_covariance(Q, seed=seed)
     robust_values = None if robust[0] is None or robust[1] is None else (_values(robust[0]), _values(robust[1]))
     return Eigenvalues((_values(matrices[0]), _values(matrices[1])), robust_values, len(P) > ROBUST_RECORDS)
+
+
+def measure(tables: TablePair) -> Eigenvalues:
+    """Measure the change of the eigenvalues."""
+    return eigenvalues(*tables.columns, seed=tables.seed)
 
 
 def _values(matrix: Floats) -> Floats:

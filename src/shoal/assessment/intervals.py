@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from shoal.assessment.ordered import RankedColumn
+from shoal.assessment.ordered import RankedColumn, order_columns
 from shoal.assessment.statistics import spread
 from shoal.core.types import Bools
 
-__all__ = ["WIDTHS", "Intervals", "RecordIntervals", "intervals", "record_intervals"]
+if TYPE_CHECKING:
+    from shoal.assessment.optional_measures import TablePair
+
+__all__ = ["WIDTHS", "Intervals", "RecordIntervals", "intervals", "measure", "record_intervals"]
 
 WIDTHS = (1, 5, 10)
 
@@ -138,6 +141,11 @@ def record_intervals(columns: Sequence[RankedColumn], records: int) -> RecordInt
         rank=tuple((beyond == 0).mean(axis=1).tolist()),
         nearly=tuple((outside <= 1).mean(axis=1).tolist()),
     )
+
+
+def measure(tables: TablePair) -> RecordIntervals:
+    """Measure the intervals of whole records."""
+    return record_intervals(order_columns(*tables.columns), len(tables.Y))
 
 
 def _near(column: RankedColumn, unit: float) -> Iterator[Bools]:

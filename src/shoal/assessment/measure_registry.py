@@ -5,26 +5,33 @@ What `assess` always measures takes about as long as sorting the columns; these 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import parameter
 
-__all__ = ["ALL", "MEASURES", "Measure", "choose_measures"]
+if TYPE_CHECKING:
+    from shoal.assessment.optional_measures import TablePair
+
+__all__ = ["ALL", "MEASURES", "Measure", "check_measures", "choose_measures"]
 
 ALL = "all"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure that can be asked for; the result is the field of the same name of `Risk` or `Utility`.
+    """A measure that is taken on request; the result is the field of the same name of `Risk` or `Utility`, if any.
 
     Parameters
     ----------
     help
-        What it tells, in a few words.
+        What it measures, in a few words.
+    home
+        The module whose function `measure` takes it, or such a function: two tables in, a finding out.
     paired
         Whether it needs every record beside its original.
     numeric
@@ -36,32 +43,57 @@ class Measure:
     """
 
     help: str
+    home: str | Callable[[TablePair], Any]
     paired: bool = True
     numeric: bool = False
     uses: tuple[str, ...] = ()
     utility: bool = False
 
+    def take(self, tables: TablePair) -> Any:
+        """Measure two tables."""
+        function = import_module(self.home).measure if isinstance(self.home, str) else self.home
+        return function(tables)
 
-MEASURES: Mapping[str, Measure] = {
+
+MEASURES: dict[str, Measure] = {
     "record-intervals": Measure(
-        "share of records whose originals all lie close around their masked numbers", numeric=True
+        "share of records whose originals all lie close around their masked numbers",
+        "shoal.assessment.intervals",
+        numeric=True,
     ),
-    "robust-intervals": Measure("the same with wider intervals for outliers, by robust distance", numeric=True),
-    "one-to-one": Measure("record linkage by the best assignment of all records at once"),
+    "robust-intervals": Measure(
+        "the same with wider intervals for outliers, by robust distance", "shoal.assessment.robust", numeric=True
+    ),
+    "one-to-one": Measure(
+        "record linkage by the best assignment of all records at once", "shoal.assessment.one_to_one"
+    ),
     "population-risk": Measure(
         "individual, global and household risk of being found in the population by the keys",
-        uses=("keys", "weights", "household"),
+        "shoal.assessment.population",
+        uses=("keys", "weights", "unit"),
     ),
     "special-uniques": Measure(
-        "records that few of the keys make unique, with their scores (SUDA2)", paired=False, uses=("keys", "weights")
+        "records that few of the keys make unique, with their scores (SUDA2)",
+        "shoal.assessment.special_uniques",
+        paired=False,
+        uses=("keys", "weights"),
     ),
     "eigenvalues": Measure(
         "change of the eigenvalues of the correlations and of the robust covariance",
+        "shoal.assessment.eigenvalues",
         paired=False,
         numeric=True,
         utility=True,
     ),
 }
+
+
+def check_measures(names: Sequence[str]) -> None:
+    """Refuse names of no measure."""
+    for name in names:
+        if name != ALL and name not in MEASURES:
+            known = ", ".join(map(repr, [*MEASURES, ALL]))
+            raise InputError(f"{parameter('measures')} must be some of {known}, got {name!r}.{closest(name, MEASURES)}")
 
 
 def choose_measures(
@@ -75,12 +107,7 @@ def choose_measures(
     ['eigenvalues']
     """
     names = as_names(request)
-    for name in names:
-        if name != ALL and name not in MEASURES:
-            choices = ", ".join(map(repr, [*MEASURES, ALL]))
-            raise InputError(
-                f"Parameter 'measures' must name some of {choices}, got {name!r}.{closest(name, MEASURES)}"
-            )
+    check_measures(names)
     every = ALL in names
     # Of all measures, those that the tables allow.
     selected = [n for n, m in MEASURES.items() if n in names or (every and paired >= m.paired and numeric >= m.numeric)]
@@ -88,16 +115,18 @@ def choose_measures(
         measure = MEASURES[name]
         if measure.paired and not paired:
             raise InputError(
-                f"Parameter 'measures' names {name!r}, which needs every masked record beside its original, but their "
-                "order is not known. Give their row numbers as kept=release.kept (--labels), or leave it out."
+                f"{parameter('measures')} names {name!r}, which needs the original of every masked record, but their "
+                f"order is not known. Name the original record of each one in {parameter('kept')}, or leave it out."
             )
         if measure.numeric and not numeric:
-            raise InputError(f"Parameter 'measures' names {name!r}, but no column of numbers was masked. Leave it out.")
-    for parameter, value in parameters.items():
-        users = [name for name, measure in MEASURES.items() if parameter in measure.uses]
+            raise InputError(
+                f"{parameter('measures')} names {name!r}, which needs a masked column of numbers. Leave it out."
+            )
+    for name, value in parameters.items():
+        users = [user for user, measure in MEASURES.items() if name in measure.uses]
         if value is not None and not set(users) & set(selected):
             raise InputError(
-                f"Parameter {parameter!r} is used by the measures {' and '.join(map(repr, users))}, which are not "
-                "asked for. Name one of them in 'measures'."
+                f"{parameter(name)} requires one of the measures {' and '.join(map(repr, users))}. Name one of them in "
+                f"{parameter('measures')}."
             )
     return selected

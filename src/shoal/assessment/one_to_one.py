@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from shoal.assessment.linkage import cells_of
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
 
-__all__ = ["OneToOne", "one_to_one"]
+if TYPE_CHECKING:
+    from shoal.assessment.optional_measures import TablePair
+
+__all__ = ["OneToOne", "measure", "one_to_one"]
 
 # Up to so many records are assigned at once, and up to so many in all cells together; of more, neighbourhoods.
 ASSIGNED_AT_ONCE = 1000
@@ -106,6 +110,13 @@ def one_to_one(Z: Floats, W: Floats, groups: Ints, cells: Sequence[tuple[Ints, I
     share, error = float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(NEIGHBOURHOODS))
     interval = max(0.0, share - 1.96 * error), min(1.0, share + 1.96 * error)
     return OneToOne(share, float(np.mean(chances)), measured, interval)
+
+
+def measure(tables: TablePair) -> OneToOne:
+    """Measure one-to-one linkage."""
+    numbers = tables.numbers
+    cells = cells_of(numbers.X, tables.strata)
+    return one_to_one(numbers.coordinates, numbers.place(tables.Y), tables.groups, cells, seed=tables.seed)
 
 
 def _assign(Z: Floats, W: Floats, groups: Ints, rows: Ints) -> Floats:

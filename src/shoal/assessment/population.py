@@ -14,15 +14,19 @@ O(n) once keys are numbered.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from shoal.assessment.statistics import Pair
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
+from shoal.masking.verification import identical_records
 
-__all__ = ["PopulationRisk", "individual_risk", "population_risk"]
+if TYPE_CHECKING:
+    from shoal.assessment.optional_measures import TablePair
+
+__all__ = ["PopulationRisk", "individual_risk", "measure", "population_risk"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,12 @@ def population_risk(
         household=together,
         weighted=weights is not None,
     )
+
+
+def measure(tables: TablePair) -> PopulationRisk:
+    """Measure the risk in the population by the keys."""
+    before, after = (identical_records(list(codes.T)) for codes in tables.keys)
+    return population_risk(before, after, tables.weights, tables.households)
 
 
 def individual_risk(keys: Ints, weights: Floats | None = None) -> Floats:

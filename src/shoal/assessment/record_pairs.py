@@ -14,6 +14,7 @@ import polars as pl
 
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.kinds.kind import Kind
@@ -27,8 +28,8 @@ __all__ = ["are_joined", "as_text", "check_cells", "check_nearness", "check_orde
 FEWEST = 50  # records of which an order can be told from a random one
 DEVIATIONS = 3  # that are no accident
 WAYS_OUT = (
-    "If they were shuffled, give their row numbers as kept=release.kept (--labels), or say shuffled=True to measure "
-    "what needs no order"
+    f"If they were shuffled, name the original record of each one in {parameter('kept')}, or use "
+    f"{setting('shuffled', True)} to measure what needs no order"
 )
 
 
@@ -56,9 +57,10 @@ def check_order(
             notes.append(f"column {name} has other values in the masked table, always the same for the same one")
         else:
             raise InputError(
-                f"Column {name!r} differs in record {int(differs.arg_true()[0]) + 1}: if it was masked, name it in "
-                "'columns'; if its strata were joined, name it in 'by'; if not, the records are not in the same order "
-                f"in 'original' and 'masked', and must be. {WAYS_OUT}."
+                f"Column {name!r} differs in record {int(differs.arg_true()[0]) + 1}. If it was masked, name it in "
+                f"{parameter('columns')}; if its strata were joined, name it in {parameter('by')}; otherwise the "
+                f"records of {parameter('original')} and {parameter('masked')} are not in the same order, and must be. "
+                f"{WAYS_OUT}."
             )
     return bool(untouched) and len(old.unique()) > 1, notes
 
@@ -130,9 +132,10 @@ def check_cells(X: Floats, Y: Floats, names: Sequence[Name]) -> None:
         differs = np.isnan(X[:, j]) != np.isnan(Y[:, j])
         if differs.any():
             raise InputError(
-                f"Column {name!r} must miss the same cells in 'original' and 'masked', but record "
-                f"{int(np.argmax(differs)) + 1} has a value in the masked table only. If a value stands for missing, "
-                "name it in 'missing_codes'; else leave such records out of both."
+                f"Column {name!r} must have the same missing cells in {parameter('original')} and "
+                f"{parameter('masked')}, but record {int(np.argmax(differs)) + 1} has a value in the masked table "
+                f"only. If a value means missing, name it in {parameter('missing_codes')}; otherwise leave such "
+                "records out of both tables."
             )
 
 
@@ -148,9 +151,9 @@ def match_patterns(X: Floats, Y: Floats) -> tuple[Ints, Ints]:
     one, two = (np.lexsort(np.isnan(values).T) for values in (X, Y))
     if not np.array_equal(np.isnan(X)[one], np.isnan(Y)[two]):
         raise InputError(
-            "Parameter 'masked' must hold the records of 'original' in any order, but other cells are missing in it. "
-            "If a value stands for missing, name it in 'missing_codes'; if cells were made missing (small='merge'), "
-            "give the row numbers of its records as kept=release.kept (--labels)."
+            f"{parameter('masked')} must hold the records of {parameter('original')} in any order, but other cells are "
+            f"missing in it. If a value means missing, name it in {parameter('missing_codes')}; if cells were made "
+            f"missing ({setting('small', 'merge')}), name the original record of each one in {parameter('kept')}."
         )
     return one, two
 
@@ -164,8 +167,9 @@ def check_nearness(before: Numbers, Y: Floats) -> None:
     accident = np.sqrt(np.sum(np.nansum(np.square(Z), axis=0) * np.nansum(np.square(W), axis=0)) / (len(Y) - 1))
     if accident > 0 and together <= DEVIATIONS * accident:
         raise InputError(
-            "Parameter 'masked' must hold the records in the order of 'original', but they are no nearer to their "
-            f"originals than in random order. {WAYS_OUT}; shuffled=False says that the order is right."
+            f"{parameter('masked')} must hold the records in the order of {parameter('original')}, but they are no "
+            f"nearer to their originals than in random order. {WAYS_OUT}, or {setting('shuffled', False)} if the order "
+            "is right."
         )
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from shoal.assessment.record_pairs import as_text
 from shoal.assessment.statistics import Pair
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.phrases import count
 from shoal.core.types import Floats
 from shoal.tables.columns import Name
@@ -75,7 +76,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
     target, _, right = (part.strip() for part in model.partition("~"))
     terms = [term.strip() for term in right.split("+")]
     if not target or not all(terms):
-        raise InputError(f"Parameter 'model' must read 'y ~ a + b', got {model!r}.")
+        raise InputError(f"{parameter('model')} must read 'y ~ a + b', got {model!r}.")
     for name in [target, *terms]:
         check_name(name, before.names, "model")
         check_name(name, after.names, "model")
@@ -93,7 +94,7 @@ def fit_model(model: str, before: Table, after: Table) -> tuple[Coefficient, ...
     complete = ~np.isnan(np.column_stack(pairs[0])).any(axis=1)
     if complete.sum() <= len(names) + 1:
         raise InputError(
-            f"Parameter 'model' has {len(names) + 1} coefficients, but only {count(int(complete.sum()), 'record')} "
+            f"{parameter('model')} has {len(names) + 1} coefficients, but only {count(int(complete.sum()), 'record')} "
             "without missing values in its columns. Name fewer columns."
         )
     return tuple(replace(coefficient, model=model) for coefficient in regression(pairs[0], pairs[1], names))
@@ -109,7 +110,7 @@ def _columns(name: Name, before: Table, after: Table) -> tuple[list[str], Floats
     values = [*old.drop_nulls().unique().sort(), *sorted(set(new.drop_nulls()) - set(old.drop_nulls()))]
     if not 2 <= len(values) <= MOST_VALUES:
         raise InputError(
-            f"Parameter 'model' names the column {name!r}, which has {len(values):,} different values; a column of "
+            f"{parameter('model')} names column {name!r}, which has {len(values):,} different values; a column of "
             f"categories in a model must have 2 to {MOST_VALUES}. Leave it out."
         )
     x, y = (

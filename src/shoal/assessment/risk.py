@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from shoal.assessment.disclosure import Attribute
 from shoal.assessment.intervals import Intervals, RecordIntervals
@@ -23,6 +23,7 @@ from shoal.core.types import Ints
 
 __all__ = [
     "Anonymity",
+    "Finding",
     "Risk",
     "Uniqueness",
     "anonymity",
@@ -92,18 +93,24 @@ class Uniqueness:
         return f"{100 * self.before:.1f} % before, {100 * self.after:.1f} % after"
 
 
-Finding = (
-    Anonymity
-    | Linkage
-    | Intervals
-    | Attribute
-    | Uniqueness
-    | RecordIntervals
-    | RobustIntervals
-    | OneToOne
-    | PopulationRisk
-    | SpecialUniques
-)
+class Finding(Protocol):
+    """The result of a measure of risk: a figure, what it means and what it does not cover."""
+
+    @property
+    def name(self) -> str:
+        """The name of the measure."""
+
+    @property
+    def figure(self) -> str:
+        """The result in words."""
+
+    @property
+    def means(self) -> str:
+        """What an intruder can do, in a sentence."""
+
+    @property
+    def limits(self) -> str:
+        """What the figure does not cover, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +128,13 @@ class Risk:
     robust_intervals: RobustIntervals | None = None
     population_risk: PopulationRisk | None = None
     special_uniques: SpecialUniques | None = None
+    others: tuple[Finding, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
         findings = (
             self.anonymity, self.uniqueness, self.linkage, self.one_to_one, self.intervals, self.record_intervals,
-            self.robust_intervals, self.population_risk, self.special_uniques, *self.attributes,
+            self.robust_intervals, self.population_risk, self.special_uniques, *self.others,
+            *self.attributes,
         )  # fmt: skip
         return (finding for finding in findings if finding is not None)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from shoal.core.measures import group_sizes
 from shoal.core.types import Floats
 from shoal.masking.verification import identical_records
 
-__all__ = ["ROBUST_RECORDS", "RobustIntervals", "complete_pairs", "robust_covariance", "robust_intervals"]
+if TYPE_CHECKING:
+    from shoal.assessment.optional_measures import TablePair
+
+__all__ = ["ROBUST_RECORDS", "RobustIntervals", "complete_pairs", "measure", "robust_covariance", "robust_intervals"]
 
 ROBUST_RECORDS = 10_000
 WIDTH = 0.01 * 0.05  # standard deviations for each unit of robust distance, the defaults of ``dRiskRMD``
@@ -93,6 +96,11 @@ def robust_intervals(X: Floats, Y: Floats, *, seed: int = 0) -> RobustIntervals:
         weighted=float(distance[close].sum() / total),
         records=len(P),
     )
+
+
+def measure(tables: TablePair) -> RobustIntervals:
+    """Measure risk by robust distance."""
+    return robust_intervals(*tables.columns, seed=tables.seed)
 
 
 def _nearest(Q: Floats) -> Floats:

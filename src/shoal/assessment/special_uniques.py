@@ -16,18 +16,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.assessment.statistics import Pair
+from shoal.core.errors import InputError
 from shoal.core.measures import group_sizes
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 
-__all__ = ["MOST_COLUMNS", "MinimalUniques", "SpecialUniques", "minimal_uniques", "special_uniques"]
+if TYPE_CHECKING:
+    from shoal.assessment.optional_measures import TablePair
+
+__all__ = ["MOST_COLUMNS", "MinimalUniques", "SpecialUniques", "measure", "minimal_uniques", "special_uniques"]
 
 MOST_COLUMNS = 12  # 4,095 sets
 Bits = NDArray[np.uint8]
@@ -143,6 +148,16 @@ def special_uniques(
         contributions=tuple(Pair(*map(float, pair)) for pair in zip(*(f.contributions for f in uniques), strict=True)),
         disclosure=right,
     )
+
+
+def measure(tables: TablePair) -> SpecialUniques:
+    """Measure the special uniques of the keys."""
+    if len(tables.names) > MOST_COLUMNS:
+        raise InputError(
+            f"{parameter('measures')} names 'special-uniques', which looks at all sets of at most {MOST_COLUMNS} keys; "
+            f"got {len(tables.names)}. Name those that an intruder is likeliest to know in {parameter('keys')}."
+        )
+    return special_uniques(*tables.keys, tables.names, tables.weights)
 
 
 def minimal_uniques(codes: Ints) -> MinimalUniques:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 
 __all__ = ["AUTOMATIC", "BLOCK", "SPLITS", "Blocking", "Extent", "Split", "choose_blocking"]
@@ -82,7 +83,7 @@ def choose_blocking(
     Blocking(L=10000, k=3, split='all', by=(), measured=True)
     """
     if split is not None and split not in SPLITS:
-        raise InputError(f"Parameter 'split' must be one of {', '.join(map(repr, SPLITS))}, got {split!r}.")
+        raise InputError(f"{parameter('split')} must be one of {', '.join(map(repr, SPLITS))}, got {split!r}.")
     if block is None:
         if not useful or records <= AUTOMATIC:
             return None
@@ -90,23 +91,26 @@ def choose_blocking(
     elif isinstance(block, (int, np.integer)) and not block:
         return None
     elif isinstance(block, bool) or not isinstance(block, (int, np.integer)):
-        raise InputError(f"Parameter 'block' must be a number of records, or 0 for none, got {block!r}.")
+        raise InputError(f"{parameter('block')} must be a number of records, or 0 for none, got {block!r}.")
     else:
         L = min(int(block), 2**62)  # no table is larger
     if L < 2 * k:  # noqa: SIM300  (L is the block size, not a constant)
         raise InputError(
-            f"Parameter 'block' must be at least 2k = {2 * k} records, got {L}: a smaller block leaves no choice of "
-            "groups. Take a larger block."
+            f"{parameter('block')} must be at least 2k = {2 * k} records, got {L}: a smaller block leaves no choice of "
+            "groups. Use a larger block."
         )
     if not able:
-        raise InputError(f"Parameter 'block' does not go with method {method!r}: it needs whole columns. Leave it out.")
+        raise InputError(
+            f"{parameter('block')} cannot be combined with method {method!r}: it needs whole columns. Leave it out."
+        )
     along = len(by) or d
     resolved_split: Split = split or ("all" if along <= MOST_SPLIT_TOGETHER else "one")
     from shoal.blocks.tree import CODE_BITS
 
     if resolved_split == "all" and along > CODE_BITS:
         raise InputError(
-            f"Parameter 'split' may be 'all' for up to {CODE_BITS} columns, got {along}. Take split='one'."
+            f"{parameter('split')} may be 'all' for up to {CODE_BITS} columns, got {along}. Use "
+            f"{setting('split', 'one')}."
         )
     return Blocking(L, k, resolved_split, tuple(by), measured=split is None)
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,16 @@ import typer
 from shoal.cli.assess import assess
 from shoal.cli.compare import compare
 from shoal.cli.demo import demo
+from shoal.cli.flags import flags_of, typed
 from shoal.cli.inspect import inspect
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
 from shoal.cli.page import page
 from shoal.cli.printing import forget_warnings, say, say_refusal, say_warning
 from shoal.cli.publish import publish
-from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import ShoalError, without_passwords
 from shoal.core.memory_limits import lacks_memory
+from shoal.core.messages import worded
 from shoal.core.progress import SIGNALS, Terminated, forget_interrupts, interrupt
 from shoal.core.workarounds import clear_exec_interrupt
 from shoal.tables.outputs import noting
@@ -55,8 +56,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 command(*arguments, **keywords)
             except ShoalError as error:
-                # What another command says of masking is said in the flags of shoal mask.
-                say_refusal(as_typed(str(error), flags_of(mask) | flags_of(command)))
+                say_refusal(error.worded(partial(typed, flags=_flags())))
                 raise typer.Exit(1) from None
             except KeyboardInterrupt as interrupted:
                 raise typer.Exit(_tell_interrupt(interrupted, placed)) from None
@@ -119,4 +119,10 @@ def _in_place(placed: Sequence[Path | str]) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
-    say_warning(category, as_typed(str(message), flags_of(_running.get(main))))
+    text = message.args[0] if isinstance(message, Warning) and message.args else str(message)
+    say_warning(category, worded(text, partial(typed, flags=_flags())))
+
+
+def _flags() -> dict[str, str]:
+    """Return the flags of the running command, and those of shoal mask for what other commands say about masking."""
+    return flags_of(mask) | flags_of(_running.get(main))

@@ -7,79 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.assessment.measure_registry import ALL, MEASURES
-from shoal.cli.options import (
-    MISSING_CODE,
-    option,
-    read_codes,
-    with_kinds,
-)
+from shoal.assessment.assess_request import AssessRequest
+from shoal.cli.options import values_of, with_parameters
 from shoal.cli.printing import say, say_pair
+from shoal.core.parameters import OUTPUT
 from shoal.core.phrases import agreeing, count
 
 __all__ = ["assess"]
 
 
-def _measures() -> str:
-    listed = "; ".join(f"{name}: {measure.help}" for name, measure in MEASURES.items())
-    return f"More to measure, which takes longer; repeat, or {ALL}. {listed}."
-
-
-def _users(parameter: str) -> str:
-    return " or ".join(f"--measure {name}" for name, measure in MEASURES.items() if parameter in measure.uses)
-
-
-@with_kinds
+@with_parameters(AssessRequest)
 def assess(
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The table before masking.")],
     masked: Annotated[Path, typer.Argument(metavar="MASKED", help="The same records, in the same order, masked.")],
-    columns: Annotated[
-        list[str] | None, typer.Option("-c", "--column", help="Masked column; repeat. Those that differ if not given.")
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a page to read and print here (HTML).", rich_help_panel=OUTPUT)
     ] = None,
-    kinds: Any = None,
-    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
-    k: Annotated[int | None, typer.Option("-k", help="The k that was promised, to hold against the recount.")] = None,
-    by: Annotated[list[str] | None, typer.Option("--by", help="Column of the strata; repeat.")] = None,
-    confidential: Annotated[
-        list[str] | None,
-        typer.Option("--confidential", help="Unmasked column that nobody should learn of a person; repeat."),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="Regression to fit before and after, e.g. 'profit ~ sales + wages'; repeat."),
-    ] = None,
-    tables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table", metavar="COLUMN,…", help="Frequency table to count before and after, e.g. region,sex; repeat."
-        ),
-    ] = None,
-    measures: Annotated[list[str] | None, typer.Option("--measure", metavar="NAME", help=_measures())] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option("--key", help=f"Column that an outsider may know, for {_users('keys')}; repeat."),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help=f"Column of sampling weights of the original, for {_users('weights')}.")
-    ] = None,
-    household: Annotated[
-        str | None, typer.Option(help=f"Column that numbers households, for {_users('household')}.")
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="The labels file of the masking, if it left out records of the original or shuffled them."),
-    ] = None,
-    shuffled: Annotated[
-        bool | None,
-        typer.Option(
-            "--shuffled/--no-shuffled",
-            help="The masked records are in another order, and no labels tell it: measure what needs no pairs of "
-            "records. If not given, an order that seems random is refused.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Decides the samples that large tables are measured by.")] = 0,
-    report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
-    thousands: Annotated[str | None, option("thousands")] = None,
+    **options: Any,
 ) -> None:
     """Measure what masking lost and what is still at risk. For the data steward: it prints statistics of the original.
 
@@ -87,34 +31,13 @@ def assess(
 
     Example: shoal assess firms.csv masked.csv -k 5 --by region --confidential sector
     """
-    from shoal.assessment.assess import assess as assess_tables
+    from shoal.assessment.assess import assess_request
     from shoal.core.errors import VerificationError
-    from shoal.tables.files import check_targets, read_table
+    from shoal.tables.files import check_targets
 
     check_targets(original, report=report)
-    kept = None
-    if labels is not None:
-        kept = read_table(labels).column("record").values.astype(int) - 1
-    found = assess_tables(
-        original,
-        masked,
-        columns=columns or None,
-        kinds=kinds,
-        missing_codes=read_codes(missing_codes or []),
-        k=k,
-        by=by or None,
-        confidential=confidential or None,
-        model=model or None,
-        tables=[crossed.split(",") for crossed in tables or []],
-        measures=measures or None,
-        keys=keys or None,
-        weights=weights,
-        household=household,
-        kept=kept,
-        shuffled=shuffled,
-        seed=seed,
-        thousands=thousands,
-    )
+    request = AssessRequest(**values_of(AssessRequest, options, tables=_read_tables, kept=_read_labels))
+    found = assess_request(original, masked, request)
     say(str(found))
     if report is not None:
         found.report(report)
@@ -123,4 +46,16 @@ def assess(
     counted = found.risk.anonymity
     if counted.below:
         few = f"{counted.below:,} of {count(found.records, 'record')} {agreeing(counted.below, 'is', 'are')}"
-        raise VerificationError(f"k = {k} is broken: {few} in groups of fewer, the smallest of {counted.k}.")
+        raise VerificationError(f"k = {request.k} is broken: {few} in groups of fewer, the smallest of {counted.k}.")
+
+
+def _read_tables(texts: list[str]) -> list[list[str]]:
+    """Read frequency tables, each of columns separated by commas."""
+    return [text.split(",") for text in texts]
+
+
+def _read_labels(path: str) -> Any:
+    """Return the row numbers in a labels file."""
+    from shoal.tables.files import read_table
+
+    return read_table(Path(path)).column("record").values.astype(int) - 1

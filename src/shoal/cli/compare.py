@@ -3,59 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.options import (
-    MISSING_CODE,
-    ImportanceOption,
-    option,
-    read_codes,
-    read_importance,
-    with_kinds,
-)
+from shoal.cli.flags import flags_of, typed
+from shoal.cli.mask import mask
+from shoal.cli.options import option, values_of, with_parameters
 from shoal.cli.printing import say, say_pair
+from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError
+from shoal.core.messages import worded
+from shoal.core.parameters import OUTPUT
 
 __all__ = ["compare", "read_promises", "read_sizes"]
 
-PROMISE = "Promises about the confidential columns to try, each on its own and beside none; repeat, or separate:"
 
-
-@with_kinds
+@with_parameters(CompareRequest)
 def compare(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Table to mask, as for shoal mask.")],
-    k: Annotated[str, typer.Option("-k", help="Group sizes to try, e.g. 3,5,10.")] = "3,5,10",
-    columns: Annotated[list[str] | None, option("columns")] = None,
-    kinds: Any = None,
-    methods: Annotated[
-        list[str] | None, typer.Option("-m", "--method", help="Method to try; repeat. All if not given.")
+    k: Annotated[str, option("k", CompareRequest)] = "3,5,10",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Also write the table here.", rich_help_panel=OUTPUT)
     ] = None,
-    distance: Annotated[list[str] | None, option("distance")] = None,
-    importance: ImportanceOption = None,
-    by: Annotated[list[str] | None, option("by")] = None,
-    weights: Annotated[str | None, option("weights")] = None,
-    unit: Annotated[str | None, option("unit")] = None,
-    confidential: Annotated[list[str] | None, option("confidential")] = None,
-    diversity: Annotated[
-        list[str] | None, typer.Option(help=f"{PROMISE} e.g. 2,3,5 or entropy:3; as for shoal mask.")
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a page to read and print here (HTML).", rich_help_panel=OUTPUT)
     ] = None,
-    closeness: Annotated[list[str] | None, typer.Option(help=f"{PROMISE} e.g. 0.1,0.2,0.3; as for shoal mask.")] = None,
-    missing: Annotated[str, option("missing")] = "error",
-    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
-    small: Annotated[str, option("small")] = "error",
-    zeros: Annotated[list[str] | None, option("zeros")] = None,
-    sums: Annotated[list[str] | None, option("sums")] = None,
-    integers: Annotated[str, option("integers")] = "float",
-    aggregate: Annotated[str, option("aggregate")] = "mean",
-    refine: Annotated[int, option("refine")] = 0,
-    seed: Annotated[int, option("seed")] = 0,
-    time_limit: Annotated[float, typer.Option(help="Seconds a run may take; slower methods are left out.")] = 10.0,
-    thousands: Annotated[str | None, option("thousands")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the table here.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
+    **options: Any,
 ) -> None:
     """Compare methods, group sizes and promises on one table: loss, risk, groups, time, and which ones nothing beats.
 
@@ -63,38 +40,16 @@ def compare(
 
     Example: shoal compare firms.csv -k 5 -c sales --confidential profit --closeness 0.1,0.2 -m mdav -m auto
     """
-    from shoal.comparison.compare import compare as compare_methods
+    from shoal.comparison.compare import compare_request
     from shoal.tables.files import check_targets, write_file
 
     check_targets(source, output=output, report=report)
-    found = compare_methods(
-        source,
-        read_sizes(k),
-        methods=methods or "all",
-        columns=columns or None,
-        kinds=kinds,
-        distance=distance or None,
-        importance=read_importance(importance or []),
-        by=by or None,
-        weights=weights,
-        unit=unit,
-        confidential=confidential or None,
-        diversity=read_promises(diversity or []),
-        closeness=read_promises(closeness or []),
-        missing=missing,
-        missing_codes=read_codes(missing_codes or []),
-        small=small,
-        zeros=zeros or None,
-        sums=sums or None,
-        integers=integers,
-        aggregate=aggregate,
-        refine=refine,
-        seed=seed,
-        time_limit=time_limit,
-        thousands=thousands,
-        progress=True,
-    )
-    say(str(found))
+    values = values_of(CompareRequest, options, diversity=read_promises, closeness=read_promises)
+    values["methods"] = values["methods"] or "all"
+    found = compare_request(source, CompareRequest(**values | {"k": read_sizes(k), "progress": True}))
+    flags = flags_of(mask) | flags_of(compare)
+    reasons = {name: worded(why, partial(typed, flags=flags)) for name, why in found.left_out.items()}
+    say(str(replace(found, left_out=reasons)))
     if output is not None:
         write_file(found.table, output)
         say_pair("table", output)
@@ -114,9 +69,7 @@ def read_sizes(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        raise InputError(
-            f"Option -k must be whole numbers separated by commas, such as 3,5,10; got {text!r}."
-        ) from None
+        raise InputError(f"-k must be whole numbers separated by commas, such as 3,5,10; got {text!r}.") from None
 
 
 def read_promises(texts: Sequence[str]) -> list[str]:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.options import (
-    MISSING_CODE,
-    ImportanceOption,
-    read_codes,
-    read_importance,
-    with_kinds,
-    with_parameters,
-)
+from shoal.cli.flags import flags_of, typed
+from shoal.cli.options import values_of, with_parameters
 from shoal.cli.printing import say_pair, was_said
-from shoal.cli.wording import as_typed, flags_of
 from shoal.core.errors import InputError, without_passwords
+from shoal.core.messages import worded
+from shoal.core.parameters import LARGE, METHOD, OUTPUT
 from shoal.masking.request import MaskRequest, parameters
 from shoal.tables.addresses import as_place
 
@@ -33,8 +29,7 @@ BESIDE_MANIFEST = {item.name for item in parameters() if not item.metadata["stor
 }  # fmt: skip
 
 
-@with_kinds
-@with_parameters
+@with_parameters(MaskRequest)
 def mask(
     context: typer.Context,
     source: Annotated[
@@ -44,28 +39,40 @@ def mask(
             help="Table to mask: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS; a folder or glob of files.",
         ),
     ] = None,
-    kinds: Any = None,
-    importance: ImportanceOption = None,
-    missing_codes: Annotated[list[str] | None, MISSING_CODE] = None,
     option: Annotated[
-        list[str] | None, typer.Option("-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.")
+        list[str] | None,
+        typer.Option(
+            "-O", "--option", metavar="NAME=VALUE", help="Option of the method; repeat.", rich_help_panel=METHOD
+        ),
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--time", help="Seconds for methods search and decomposition.")
+    time_limit: Annotated[
+        float | None,
+        typer.Option("--time", help="Seconds for methods search and decomposition.", rich_help_panel=METHOD),
     ] = None,
-    bound: Annotated[bool, typer.Option("--bound", help="Also prove how far from the optimum it can be.")] = False,
-    no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks.")] = False,
-    manifest: Annotated[Path | None, typer.Option(help="Also write what was done here (JSON), to repeat it.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page to read and print here (HTML).")] = None,
+    bound: Annotated[
+        bool,
+        typer.Option("--bound", help="Also prove how far from the optimum it can be.", rich_help_panel=METHOD),
+    ] = False,
+    no_block: Annotated[bool, typer.Option("--no-block", help="Never mask in blocks.", rich_help_panel=LARGE)] = False,
+    manifest: Annotated[
+        Path | None,
+        typer.Option(help="Also write a record of the run here (JSON), to repeat it.", rich_help_panel=OUTPUT),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write a page to read and print here (HTML).", rich_help_panel=OUTPUT)
+    ] = None,
     from_manifest: Annotated[
         Path | None,
         typer.Option(
             help="Repeat the run of this manifest and check that the bytes are the same. Files outside its folder must "
-            "be named: IN, -o."
+            "be named: IN, -o.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the time of each step.")] = False,
-    **asked: Any,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show the time of each step.", rich_help_panel=OUTPUT)
+    ] = False,
+    **values: Any,
 ) -> None:
     """Mask a table: groups of at least k similar records share their values.
 
@@ -85,16 +92,14 @@ def mask(
     if from_manifest is not None:
         recorded = _read_beside(context, from_manifest)
         places = ("engine", "scheduler", "master", "output", "labels")
-        request = recorded.request(**{name: asked[name] for name in places})
+        request = recorded.request(**{name: values[name] for name in places})
         source = recorded.source(source)
     else:
-        source = _check_given(source, asked)
-        asked["kinds"] = kinds
-        asked["missing_codes"] = read_codes(missing_codes or [])
-        asked["importance"] = read_importance(importance or [])
+        source = _check_given(source, values)
+        values = values_of(MaskRequest, values)
         if no_block:
-            asked["block"] = 0
-        request = MaskRequest(**asked, options=_options(option or [], seconds, bound=bound), progress=True)
+            values["block"] = 0
+        request = MaskRequest(**values, options=_options(option or [], time_limit, bound=bound), progress=True)
     release = _run(source, request, recorded, manifest, report)
     print_release(release, verbose=verbose)
     done = "masked table" if recorded is None else "same bytes"
@@ -119,7 +124,7 @@ def _run(
     if spark:
         if manifest is not None:
             raise InputError(
-                "Option --manifest does not go with engine 'spark': a manifest is repeated to the byte, and the bytes "
+                "--manifest cannot be combined with engine 'spark': a manifest is repeated to the byte, and the bytes "
                 "of the files depend on the cluster. Leave it out."
             )
         output = labels = None  # Spark says where it can write
@@ -138,18 +143,18 @@ def _run(
         elif report is not None:
             from shoal.comparison.around import compare_around
 
-            comparison = compare_around(release, original, progress=True)
-            release.report(report, original=original, output=output, comparison=comparison)
+            found = compare_around(release, original, progress=True)
+            release.report(report, original=original, output=output, comparison=found)
     return release
 
 
-def _check_given(source: Path | None, asked: dict[str, Any]) -> Path:
+def _check_given(source: Path | None, values: dict[str, Any]) -> Path:
     """Ask for what a command must say, in the words of usage errors."""
     if source is None:
         raise typer.BadParameter("the table to mask is missing", param_hint="IN")
-    if asked["k"] is None:
+    if values["k"] is None:
         raise typer.BadParameter("say how many records a group must have, e.g. -k 5", param_hint="-k")
-    if asked["output"] is None:
+    if values["output"] is None:
         raise typer.BadParameter("say where the masked table goes, e.g. -o masked.csv", param_hint="-o")
     return source
 
@@ -162,7 +167,7 @@ def _read_beside(context: typer.Context, manifest: Path) -> Recorded:
         where = context.get_parameter_source(str(parameter.name))
         if parameter.name not in BESIDE_MANIFEST and where is not None and where.name == "COMMANDLINE":
             raise InputError(
-                f"Option {parameter.opts[0]} does not go with --from-manifest: the manifest decides it. Leave it out."
+                f"{parameter.opts[0]} cannot be combined with --from-manifest: the manifest decides it. Leave it out."
             )
     return read_manifest(manifest)
 
@@ -186,7 +191,7 @@ def read_pairs(pairs: list[str]) -> dict[str, object]:
     """
     for pair in pairs:
         if "=" not in pair:
-            raise InputError(f"Option must read NAME=VALUE, got {pair!r}; for example -O gamma=0.2.")
+            raise InputError(f"-O must read NAME=VALUE, got {pair!r}; for example -O gamma=0.2.")
     return {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
@@ -194,7 +199,7 @@ def print_release(release: Release, *, verbose: bool) -> None:
     """Print the summary, except notes that were printed as warnings; with verbose also the seconds of each step."""
     flags = flags_of(mask)
     for name, value in release.rows():
-        text = as_typed(value, flags) if name == "note" else value
+        text = worded(value, partial(typed, flags=flags))
         if name != "note" or not was_said(text):
             say_pair(name, text)
     if verbose:

@@ -1,47 +1,114 @@
-"""Options of commands, made from the parameters of a request: flags and help are written there, once."""
+"""Options of commands, made from the parameters of a request, and how their values are read."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import Field
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from inspect import Parameter, signature
-from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
+from shoal.cli.flags import typed
 from shoal.core.errors import InputError
+from shoal.core.parameters import COLUMNS, PANELS
 from shoal.kinds.registry import KINDS, from_options
-from shoal.masking.request import parameters
+from shoal.masking.request import MaskRequest
 
-__all__ = [
-    "MISSING_CODE",
-    "ImportanceOption",
-    "option",
-    "read_codes",
-    "read_importance",
-    "with_kinds",
-    "with_parameters",
-]
+__all__ = ["kind_options", "option", "read_codes", "read_importance", "values_of", "with_parameters"]
 
 Command = TypeVar("Command", bound=Callable[..., None])
-ITEMS = {item.name: item for item in parameters()}
+Texts = list[str] | None
 
 
-ImportanceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--importance",
-        metavar="COLUMN=NUMBER",
-        help="How much a column counts when records are compared; repeat.",
-    ),
-]
+def kind_options() -> dict[str, OptionInfo]:
+    """Return the options of the parameter `kinds`: one for each kind of column that is named."""
+    return {
+        word: typer.Option(kind.flag, metavar=kind.metavar, help=kind.help, rich_help_panel=COLUMNS)
+        for word, kind in KINDS.items()
+        if kind.flag
+    }
 
 
-def read_importance(pairs: Sequence[str]) -> dict[str, float] | None:
+def with_parameters(request: type) -> Callable[[Command], Command]:
+    """Give a command an option for every parameter of a request that has flags, unless it has one already.
+
+    The values reach it as keywords.
+    """
+
+    def complete(command: Command) -> Command:
+        declared = signature(command, eval_str=True)
+        written = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        names = {part.name for part in written}
+        arguments = [part for part in written if not _info(part)]
+        made: list[Parameter] = []
+        for item in fields(request):
+            if item.name == "kinds":
+                made += [_keyword(name, None, Texts, info) for name, info in kind_options().items()]
+            elif item.metadata["flags"] and item.name not in names:
+                default = None if item.default is MISSING or item.metadata["typed"] is list else item.default
+                made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
+        options = sorted([*made, *(part for part in written if _info(part))], key=_panel)
+        command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
+        return command
+
+    return complete
+
+
+def _info(part: Parameter) -> OptionInfo | None:
+    """Return the option that a parameter of a command is; None for an argument."""
+    found = (info for info in getattr(part.annotation, "__metadata__", ()) if isinstance(info, OptionInfo))
+    return next(found, None)
+
+
+def _panel(part: Parameter) -> int:
+    """Return the place of an option's panel in the help."""
+    info = _info(part)
+    return PANELS.index(info.rich_help_panel) if info and info.rich_help_panel in PANELS else len(PANELS)
+
+
+def _keyword(name: str, default: Any, annotation: Any, info: Any) -> Parameter:
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[annotation, info])
+
+
+def _annotation(item: Field[Any]) -> Any:
+    """Return the type of an option."""
+    kind = item.metadata["typed"]
+    if kind is bool and item.default is not None:
+        return bool
+    return Texts if kind is list else kind | None
+
+
+def option(name: str, request: type = MaskRequest) -> Any:
+    """Return the option of a parameter of a request; its help names others by their flags."""
+    items = {item.name: item for item in fields(request)}
+    flags = {name: item.metadata["flags"][-1] for name, item in items.items() if item.metadata["flags"]}
+    item = items[name]
+    text = item.metadata["help"].worded(lambda other: typed(other, flags)).replace("``", "")
+    return typer.Option(
+        *item.metadata["flags"],
+        metavar=item.metadata["metavar"],
+        help=text + (" Repeat for several." if item.metadata["typed"] is list else ""),
+        rich_help_panel=item.metadata["panel"],
+    )
+
+
+def values_of(request: type, options: Mapping[str, Any], **readers: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the values of a request from the options of a command; `readers` read what is not typed as it is."""
+    readers = {"importance": read_importance, "missing_codes": read_codes, **readers}
+    values: dict[str, Any] = {}
+    for item in fields(request):
+        if item.name == "kinds":
+            values["kinds"] = from_options({word: options[word] for word in kind_options()})
+        elif item.name in options:
+            value = options[item.name]
+            value = None if value == [] else value
+            values[item.name] = value if value is None or item.name not in readers else readers[item.name](value)
+    return values
+
+
+def read_importance(pairs: Sequence[str]) -> dict[str, float]:
     """Read how much columns count.
 
     Examples
@@ -50,49 +117,12 @@ def read_importance(pairs: Sequence[str]) -> dict[str, float] | None:
     {'age': 2.0, 'pay': 0.5}
     """
     try:
-        return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)} or None
+        return {name: float(number) for name, _, number in (pair.rpartition("=") for pair in pairs)}
     except ValueError:
-        raise InputError(f"Option --importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
+        raise InputError(f"--importance must read COLUMN=NUMBER, got {' '.join(pairs)!r}.") from None
 
 
-def with_kinds(command: Command) -> Command:
-    """Give a command an option per kind of columns in place of its parameter `kinds`, which gets what they name."""
-    own = signature(command, eval_str=True)
-    flags = {word: entry for word, entry in KINDS.items() if entry.flag}
-    made = [
-        Parameter(
-            word,
-            Parameter.POSITIONAL_OR_KEYWORD,
-            default=None,
-            annotation=Annotated[list[str] | None, typer.Option(entry.flag, metavar=entry.metavar, help=entry.help)],
-        )
-        for word, entry in flags.items()
-    ]
-
-    @wraps(command)
-    def run(*arguments: Any, **named: Any) -> None:
-        kinds = from_options({word: named.pop(word, None) for word in flags})
-        command(*arguments, kinds=kinds, **named)
-
-    parameters = [[part] if name != "kinds" else made for name, part in own.parameters.items()]
-    run.__signature__ = own.replace(parameters=list(chain(*parameters)))  # type: ignore[attr-defined]
-    return run  # type: ignore[return-value]  # typer reads the signature
-
-
-def option(name: str) -> Any:
-    """Return the option that asks for a parameter of a masking."""
-    item = ITEMS[name]
-    return typer.Option(*item.metadata["flags"], help=_help(item))
-
-
-MISSING_CODE = typer.Option(
-    "--missing-code",
-    metavar="COLUMN=CODE,…",
-    help="Numbers or texts that stand for missing in a masked column, such as income=-9,99; repeat.",
-)
-
-
-def read_codes(pairs: Sequence[str]) -> dict[str, list[str]] | None:
+def read_codes(pairs: Sequence[str]) -> dict[str, list[str]]:
     """Read codes for missing.
 
     Examples
@@ -102,43 +132,8 @@ def read_codes(pairs: Sequence[str]) -> dict[str, list[str]] | None:
     """
     codes: dict[str, list[str]] = {}
     for pair in pairs:
-        name, equals, listed = pair.partition("=")
-        if not equals or not all(code.strip() for code in listed.split(",")):
-            raise InputError(f"Option --missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
-        codes.setdefault(name, []).extend(listed.split(","))
-    return codes or None
-
-
-def with_parameters(command: Command) -> Command:
-    """Give a command an option for every parameter of a masking that has flags; they reach it as keywords."""
-    own = signature(command, eval_str=True)
-    first, *others = [part for part in own.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
-    made = [
-        Parameter(
-            name,
-            Parameter.POSITIONAL_OR_KEYWORD,
-            default=item.default,
-            annotation=Annotated[_type(item), option(name)],
-        )
-        for name, item in ITEMS.items()
-        if item.metadata["flags"]
-    ]
-    command.__signature__ = own.replace(parameters=[first, *others[:1], *made, *others[1:]])  # type: ignore[attr-defined]
-    return command
-
-
-def _type(item: Field[Any]) -> Any:
-    """Return the type of an option."""
-    if item.metadata["stored"][:1] == (list,):
-        return list[str] | None
-    if item.metadata["stored"][:1] == (bool,):
-        return bool
-    written = str(item.type)
-    return (Path if "PathLike" in written else int if written.startswith("int") else str) | None
-
-
-def _help(item: Field[Any]) -> str:
-    """Return the help in the words of the command line."""
-    text = item.metadata["help"] + (" Repeat for several." if item.metadata["stored"][:1] == (list,) else "")
-    text = text.replace("``", "").replace("`shoal.methods`", "shoal methods")
-    return re.sub(r"`(\w+)`", lambda found: ITEMS[found[1]].metadata["flags"][-1], text)
+        name, equals, texts = pair.partition("=")
+        if not equals or not all(code.strip() for code in texts.split(",")):
+            raise InputError(f"--missing-code must read COLUMN=CODE or COLUMN=CODE,CODE; got {pair!r}.")
+        codes.setdefault(name, []).extend(texts.split(","))
+    return codes

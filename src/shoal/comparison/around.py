@@ -12,6 +12,7 @@ from shoal.algorithms.registry import ALL_METHODS
 from shoal.comparison.subject import Subject, as_trial
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.progress import DONE, STOP, watch
 from shoal.core.types import State
 from shoal.masking.numbers import read_original
@@ -97,7 +98,7 @@ def _request_of(release: Release) -> MaskRequest:
     asked = release.parameters
     if objects := not_recorded(asked):
         raise InputError(
-            f"Parameter {objects[0]!r} was an object, so the table cannot be masked again in the same way at other k. "
+            f"{parameter(objects[0])} was an object, so the table cannot be masked again in the same way at other k. "
             "Put weights in a column of the table, or leave the comparison out."
         )
     return MaskRequest(**{name: asked[name] for name in ASKED} | {"method": ALL_METHODS[asked["method"]]})
@@ -119,19 +120,19 @@ def _around(request: MaskRequest) -> Iterator[MaskRequest]:
     """Yield the request at other k, and with stronger, weaker and no promises, one of them changed at a time."""
     for k in sorted({*SIZES, 2 * request.k} - {request.k}):
         yield replace(request, k=k)
-    for parameter in PROMISES:
-        given = getattr(request, parameter)
+    for promise in PROMISES:
+        given = getattr(request, promise)
         if given is None:
             continue
         if not request.entry.confidential:
-            yield _promising(request, parameter, None)
+            yield _promising(request, promise, None)
         # Of each column on its own if that was asked for.
         models = given if isinstance(given, dict) else {None: given}
         for factor in FACTORS:
             other = {name: model.scaled(factor) for name, model in models.items()}
             if None not in other.values():
-                yield _promising(request, parameter, other if isinstance(given, dict) else other[None])
+                yield _promising(request, promise, other if isinstance(given, dict) else other[None])
 
 
-def _promising(request: MaskRequest, parameter: str, model: Any) -> MaskRequest:
-    return replace(request, **{parameter: model})
+def _promising(request: MaskRequest, promise: str, model: Any) -> MaskRequest:
+    return replace(request, **{promise: model})

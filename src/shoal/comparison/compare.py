@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -13,10 +13,13 @@ import numpy as np
 from shoal.algorithms.cost import PROBE, predicted_seconds
 from shoal.algorithms.registry import AUTO, CONFIDENTIAL_METHODS, METHODS, Method, SharedWork, choose
 from shoal.blocks.rule import Blocking
+from shoal.comparison.compare_request import MASKING, CompareRequest
 from shoal.comparison.subject import Subject
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
+from shoal.core.parameters import with_parameters_of
 from shoal.core.phrases import count, count_holders
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
@@ -27,70 +30,20 @@ from shoal.models.rule_enforcement import rehearse_rules
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 
-__all__ = ["compare"]
+__all__ = ["compare", "compare_request"]
 
-# Parameters of all runs.
-TOLD = (
-    "columns", "kinds", "distance", "importance", "by", "weights", "unit", "missing", "missing_codes", "small", "zeros",
-    "sums", "integers", "aggregate", "refine", "seed",
-)  # fmt: skip
 Promise = Mapping[str, Any]  # parameters of a request; none for no promise
 
 
-def compare(
-    data: Any,
-    k: Sequence[int] | int = (3, 5, 10),
-    *,
-    methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = "all",
-    columns: Sequence[Name] | Name | None = None,
-    kinds: Mapping[Name, Any] | None = None,
-    distance: Sequence[Name] | Name | None = None,
-    importance: Mapping[Name, float] | None = None,
-    by: Sequence[Name] | Name | None = None,
-    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = None,
-    unit: Name | None = None,
-    confidential: Sequence[Name] | Name | None = None,
-    diversity: Any = None,
-    closeness: Any = None,
-    missing: str = "error",
-    missing_codes: Mapping[Name, Any] | None = None,
-    small: str = "error",
-    zeros: Sequence[Name] | Name | None = None,
-    sums: Sequence[str] | str | None = None,
-    integers: str = "float",
-    aggregate: str = "mean",
-    refine: int | None = 0,
-    seed: int | None = 0,
-    time_limit: float = 10.0,
-    thousands: str | None = None,
-    progress: bool = False,
-) -> Comparison:
+@with_parameters_of(CompareRequest)
+def compare(data: Any, k: Sequence[int] | int = (3, 5, 10), **parameters: Any) -> Comparison:
     """Try methods at several k on one table, and say which combinations nothing beats.
 
     Parameters
     ----------
     data
         A table, an array or the path of a file, as `shoal.mask` takes it.
-    k
-        One or more group sizes to try.
-    methods
-        Names listed by `shoal.methods`, or functions as `shoal.partition` takes them; or ``"all"`` that are listed.
-        With promises, ``"all"`` is the default method and those that are made for the promise: whatever the method,
-        the groups that keep it are found by the same search.
-    columns, kinds, distance, importance, by, weights, unit, confidential, missing, missing_codes
-        As `shoal.mask` takes them.
-    small, zeros, sums, integers, aggregate, refine, seed, thousands
-        As `shoal.mask` takes them: every run is masked as `shoal.mask` masks it. A method that cannot be combined with
-        one of them is left out, and named.
-    diversity, closeness
-        Promises about the `confidential` columns, one or a list of several, each as `shoal.mask` takes it. Every one
-        is tried on its own, beside no promise: what it costs is the difference.
-    time_limit
-        The seconds that one run may take, all strata together. A method that would take longer on this table and
-        machine, or does, is left out, and named; one that has a result whenever it is stopped (it has an option
-        ``time_limit``) is stopped then.
-    progress
-        Show a progress bar on a terminal.
+    *parameters*
 
     Returns
     -------
@@ -104,61 +57,41 @@ def compare(
     >>> [(trial.method, trial.k) for trial in found.front][-1][1]
     6
     """
-    sizes = sorted({k} if isinstance(k, (int, np.integer)) else set(k))
-    if not sizes:
-        raise InputError("Parameter 'k' must name at least one group size, got none; for example k=[3, 5, 10].")
-    request = MaskRequest(
-        k=sizes[0],
-        columns=columns,
-        kinds=kinds,
-        distance=distance,
-        importance=importance,
-        by=by,
-        weights=weights,
-        unit=unit,
-        confidential=confidential,
-        missing=missing,
-        missing_codes=missing_codes,
-        small=small,
-        zeros=zeros,
-        sums=sums,
-        integers=integers,
-        aggregate=aggregate,
-        refine=refine,
-        seed=seed,
-        thousands=thousands,
-    )
-    promises = _promises(request, diversity=diversity, closeness=closeness)
-    if not time_limit > 0:
-        raise InputError(f"Parameter 'time_limit' must be more than 0 seconds, got {time_limit!r}.")
-    read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
-    table = watch(lambda _: read(), None, title="read", show=progress)
+    return compare_request(data, CompareRequest(k=k, **parameters))
+
+
+def compare_request(data: Any, request: CompareRequest) -> Comparison:
+    """Compare as a request says."""
+    sizes, masking, time_limit = request.sizes, request.masking(), request.time_limit
+    promises = _promises(masking, diversity=request.diversity, closeness=request.closeness)
+    read = partial(open_data, data, numbers=masking.numbers, named=True, **masking.csv)
+    table = watch(lambda _: read(), None, title="read", show=request.progress)
     for size in sizes:
         check_k(size, table.rows)
-    subject = Subject.read(table, request)
-    entries = _wanted(methods, promises, subject)
-    fitting = [size for size in sizes if subject.suits(replace(request, k=size))]
-    chosen, left_out = _affordable(entries, subject, request, fitting, time_limit)
-    left_out |= _too_large(sizes[len(fitting) :], subject, unit)
-    asked = _requests(request, chosen, fitting, promises, time_limit)
-    if len(promises) > 1 or unit is not None:
+    subject = Subject.read(table, masking)
+    entries = _wanted(request.methods, promises, subject)
+    fitting = [size for size in sizes if subject.suits(replace(masking, k=size))]
+    chosen, left_out = _affordable(entries, subject, masking, fitting, time_limit)
+    left_out |= _too_large(sizes[len(fitting) :], subject, request.unit)
+    requests = _requests(masking, chosen, fitting, promises, time_limit)
+    if len(promises) > 1 or request.unit is not None:
         rehearse_rules()  # compiling is no part of a run
     trials = watch(
-        lambda state: _try_all(subject, asked, time_limit, left_out, state),
-        len(asked) * len(subject.cell),
+        lambda state: _try_all(subject, requests, time_limit, left_out, state),
+        len(requests) * len(subject.cell),
         title="compare",
-        show=progress,
+        show=request.progress,
     )
     if not trials:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-        raise InputError(f"Parameter 'methods' names none that can run here: {reasons}.")
+        raise InputError(f"{parameter('methods')} names no method that can run here: {reasons}.")
     names = list(subject.numbers.names)
-    recorded = request.recorded(names)
+    recorded = masking.recorded(names)
     told = {
         "k": [int(size) for size in fitting],
         "methods": [entry.name for entry in entries],
-        **{name: recorded[name] for name in TOLD},
-        "confidential": as_names(confidential),
+        **{name: recorded[name] for name in MASKING if name not in ("confidential", "thousands")},
+        "confidential": as_names(request.confidential),
         **{name: [write_promise(promise[name]) for promise in promises if name in promise] for name in PROMISES},
         "time_limit": time_limit,
     }
@@ -186,9 +119,9 @@ def _too_large(sizes: Sequence[int], subject: Subject, unit: Name | None) -> dic
 def _promises(request: MaskRequest, **given: Any) -> list[Promise]:
     """Return what is promised in each trial: nothing, then every promise on its own."""
     promises: list[Promise] = [{}]
-    for parameter, models in given.items():
+    for name, models in given.items():
         for model in models if isinstance(models, (list, tuple)) else [] if models is None else [models]:
-            promise = {parameter: read_promise(parameter, model)}
+            promise = {name: read_promise(name, model)}
             replace(request, **promise).models()  # refused here, before anything runs
             promises += [] if promise in promises else [promise]
     return promises
@@ -226,7 +159,7 @@ def _try_all(
             with within(state, None if keeps else time_limit, len(subject.cell)) as limited:
                 attempt = subject.attempt(request, limited, given)
         except InputError as refusal:
-            left_out[", ".join(filter(None, [entry.name, f"k = {request.k}", promised]))] = str(refusal)
+            left_out[", ".join(filter(None, [entry.name, f"k = {request.k}", promised]))] = refusal.args[0]
             continue
         if keeps or not limited[STOP]:
             trials.append(attempt.measure())
@@ -261,7 +194,7 @@ def _affordable(
         try:
             blocks = _blocks(replace(request, method=entry).settled(compared, nominal), subject, cells)
         except InputError as refusal:
-            left_out[entry.name] = str(refusal)
+            left_out[entry.name] = refusal.args[0]
             continue
         options = entry.read_options({})
         if entry.time_option is not None:

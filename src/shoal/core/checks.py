@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.phrases import count
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def plain_array(array: Any) -> Any:
     if array.dtype.kind in "iu":
         if array.max() > EXACT or array.min() < -EXACT:
             raise InputError(
-                "An array of integers with masked cells becomes one of floats, which hold whole numbers up to 2^53, "
-                f"but it holds {array.max() if array.max() > EXACT else array.min()}. Use a frame instead."
+                "A masked array of integers becomes an array of floats, which hold whole numbers up to 2^53, but it "
+                f"holds {array.max() if array.max() > EXACT else array.min()}. Use a frame instead."
             )
         array = array.astype(np.float64)
     return array.filled(np.nan)
@@ -69,16 +70,18 @@ def as_records(X: ArrayLike) -> Floats:
     try:
         array = np.ascontiguousarray(plain_array(X) if isinstance(X, np.ndarray) else X, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("Parameter 'X' must be an array of numbers; encode or leave out columns of text.") from None
+        raise InputError(f"{parameter('X')} must be an array of numbers. Encode or leave out text columns.") from None
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"Parameter 'X' must have records in rows and at least one column, got shape {array.shape}.")
+        raise InputError(
+            f"{parameter('X')} must have records in rows and at least one column, got shape {array.shape}."
+        )
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise InputError(
-            f"Parameter 'X' must be finite, got {array[row, column]} in record {row}, column {column}. "
-            "Leave such records out, or use shoal.mask(..., missing=...)."
+            f"{parameter('X')} must be finite, got {array[row, column]} in record {row}, column {column}. Leave such "
+            "records out, or use shoal.mask(..., missing=...)."
         )
     return array
 
@@ -94,9 +97,8 @@ def check_k(k: object, n: int, where: str = "") -> int:
     k = check_size(k)
     if n < k:
         raise InputError(
-            f"Parameter 'k' must not exceed the number of records: k={k}, but {where or 'the table'} has "
-            f"{count(n, 'record')}. "
-            "Take a smaller k" + (", or join small strata before masking." if where else ".")
+            f"{parameter('k')} must not exceed the number of records: k={k}, but {where or 'the table'} has "
+            f"{count(n, 'record')}. Use a smaller k" + (", or join small strata before masking." if where else ".")
         )
     return k
 
@@ -104,13 +106,13 @@ def check_k(k: object, n: int, where: str = "") -> int:
 def check_size(k: object) -> int:
     """Return k if it can be the least number of records in a group, whatever the table."""
     if isinstance(k, bool) or not isinstance(k, Integral):
-        raise InputError(f"Parameter 'k' must be a whole number of at least 2, got {k!r}.")
+        raise InputError(f"{parameter('k')} must be a whole number of at least 2, got {k!r}.")
     if k < 2:
-        raise InputError(f"Parameter 'k' must be at least 2, got {k}: a group of one record hides nobody.")
+        raise InputError(f"{parameter('k')} must be at least 2, got {k}: a group of one record hides nobody.")
     return int(k)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a word that is not one of those a parameter may be."""
     if value not in choices:
-        raise InputError(f"Parameter {name!r} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+        raise InputError(f"{parameter(name)} must be one of {', '.join(map(repr, choices))}, got {value!r}.")

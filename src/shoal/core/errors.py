@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Any
+
+from shoal.core.messages import Message, Reference, worded
 
 __all__ = [
     "DataBoundsWarning",
@@ -47,11 +50,34 @@ def without_passwords(text: str) -> str:
     return PASSWORD_OPTION.sub(r"\1***", text)
 
 
-class ShoalError(Exception):
-    """Base of everything that shoal refuses to do; its message shows no password of an address."""
+def _as_message(part: object) -> object:
+    """Return a text as a message; one that comes from another process is a message already."""
+    if isinstance(part, str) and not isinstance(part, Message):
+        return Message(without_passwords(part))
+    return part
+
+
+class _WithMessage:
+    """An error or a warning whose message refers to parameters, and shows no password of an address."""
+
+    args: tuple[Any, ...]
 
     def __init__(self, *parts: object) -> None:
-        super().__init__(*(without_passwords(part) if isinstance(part, str) else part for part in parts))
+        super().__init__(*map(_as_message, parts))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that the message refers to, in order: the first is the refused one."""
+        parts = self.args[0].parts if self.args and isinstance(self.args[0], Message) else ()
+        return tuple(part.name for part in parts if isinstance(part, Reference))
+
+    def worded(self, words: Callable[[Reference], str]) -> str:
+        """Return the message with every parameter in the words of a reader."""
+        return worded(self.args[0], words) if self.args else str(self)
+
+
+class ShoalError(_WithMessage, Exception):
+    """Base of everything that shoal refuses to do."""
 
 
 class InputError(ShoalError, ValueError):
@@ -66,7 +92,7 @@ class VerificationError(ShoalError):
     """A result failed its last check; nothing was released."""
 
 
-class PrivacyWarning(UserWarning):
+class PrivacyWarning(_WithMessage, UserWarning):
     """An option weakens what the release promises."""
 
 
@@ -78,7 +104,7 @@ class IdentifierWarning(PrivacyWarning):
     """A column that looks like an identifier stays in the release."""
 
 
-class FormulaWarning(UserWarning):
+class FormulaWarning(_WithMessage, UserWarning):
     """A CSV file holds text that a spreadsheet would run as formulas."""
 
 
@@ -106,7 +132,7 @@ class PrivateExplorationWarning(PrivacyWarning):
     """What was computed from the confidential values is about to decide how they are published."""
 
 
-class UnevenBudgetWarning(UserWarning):
+class UnevenBudgetWarning(_WithMessage, UserWarning):
     """A column gets so little of the budget that noise is all that is left of it."""
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 
 __all__ = ["available_memory", "lacks_memory", "peak_bytes", "peak_memory", "read_memory"]
 
@@ -51,7 +52,7 @@ def read_memory(limit: str | int) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(limit))
     if match is None or match[2].upper() not in UNITS or not 0 < float(match[1]) < 1e18:
-        raise InputError(f"Parameter 'memory' must be a size such as '2GB' or '512MB', got {limit!r}.")
+        raise InputError(f"{parameter('memory')} must be a size such as '2GB' or '512MB', got {limit!r}.")
     return int(float(match[1]) * UNITS[match[2].upper()])
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Ints
 from shoal.engines.cluster import (
     RECORDS,
@@ -74,9 +75,14 @@ def open_dask(
         yield ClusterRecords(DaskPlatform(), FrameParts(data))
         return
     if not isinstance(data, (str, os.PathLike)):
-        raise InputError("Parameter 'data' must be a path or a Dask DataFrame for engine='dask'; got another table.")
+        raise InputError(
+            f"{parameter('data')} must be a path or a Dask DataFrame for {setting('engine', 'dask')}; got another "
+            "table."
+        )
     if output is None:
-        raise InputError("Parameter 'output' must name a Parquet data set for engine='dask', got none.")
+        raise InputError(
+            f"{parameter('output')} must name a Parquet data set for {setting('engine', 'dask')}, got none."
+        )
     check_data_set(output)
     target, places = as_place(output), _find(data)
     _check_apart(target, places)
@@ -85,8 +91,8 @@ def open_dask(
         if suffix_of(places[0]) in CSV:
             if folder is None:
                 raise InputError(
-                    f"Output {target} is an address: CSV files are rewritten as Parquet beside the output, which must "
-                    "be a path then. Convert them to Parquet first, or name a path."
+                    f"Output {target} is an address: CSV files are rewritten as Parquet next to the output, which must "
+                    "be a path then. Convert them to Parquet first, or use a path."
                 )
             source = open_source(places, folder, RECORDS, wanted=wanted, codes=codes, named=True, **csv)  # type: ignore[arg-type]
             if not source.parts:
@@ -103,7 +109,7 @@ def _connected(scheduler: str | None) -> AbstractContextManager[Any]:
     try:
         distributed = import_module("distributed")
     except ImportError:
-        raise InputError("Parameter 'engine' may be 'dask' once Dask is there: pip install 'shoal[dask]'.") from None
+        raise InputError(f"{setting('engine', 'dask')} requires Dask: pip install 'shoal[dask]'.") from None
     if scheduler is None:
         return nullcontext()
     try:
@@ -112,7 +118,7 @@ def _connected(scheduler: str | None) -> AbstractContextManager[Any]:
     except (OSError, ValueError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
-            f"Parameter 'scheduler' must be the address of a Dask scheduler that answers, got {scheduler!r} "
+            f"{parameter('scheduler')} must be the address of a Dask scheduler that answers, got {scheduler!r} "
             f"({lines[0].rstrip('.')}). Check the address, or leave it out to mask on this machine."
         ) from None
     client: AbstractContextManager[Any] = distributed.Client(scheduler)
@@ -141,7 +147,7 @@ def _check_apart(target: Place, places: Sequence[Place]) -> None:
             else (str(place).startswith(f"{target}/"))
         )
         if inside:
-            raise InputError(f"Output {target} must not be the input: the original would be lost. Name another file.")
+            raise InputError(f"Output {target} must not be the input: the original would be lost. Use another file.")
 
 
 class DaskPlatform:

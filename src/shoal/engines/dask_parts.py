@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from shoal.core.errors import InputError, ShoalError
+from shoal.core.messages import parameter
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
 from shoal.tables.csv_cells import Dialect
@@ -138,7 +139,7 @@ def dask_refusals() -> Iterator[None]:
     except Exception as error:  # whatever that graph does
         lines = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"Parameter 'data' cannot be computed by Dask ({type(error).__name__}: {lines[0]}). Try data.compute()."
+            f"{parameter('data')} cannot be computed by Dask ({type(error).__name__}: {lines[0]}). Try data.compute()."
         ) from error
 
 

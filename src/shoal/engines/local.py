@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import FileError, InputError
 from shoal.core.memory_limits import available_memory, peak_bytes, read_memory
+from shoal.core.messages import parameter
 from shoal.core.progress import Title, fresh_state
 from shoal.core.types import Ints, State
 from shoal.engines.disk_shuffle import Places, Shuffle, write_all
@@ -69,13 +70,13 @@ def check_files(
 ) -> tuple[list[Path], Path, Limits]:
     """Return the files to mask, the target and the limits, or refuse what cannot be done from file to file."""
     if output is None:
-        raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
+        raise InputError(f"{parameter('output')} must name a file: a table beyond memory is masked from file to file.")
     target = Path(output)
     if target.suffix.lower() not in (*CSV, *PARQUET):
         raise InputError(f"Output {target} must end in {' or '.join((*CSV, *PARQUET))} beyond memory.")
     paths = find_paths(data)
     if target.resolve() in [path.resolve() for path in paths]:
-        raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")
+        raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")
     if labels is not None:
         check_target(labels, endings=(*CSV, *PARQUET))
     limit = read_memory(memory) if memory is not None else available_memory() // 2
@@ -187,7 +188,9 @@ class LocalRecords:
     def release(self, function: Callable[..., Table], *arguments: Any, layout: Layout, output: Path | None) -> Released:
         """Write the parts to one file, in the order of the input, and open what was written."""
         if output is None or self._shuffle is None:
-            raise InputError("Parameter 'output' must name a file: a table beyond memory is masked from file to file.")
+            raise InputError(
+                f"{parameter('output')} must name a file: a table beyond memory is masked from file to file."
+            )
         csv = output.suffix.lower() in CSV
         tasks = (
             (self._source, part, self._folder, KEPT in stored, self._shuffle, function, arguments, layout, csv)
@@ -422,7 +425,7 @@ def _shares(limit: int, processes: int | None) -> tuple[int, int]:
     room = int(limit / (workers + 1)) - PROCESS
     if room < LEAST:
         lowest = 2 * (PROCESS + LEAST) / 1e6
-        raise InputError(f"Parameter 'memory' must be at least {lowest:.0f} MB, got {limit / 1e6:.0f} MB.")
+        raise InputError(f"{parameter('memory')} must be at least {lowest:.0f} MB, got {limit / 1e6:.0f} MB.")
     return workers, room
 
 

@@ -22,10 +22,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.engines.cluster import ClusterRecords, Step, UntouchedColumns, merge, sent_types
 from shoal.engines.packets import PACKETS
 from shoal.engines.records import Regrouping, Schema
-from shoal.engines.spark_sessions import Output, address, executor_python, open_session, spark_refusals
+from shoal.engines.spark_sessions import (
+    Output,
+    address,
+    executor_python,
+    open_session,
+    spark_refusals,
+)
 from shoal.engines.spark_tasks import (
     FAN,
     ArrivedRecords,
@@ -49,7 +56,7 @@ from shoal.tables.table import check_names
 
 __all__ = ["SparkFrame", "SparkPlatform", "open_spark"]
 
-CANNOT = "Parameter 'data' cannot be computed by Spark"
+CANNOT = f"{parameter('data')} cannot be computed by Spark"
 JOINED = (("target", "int"), ("row", "bigint"), ("data", "binary"))  # with the columns that stay
 
 
@@ -61,11 +68,11 @@ def open_spark(
     for path in (output, labels):
         if path is not None and Path(path).suffix.lower() not in PARQUET:
             raise InputError(
-                f"Output {path} must end in {' or '.join(PARQUET)} for engine='spark': the executors write a folder of "
-                "Parquet files. Take engine='local' to write CSV."
+                f"Output {path} must end in {' or '.join(PARQUET)} for {setting('engine', 'spark')}: the executors "
+                f"write a folder of Parquet files. Use {setting('engine', 'local')} to write CSV."
             )
     if not is_spark(data) and output is None:
-        raise InputError("Parameter 'output' must name a folder of Parquet files: Spark masks from files to files.")
+        raise InputError(f"{parameter('output')} must name a folder of Parquet files: Spark masks from files to files.")
     opened = nullcontext(data.sparkSession) if is_spark(data) else open_session(master)
     with opened as session, executor_python(session):
         tag = f"shoal-{uuid.uuid4().hex}"
@@ -88,15 +95,18 @@ def open_spark(
 def _read(session: Any, data: Any) -> Any:
     """Read Parquet files; a folder may be in partitions by the names of its folders."""
     if not isinstance(data, (str, os.PathLike)):
-        raise InputError("Parameter 'data' must be a path or a Spark DataFrame for engine='spark'; got another table.")
+        raise InputError(
+            f"{parameter('data')} must be a path or a Spark DataFrame for {setting('engine', 'spark')}; got another "
+            "table."
+        )
     place = address(data)
     paths = [place]
     if place.startswith("file://") and not Path(data).is_dir():
         paths = [address(path) for path in find_paths(data)]
     if Path(paths[0]).suffix.lower() in CSV:
         raise InputError(
-            f"File {data} must be Parquet for engine='spark'. Take engine='local' for CSV files, or read them by Spark "
-            "and mask the DataFrame."
+            f"File {data} must be Parquet for {setting('engine', 'spark')}. Use {setting('engine', 'local')} for CSV "
+            "files, or read them by Spark and mask the DataFrame."
         )
     with spark_refusals(f"File {data} cannot be read by Spark"):
         return session.read.parquet(*paths)

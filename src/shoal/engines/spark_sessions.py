@@ -17,6 +17,7 @@ from typing import Any
 
 from shoal.core import errors
 from shoal.core.errors import FileError, InputError, ShoalError
+from shoal.core.messages import parameter, setting
 from shoal.tables.outputs import MARK, folder_beside, moved_together
 
 __all__ = ["Output", "address", "executor_python", "open_session", "spark_refusals"]
@@ -47,16 +48,14 @@ def open_session(master: str | None) -> Iterator[Any]:
     try:
         library = import_module("pyspark.sql")
     except ImportError:
-        raise InputError(
-            "Parameter 'engine' may be 'spark' once PySpark is there: pip install 'shoal[spark]'."
-        ) from None
+        raise InputError(f"{setting('engine', 'spark')} requires PySpark: pip install 'shoal[spark]'.") from None
     active = library.SparkSession.getActiveSession()
     if active is not None:
         used = active.conf.get("spark.master", None)
         if master is not None and master != used:
             raise InputError(
-                f"Parameter 'master' is {master!r}, but a session of Spark is active at {used!r}. Stop that first, or "
-                "leave 'master' out."
+                f"{parameter('master')} is {master!r}, but a Spark session is active at {used!r}. Stop that session "
+                f"first, or leave {parameter('master')} out."
             )
         yield active
         return
@@ -72,8 +71,8 @@ def _start(builder: Any, master: str | None) -> Any:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and Path(home, "bin").is_dir()):
         raise InputError(
-            "Parameter 'engine' may be 'spark' once there is Java 17 or later, on which Spark runs: "
-            "apt-get install openjdk-17-jre-headless, or name its folder in JAVA_HOME."
+            f"{setting('engine', 'spark')} requires Java 17 or later: apt-get install openjdk-17-jre-headless, or name "
+            "its folder in JAVA_HOME."
         )
     settings = {"spark.ui.showConsoleProgress": "false"}
     if master is not None:
@@ -90,8 +89,8 @@ def _start(builder: Any, master: str | None) -> Any:
     except Exception as error:  # whatever Java says
         lines = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"Parameter 'master' must be where Spark can be started, got {master!r} ({lines[0]}). Spark needs "
-            "Java 17 or later."
+            f"{parameter('master')} must be where Spark can be started, got {master!r} ({lines[0]}). Spark needs Java "
+            "17 or later."
         ) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -147,8 +146,8 @@ def spark_refusals(problem: str) -> Iterator[None]:
             raise getattr(errors, refused[1], ShoalError)(refused[2]) from None
         if lacking := re.search(r"No module named '([\w.]+)'", text):
             raise InputError(
-                f"Parameter 'engine' is 'spark', but the Python of Spark's executors has no {lacking[1]}. Install "
-                "shoal there too, or name another Python in PYSPARK_PYTHON."
+                f"{setting('engine', 'spark')} requires {lacking[1]}, which the Python of the executors does not have. "
+                "Install shoal there too, or set another Python in PYSPARK_PYTHON."
             ) from None
         lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         # Spark tells the trace of a task first, and at its end what went wrong.

@@ -11,6 +11,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import group_sizes
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Bools, Floats, Ints, Name
 from shoal.core.unicode_forms import composed, composed_cells, one_form
 from shoal.kinds.coding import Coding
@@ -198,7 +199,8 @@ def check_number_of_values(name: Name, values: Sequence[Any]) -> None:
     if len(values) > MOST_VALUES:
         raise InputError(
             f"Column {name!r} has {len(values):,} different values, more than the {MOST_VALUES:,} that a column of "
-            "categories may have. Leave it out, drop it (identifiers), or group its values first."
+            f"categories may have. Leave it out, drop it with {setting('identifiers', [name])}, or group its values "
+            "first."
         )
 
 
@@ -215,7 +217,7 @@ def order_by(name: Name, word: str, named: Iterable[Any], values: Sequence[Any])
         if composed(str(value)) not in texts:
             raise InputError(
                 f"Column {name!r} holds {value!r}, which its kind {word} does not name.{closest(value, texts)} "
-                "Name all values in 'kinds'."
+                f"Name all values in {parameter('kinds')}."
             )
     order = {value: place for place, value in enumerate(texts)}
     return sorted(values, key=lambda value: order[composed(str(value))])

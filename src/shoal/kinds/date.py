@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.messages import setting
 from shoal.core.types import Bools, Floats, Name
 from shoal.kinds.coding import Coding
 from shoal.kinds.kind import Kind, sorted_cells
@@ -23,7 +23,7 @@ from shoal.kinds.time_scale import Scale, Span, make_scale, word_of
 if TYPE_CHECKING:
     from shoal.tables.table import Table
 
-__all__ = ["PATTERNS", "Date", "check_no_dates", "find_format", "fits", "in_order", "read_dates", "way_to_call"]
+__all__ = ["PATTERNS", "Date", "check_no_dates", "date_setting", "find_format", "fits", "in_order", "read_dates"]
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?:(:\d\d)(\.\d{1,6})?)?(Z?))?")
 ISO_DURATION = (  # an apostrophe keeps spreadsheets from running it
@@ -197,19 +197,18 @@ def _misfit(name: Name, text: pl.Series, kind: Date, first: int) -> InputError:
     record = next(i for i, cell in enumerate(text) if cell is not None and _read_cell(kind, cell) is None)
     rule = f"the format {kind.format!r}" if kind.format else "ISO 8601, such as 2024-01-31 or 2024-01-31T10:00"
     other = find_format(text)
-    way_out = "Correct the cell, make it missing, or name a format that fits all cells"
+    way_out = "Correct the cell, make it missing, or set a format that fits all cells"
     if other is not None:
-        way_out = f"Say how they are written: {way_to_call(name, other)}"
+        way_out = f"Set their format with {date_setting(name, other)}"
     return InputError(
         f"Column {name!r} must hold dates or times in {rule}, but record {first + record + 1} holds {text[record]!r}. "
         f"{way_out}."
     )
 
 
-def way_to_call(name: Name, format_: str) -> str:
-    """Return how a column is called one of dates, in Python and on the command line."""
-    given, typed = (repr(format_), f"={format_}") if format_ else ("", "")
-    return f"kinds={{{name!r}: shoal.Date({given})}} (--date {shlex.quote(f'{name}{typed}')})"
+def date_setting(name: Name, format_: str) -> str:
+    """Refer, in a message, to the setting that makes a column one of dates."""
+    return setting("kinds", {name: f"Date({repr(format_) if format_ else ''})"})
 
 
 def find_format(text: pl.Series) -> str | None:
@@ -245,12 +244,12 @@ def check_no_dates(name: Name, text: pl.Series, first: int = 0) -> None:
     format_ = find_format(cells.values)
     way_out = "Turn them into numbers first"
     if kind != "duration":
-        way_out = f"Say how they are written: {way_to_call(name, format_ or '')}"
+        way_out = f"Set their format with {date_setting(name, format_ or '')}"
         way_out += "" if format_ is not None else ", or a format that fits all cells"
     record = int(text.is_not_null().arg_max() or 0)
     raise InputError(
         f"Column {name!r} looks like {kind}s, which are no categories: record {first + record + 1} holds "
-        f"{text[record]!r}. {way_out}; or leave the column out."
+        f"{text[record]!r}. {way_out}, or leave the column out."
     )
 
 

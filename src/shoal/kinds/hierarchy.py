@@ -103,7 +103,7 @@ class Hierarchy(Category):
         depths = {len(above) for above in ways.values()}
         if len(depths) != 1 or depths == {0}:
             raise InputError(
-                "Kind Hierarchy must give every value as many ancestors, at least one; got "
+                "Kind Hierarchy must give every value the same number of ancestors, at least one; got "
                 f"{', '.join(map(str, sorted(depths))) or 'none'}. Repeat a value on the way up where a level has none."
             )
         if len({above[-1] for above in ways.values()}) != 1:

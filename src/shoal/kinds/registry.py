@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 
 if TYPE_CHECKING:
     from shoal.core.types import Name
@@ -164,7 +165,9 @@ def read_kind(name: Name, plain: object) -> Kind:
         if kind is not None:
             return kind
     *examples, last = (entry.example for entry in KINDS.values() if entry.example)
-    raise InputError(f"Parameter 'kinds' must say {', '.join(examples)} or {last} of column {name!r}, got {plain!r}.")
+    raise InputError(
+        f"{parameter('kinds')} must use {', '.join(examples)} or {last} for column {name!r}, got {plain!r}."
+    )
 
 
 def as_option(name: Name, plain: object, file: str | None = None) -> list[str]:
@@ -192,6 +195,6 @@ def from_options(options: Mapping[str, Iterable[str] | None]) -> dict[Any, Kind]
             name, equals, text = pair.partition("=") if "=" in entry.metavar else (pair, "", "")
             key = entry.load().option_key(name)
             if key in kinds or ("=" in entry.metavar and "[" not in entry.metavar and not equals):
-                raise InputError(f"Option {entry.flag} must read COLUMN=… and name each column once, got {pair!r}.")
+                raise InputError(f"{entry.flag} must read COLUMN=… and name each column once, got {pair!r}.")
             kinds[key] = entry.load().from_option(text)
     return kinds or None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.phrases import listed
 from shoal.core.types import Bools, Floats
 from shoal.kinds.storage import Column
@@ -60,13 +61,13 @@ def read_rule(text: str) -> Rule:
     shape = "".join(word if sign else "x" for sign, word in words).replace("−", "-")
     if not isinstance(text, str) or at < len(text) or not re.fullmatch(r"x=[+-]?x([+-]x)*", shape):
         raise InputError(
-            f"Parameter 'sums' must hold rules such as 'total = wages + capital', got {text!r}. Names with blanks or "
-            "signs stand in backticks: '`net income` = income - cost'."
+            f"{parameter('sums')} must hold rules such as 'total = wages + capital', got {text!r}. Put names with "
+            "blanks or signs in backticks: '`net income` = income - cost'."
         )
     names = [word for sign, word in words if not sign]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"Parameter 'sums' names column {name!r} twice in {text!r}. Name it once.")
+            raise InputError(f"{parameter('sums')} names column {name!r} twice in {text!r}. Name it once.")
     signs = re.findall(r"[+-]", shape) if re.search(r"=[+-]", shape) else ["+", *re.findall(r"[+-]", shape)]
     parts = tuple((1 if sign == "+" else -1, name) for sign, name in zip(signs, names[1:], strict=True))
     return Rule(names[0], parts, text)
@@ -84,8 +85,8 @@ def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     for name in totals:
         if totals.count(name) > 1:
             raise InputError(
-                f"Parameter 'sums' has two rules for column {name!r}, which can be added up in one way only. Turn one "
-                "of them round, so that it computes another of its columns."
+                f"{parameter('sums')} has two rules for column {name!r}, which can be computed in one way only. "
+                "Rewrite one of them, so that it computes another of its columns."
             )
     ordered: list[Rule] = []
     left = list(rules)
@@ -94,7 +95,7 @@ def in_order(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         ready = [rule for rule in left if not open_totals.intersection(rule.columns[1:])]
         if not ready:
             texts = listed([repr(rule.text) for rule in left])
-            raise InputError(f"Parameter 'sums' goes round in a circle: {texts}. Leave one of these rules out.")
+            raise InputError(f"The rules of {parameter('sums')} are circular: {texts}. Leave one of them out.")
         ordered += ready
         left = [rule for rule in left if rule not in ready]
     return tuple(ordered)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.phrases import agreeing, clauses, count_holders, holders, listed
 from shoal.core.types import Ints
 from shoal.core.unicode_forms import composed_cells, one_form
@@ -114,14 +115,14 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     ]
     if small and not columns.by and unit is not None:
         raise InputError(
-            f"Parameter 'k' must not exceed the number of {holders(unit)}: k={request.k}, but {clauses(small)}. Take a "
-            "smaller k."
+            f"{parameter('k')} must not exceed the number of {holders(unit)}: k={request.k}, but {clauses(small)}. Use "
+            "a smaller k."
         )
     if small and columns.by:
         raise InputError(
-            f"Parameter 'k' must not exceed the number of {holders(unit)} of a stratum: k={request.k}, but "
-            f"{clauses(small)}. Take a smaller k, or join small strata first; masking joins small strata with "
-            "small='merge', or leaves their records out with small='suppress'."
+            f"{parameter('k')} must not exceed the number of {holders(unit)} of a stratum: k={request.k}, but "
+            f"{clauses(small)}. Use a smaller k, or join small strata first; masking joins small strata with "
+            f"{setting('small', 'merge')}, or leaves their records out with {setting('small', 'suppress')}."
         )
     rare = [
         f"only {count_holders(size, unit)} of {describe_stratum(columns.by, cell.stratum)} "
@@ -131,15 +132,15 @@ def check_cells(request: MaskRequest, columns: Columns, cells: Sequence[Cell], s
     ]
     if rare and columns.zeros:
         raise InputError(
-            f"Parameter 'zeros' keeps records apart that are zero in different columns, but {clauses(rare)}; "
-            f"k={request.k} are needed. Name fewer columns in 'zeros', take a smaller k, or leave these records out: "
-            "small='suppress'."
+            f"{parameter('zeros')} separates records that are zero in different columns, but {clauses(rare)}; "
+            f"k={request.k} are needed. Name fewer columns in {parameter('zeros')}, use a smaller k, or leave these "
+            f"records out with {setting('small', 'suppress')}."
         )
     if rare:
         raise InputError(
-            f"Parameter 'missing' is 'group', but {clauses(rare)}; k={request.k} are needed. Take missing='drop', a "
-            f"smaller k or fewer columns; masking makes more cells missing with small='merge', or leaves these records "
-            "out with small='suppress'."
+            f"{setting('missing', 'group')} needs k={request.k}, but {clauses(rare)}. Use "
+            f"{setting('missing', 'drop')}, a smaller k or fewer columns; masking makes more cells missing with "
+            f"{setting('small', 'merge')}, or leaves these records out with {setting('small', 'suppress')}."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import Field
 from typing import Any
 
 from shoal.algorithms.registry import ALL_METHODS
@@ -11,8 +12,6 @@ from shoal.kinds.registry import as_option
 from shoal.masking.request import not_recorded, parameters
 
 __all__ = ["as_call", "as_command"]
-
-PAIRS = {"importance": "--importance", "missing_codes": "--missing-code"}  # what is given by column
 
 
 def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: Mapping[Any, str] | None = None) -> str:
@@ -27,20 +26,13 @@ def as_command(asked: Mapping[str, Any], source: str, output: str, hierarchies: 
     """
     words = ["shoal", "mask", source]
     told, options = _chosen(asked)
-    flags = {item.name: item.metadata["flags"] for item in parameters() if item.metadata["stored"]}
+    items = {item.name: item for item in parameters() if item.metadata["stored"] and item.metadata["flags"]}
     for name, value in told.items():
         if name == "kinds":
             for column, kind in value.items():
                 words += as_option(column, kind, (hierarchies or {}).get(column))
-        elif name not in flags:
-            continue
-        elif value is True:
-            words.append(flags[name][0])
-        elif isinstance(value, dict):
-            words += _pairs(name, value)
-        else:
-            for part in value if isinstance(value, list) else [value]:
-                words += [flags[name][0], str(part)]
+        elif name in items:
+            words += _option(items[name], value)
     for name, value in options.items():
         words += ["-O", f"{name}={value}"]
     return shlex.join([*words, "-o", output])
@@ -65,12 +57,15 @@ def _chosen(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return told, options
 
 
-def _pairs(name: str, value: Mapping[Any, Any]) -> list[str]:
-    """Return the options that say something of each column; models are told in one."""
-    pairs = [f"{column}={_listed(part)}" for column, part in value.items()]
-    if name not in PAIRS:
-        return [f"--{name}", ",".join(pairs)]
-    return [word for pair in pairs for word in (PAIRS[name], pair)]
+def _option(item: Field[Any], value: Any) -> list[str]:
+    """Return the option of a parameter, repeated for each of its values; those of a promise are written in one."""
+    flag = item.metadata["flags"][0]
+    if value is True:
+        return [flag]
+    if isinstance(value, dict):
+        value = [f"{column}={_listed(part)}" for column, part in value.items()]
+        value = value if item.metadata["typed"] is list else ",".join(value)
+    return [word for part in (value if isinstance(value, list) else [value]) for word in (flag, str(part))]
 
 
 def _listed(part: Any) -> str:

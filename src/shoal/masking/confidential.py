@@ -16,6 +16,7 @@ import polars as pl
 from shoal.algorithms.registry import AUTO, EFFORTS, Method
 from shoal.core.errors import InputError, VerificationError
 from shoal.core.measures import number_through
+from shoal.core.messages import parameter, setting
 from shoal.core.phrases import agreeing, count
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints, State
@@ -142,8 +143,8 @@ def _merged(name: Name, parts: Sequence[Values]) -> tuple[pl.DataFrame, bool]:
     types = {values.cells.dtype for values in known}
     if len(types) > 1 and pl.String in types:
         raise InputError(
-            f"Column {name!r} is confidential and holds numbers in one part of the table, text in another. Say what it "
-            f"holds: kinds={{{name!r}: shoal.Nominal()}} (--nominal {name}), or correct it."
+            f"Column {name!r} is confidential and holds numbers in one part of the table and text in another. Use "
+            f"{setting('kinds', {name: 'Nominal()'})}, or correct it."
         )
     dtype = types.pop() if len(types) == 1 else pl.Float64()
     table = pl.concat([_as(dtype, values) for values in parts])
@@ -164,7 +165,7 @@ def _check_values(promise: Promise) -> None:
         different = len(promise.counts[place])
         if model.values > different:
             raise InputError(
-                f"Parameter {model.parameter!r} must not exceed the {count(different, 'different value')} of column "
+                f"{parameter(model.parameter)} must not exceed the {count(different, 'different value')} of column "
                 f"{promise.columns[place].name!r}, got {model.text}."
             )
 
@@ -271,11 +272,11 @@ def _impossible(name: Name, model: Model, records: int, found: float, cells: int
     what, less = "of a stratum that miss the same columns", model.possible(found)
     way = f"Join small strata, or ask for less: {less} can be kept."
     if block:
-        what, way = "of a block", "Take a larger block, or 0 for none, join small strata, or ask for less."
+        what, way = "of a block", "Use a larger block, or 0 for none, join small strata, or ask for less."
     elif cells == 1:
         what, way = "of the table", f"Ask for less: {less} can be kept."
     return InputError(
-        f"Parameter {model.parameter!r} asks for {model.says} in column {name!r}, but all {records} records {what} "
+        f"{parameter(model.parameter)} requires {model.says} in column {name!r}, but all {records} records {what} "
         f"together have {model.reached_text(found)}, so that not all groups of them can keep it. {way}"
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.progress import watch
 from shoal.core.types import State
 from shoal.masking.memory import MemoryRecords
@@ -53,8 +54,8 @@ def mask_data(data: Any, request: MaskRequest, template: Template | None = None)
             return _mask_files(data, request, template)
         if request.processes is not None:
             raise InputError(
-                f"Parameter 'processes' goes with engine='local' only, got {request.processes!r} for a table that is "
-                "masked in memory. Leave it out, or take engine='local'."
+                f"{parameter('processes')} requires {setting('engine', 'local')}, got {request.processes!r} for a "
+                f"table that is masked in memory. Leave it out, or use {setting('engine', 'local')}."
             )
         read = partial(open_data, data, numbers=request.numbers, named=True, **request.csv)
         table = watch(lambda _: read(), None, title="read", show=request.progress)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.core.measures import Scaling
+from shoal.core.messages import setting
 from shoal.core.phrases import count, holders, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
@@ -266,13 +267,13 @@ def _notes(
     if sizes:
         notes.append(
             f"{sum(sizes):,} strata of {listed(columns.by)} were joined into {len(sizes):,} of at least k {counted} "
-            "(small='merge')"
+            f"({setting('small', 'merge')})"
         )
     rare = [size for found in joined for size in Counter(found.values()).values() if size > 1]
     if rare:
         notes.append(
             f"{sum(rare):,} patterns of missing values were joined into {len(rare):,} of at least k {counted}, which "
-            f"made {count(blanked, 'cell')} missing (small='merge'); each counts in the loss with all its squared "
-            "deviation"
+            f"made {count(blanked, 'cell')} missing ({setting('small', 'merge')}); each counts in the loss with all "
+            "its squared deviation"
         )
     return notes

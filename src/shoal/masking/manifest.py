@@ -18,6 +18,7 @@ import numpy as np
 
 from shoal.algorithms.registry import find
 from shoal.core.errors import FileError, InputError, VerificationError, closest
+from shoal.core.messages import parameter, setting
 from shoal.core.version import __version__
 from shoal.kinds.registry import KINDS
 from shoal.masking.request import MaskRequest, not_recorded, parameters
@@ -162,7 +163,7 @@ class Recorded:
             found = digests(source)
         except FileError:
             raise FileError(
-                f"Manifest {self.path} was made from the input {source}, which is not there. Put the file back."
+                f"Manifest {self.path} was made from the input {source}, which does not exist. Put the file back."
             ) from None
         if given is None and not all(_lies_in(file, self.path.parent) for file in files_of(source)):
             raise self._elsewhere("input", "IN")
@@ -203,25 +204,25 @@ class Recorded:
             way = "another method" if entry.steps_option is None else f"{entry.steps_option} in place of a time"
             raise InputError(
                 f"Manifest {self.path} cannot be repeated to the byte: method {entry.name!r} was limited by time, and "
-                f"how far it comes depends on the machine. Give {way} to make a run repeatable."
+                f"how far it comes depends on the machine. Use {way} to make a run repeatable."
             )
         if engine is not None and engine != recorded.get("engine"):
             recorded |= {"engine": engine, "memory": None, "processes": None}
         if recorded.get("engine") == "spark" or master is not None:
             raise InputError(
                 f"Manifest {self.path} cannot be repeated to the byte by engine 'spark': the bytes of the files depend "
-                "on the cluster. Give --engine local, or mask without the manifest."
+                f"on the cluster. Use {setting('engine', 'local')}, or mask without the manifest."
             )
         clustered = recorded.get("engine") == "dask"
         if clustered and engine is None and scheduler is None:
             raise InputError(
-                f"Manifest {self.path} asks for engine 'dask', and a manifest does not decide which cluster computes. "
-                "Give --scheduler ADDRESS, or --engine dask for one on this machine."
+                f"Manifest {self.path} requires engine 'dask', and a manifest does not decide which cluster computes. "
+                f"Set {parameter('scheduler')}, or use {setting('engine', 'dask')} for a cluster on this machine."
             )
         if scheduler is not None and not clustered:
             raise InputError(
-                f"Option --scheduler goes with engine 'dask' only, which manifest {self.path} does not ask for. Give "
-                "--engine dask as well, or leave it out."
+                f"{parameter('scheduler')} requires engine 'dask', which manifest {self.path} does not request. Use "
+                f"{setting('engine', 'dask')} too, or leave it out."
             )
         return MaskRequest(**recorded, scheduler=scheduler, output=self.target(output), labels=labels, progress=True)
 
@@ -298,7 +299,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FileError(f"Manifest {path} is not there. Check the path.") from None
+        raise FileError(f"Manifest {path} does not exist. Check the path.") from None
     except OSError as error:
         raise FileError(f"Manifest {path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):

@@ -8,14 +8,14 @@ share that.
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from shoal.algorithms.registry import AUTO
+from shoal.core.parameters import with_help_of
 from shoal.engines.process_pool import start_template, working_aside
-from shoal.masking.request import MaskRequest, parameters
+from shoal.masking.request import MaskRequest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from shoal.engines.process_pool import Template
     from shoal.masking.release import Release
     from shoal.tables.columns import Name
-
-Masking = TypeVar("Masking", bound="Callable[..., Release]")
 
 __all__ = ["mask", "mask_request"]
 
@@ -54,17 +52,7 @@ def _annealing() -> Callable[[], None]:
     return compile_annealing
 
 
-def _with_help(function: Masking) -> Masking:
-    """Put the help of every parameter of a request where the docstring says *parameters*."""
-    lines = []
-    for item in parameters():
-        words = textwrap.wrap(item.metadata["help"].replace("``", '"'), 110)
-        lines += ["**options" if item.name == "options" else item.name, *(f"    {line}" for line in words)]
-    function.__doc__ = str(function.__doc__).replace("*parameters*", "\n    ".join(lines))
-    return function
-
-
-@_with_help
+@with_help_of(MaskRequest)
 def mask(
     data: Any,
     k: int,

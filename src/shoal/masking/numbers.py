@@ -11,6 +11,7 @@ import numpy as np
 
 from shoal.core.errors import InputError
 from shoal.core.measures import Scaling, released_loss, scaling
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT
 from shoal.kinds.coding import Embedding
@@ -152,8 +153,8 @@ def read_original(release: Release, original: Any) -> tuple[Numbers, Floats]:
             weights = release.weights if column is None else table.take(release.kept).column(column).values
             return replace(found[0], weights=weights), found[1]
     raise InputError(
-        "Parameter 'original' must be the table that was masked, with its records in the same order: the released "
-        f"values are not {release.loss:.5g} % of its information away from it. Give that table."
+        f"{parameter('original')} is not the table this release was made from, with its records in the same order: the "
+        f"information loss is not {release.loss:.5g} %. Use that table."
     )
 
 

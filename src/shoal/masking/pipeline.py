@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.algorithms.registry import AUTO
+from shoal.core.messages import Message
 from shoal.core.progress import Title, observe, watched
 from shoal.core.types import Ints, State
 from shoal.engines.records import Records, Regrouping
@@ -199,13 +200,18 @@ def release(groups: Groups, seconds: Seconds) -> Release:
         reached=recounted.reached,
         homogeneous=recounted.homogeneous,
         unit_records=groups.most,
-        notes=(
-            *summary.notes,
-            *total_notes(plan, recounted.totals),
-            *identifier_notes(request, columns, recounted.identifiers),
-            *formula_notes(request, recounted.formulas, columns.released),
-            *written.notes,
-            *stored_index_notes(request, columns, records.names),
+        notes=tuple(
+            map(
+                Message,
+                (
+                    *summary.notes,
+                    *total_notes(plan, recounted.totals),
+                    *identifier_notes(request, columns, recounted.identifiers),
+                    *formula_notes(request, recounted.formulas, columns.released),
+                    *written.notes,
+                    *stored_index_notes(request, columns, records.names),
+                ),
+            )
         ),
         timings=seconds.steps,
         weights=None if vector is None else vector[kept],

@@ -16,6 +16,7 @@ from shoal.algorithms.user_function import check_sendable
 from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
+from shoal.core.messages import option, parameter, setting
 from shoal.core.phrases import agreeing, count, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
@@ -80,16 +81,16 @@ def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part])
     if incomplete and request.missing == "error":
         named = [f"{name!r} ({n:,})" for name, n in zip(columns.masked, missing.tolist(), strict=True) if n]
         raise InputError(
-            f"Values are missing in {agreeing(len(named), 'column')} {listed(named)}; {count(incomplete, 'record')} "
-            f"{agreeing(incomplete, 'has', 'have')} missing values. Choose missing='group' to mask them among records "
-            "that miss the same columns, or missing='drop' to leave them out."
+            f"{agreeing(len(named), 'Column')} {listed(named)} {agreeing(len(named), 'has', 'have')} missing values in "
+            f"{count(incomplete, 'record')}. Use {setting('missing', 'group')} to mask them with records that miss the "
+            f"same columns, or {setting('missing', 'drop')} to leave them out."
         )
     dropped = request.missing == "drop" and incomplete > 0
     kept = sum(part.kept for part in parts)
     if not kept and request.small == "suppress":
         raise InputError(
-            f"Parameter 'small' is 'suppress', but every stratum or pattern has fewer than k={request.k} records: "
-            "nothing would be left. Take a smaller k, or fewer columns in 'by'."
+            f"{setting('small', 'suppress')} leaves nothing: every stratum or pattern has fewer than k={request.k} "
+            f"records. Use a smaller k, or fewer columns in {parameter('by')}."
         )
     check_k(request.k, kept, "the table without records that miss a value" if dropped else "")
 
@@ -187,16 +188,16 @@ def _check_rules(request: MaskRequest, columns: Columns, storages: Sequence[Stor
         if broken:
             first = min(record for number, record in found if number)
             raise InputError(
-                f"Parameter 'sums' says {rule.text!r}, but {count(broken, 'record')} "
+                f"{parameter('sums')} contains {rule.text!r}, but {count(broken, 'record')} "
                 f"{agreeing(broken, 'breaks', 'break')} it, {agreeing(broken, '', 'the first of them ')}record "
                 f"{first}. Correct the values, make one of them missing, or leave the rule out."
             )
         split = [name for name in rule.columns if name not in whole | empty]
         if request.whole and rule.total in whole and split:
             raise InputError(
-                f"Parameter 'integers' is {request.integers!r}, but in the rule {rule.text!r} column {rule.total!r} "
-                f"holds whole numbers and column {split[0]!r} does not: their sum would not stay whole. Take "
-                "integers='float', or leave the rule out."
+                f"{setting('integers', request.integers)} cannot be combined with the rule {rule.text!r}: column "
+                f"{rule.total!r} holds whole numbers and column {split[0]!r} does not, so their sum would not stay "
+                f"whole. Use {setting('integers', 'float')}, or leave the rule out."
             )
 
 
@@ -205,14 +206,15 @@ def _check_totals(columns: Columns, storages: Sequence[Storage], limits: Floats,
     for name, storage, most in zip(columns.masked, storages, np.abs(limits).max(axis=0).tolist(), strict=True):
         if columns.totals and storage.whole and most * records >= LARGEST:
             raise InputError(
-                f"Parameter 'integers' is 'totals', but the values of column {name!r} are too large, up to {most:g}. "
-                "Take integers='round'."
+                f"{setting('integers', 'totals')} is not possible: the values of column {name!r} are too large, up to "
+                f"{most:g}. Use {setting('integers', 'round')}."
             )
     for rule in columns.rules:
         if columns.totals and rule.total in columns.zeros:
             raise InputError(
-                f"Parameter 'zeros' names column {rule.total!r}, which integers='totals' adds up from rounded parts "
-                f"({rule.text}): its zeros cannot be kept. Take integers='round', or leave it out of 'zeros'."
+                f"{parameter('zeros')} names column {rule.total!r}, which {setting('integers', 'totals')} adds up from "
+                f"rounded parts ({rule.text}): its zeros cannot be kept. Use {setting('integers', 'round')}, or leave "
+                f"it out of {parameter('zeros')}."
             )
 
 
@@ -238,7 +240,9 @@ def _spell_missing(
         texts = sorted((text for text in found if text is not None), key=lambda text: (len(text), text))
         for code in columns.codes.get(name, ()):
             if kind.numeric and dialect is None and as_number(code) is None:
-                raise InputError(f"Parameter 'missing_codes' names {code!r} for column {name!r}, which holds numbers.")
+                raise InputError(
+                    f"{parameter('missing_codes')} names {code!r} for column {name!r}, which holds numbers."
+                )
             cells = pl.Series(texts, dtype=pl.String)
             hits = [str(code)] if dialect is None else cells.filter(coded_text(cells, [code], dialect)).to_list()
             if set(hits) & found:
@@ -255,8 +259,8 @@ def _check_words(columns: Columns, codings: Sequence[Coding], missing: Ints) -> 
         if len(words) + (holes > 0) > 1:
             found = " and ".join([*words, *(["missing cells"] if holes else [])])
             raise InputError(
-                f"Column {name!r} holds {found}, which mean the same in a CSV file. Write Parquet, or make them one "
-                "before."
+                f"Column {name!r} holds {found}, which mean the same in a CSV file. Write Parquet, or make them the "
+                "same first."
             )
 
 
@@ -289,13 +293,14 @@ def _notes(request: MaskRequest, *, dropped: int, suppressed: int, grouped: int)
     if suppressed:
         were = agreeing(suppressed, "was", "were")
         notes.append(
-            f"{count(suppressed, 'record')} of strata or patterns with fewer than k {were} left out (small='suppress')"
+            f"{count(suppressed, 'record')} of strata or patterns with fewer than k {were} left out "
+            f"({setting('small', 'suppress')})"
         )
     if request.columns is None:
         notes.append("all numeric columns were masked, as none were named")
     if dropped:
         were = agreeing(dropped, "was", "were")
-        notes.append(f"{count(dropped, 'record')} with missing values {were} left out (missing='drop')")
+        notes.append(f"{count(dropped, 'record')} with missing values {were} left out ({setting('missing', 'drop')})")
     if grouped:
         have = agreeing(grouped, "has missing values and was", "have missing values and were")
         notes.append(f"{count(grouped, 'record')} {have} grouped with others that miss the same columns")
@@ -322,19 +327,22 @@ def check_engine(request: MaskRequest, records: Records) -> None:
         return
     if not request.entry.whole_records:
         raise InputError(
-            f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. "
-            "Take engine='memory', or a method that groups whole records."
+            f"Method {request.entry.name!r} groups every column on its own, which needs the whole table in memory. Use "
+            f"{setting('engine', 'memory')}, or a method that groups whole records."
         )
     if request.unit is not None and request.unit in as_names(request.identifiers):
         raise InputError(
-            f"Parameter 'unit' names column {request.unit!r}, which is dropped: units are counted again in the "
-            "release, so beyond memory it must stay in. Take engine='memory', or drop it afterwards."
+            f"{parameter('unit')} names column {request.unit!r}, which is dropped: units are counted again in the "
+            f"release, so beyond memory it must stay. Use {setting('engine', 'memory')}, or drop it afterwards."
         )
     if request.shuffled:
-        raise InputError("Parameter 'shuffle' needs the whole table in memory. Take engine='memory', or leave it out.")
+        raise InputError(
+            f"{parameter('shuffle')} needs the whole table in memory. Use {setting('engine', 'memory')}, or leave it "
+            "out."
+        )
     check_sendable(request.entry, request.options)
     if request.weights is not None and not isinstance(request.weights, str):
-        raise InputError("Parameter 'weights' must name a column for a table beyond memory; got a vector.")
+        raise InputError(f"{parameter('weights')} must name a column for a table beyond memory; got a vector.")
 
 
 def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -> Blocking | None:
@@ -362,17 +370,17 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
         rule = replace(rule, split="one")
     if rule is not None and request.options.get("bound"):
         raise InputError(
-            f"Option 'bound' of method {entry.name!r} needs all records of a stratum at once, and this table is masked "
-            "in blocks: what is proven of blocks holds for groups within blocks only. Mask it in memory without "
-            "'block', or leave 'bound' out."
+            f"{option('bound')} of method {entry.name!r} needs all records of a stratum at once, and this table is "
+            "masked in blocks: a bound of blocks holds for groups within blocks only. Mask it in memory without "
+            f"{parameter('block')}, or leave {option('bound')} out."
         )
     if rule is not None and request.unit is not None:
         # However its records are cut, a block of so many holds k units.
         rule = replace(rule, k=(request.k - 1) * most + 1)
         if 2 * rule.k > rule.L:
             raise InputError(
-                f"Parameter 'block' must be at least {2 * rule.k} records, got {rule.L}: a single {request.unit} may "
-                f"have {most} records, and every block must hold k={request.k} of them. Take a larger block."
+                f"{parameter('block')} must be at least {2 * rule.k} records, got {rule.L}: a single {request.unit} "
+                f"may have {most} records, and every block must hold k={request.k} of them. Use a larger block."
             )
     if rule is not None and plan.promise.models:
         from shoal.models.model_registry import size_for
@@ -381,5 +389,5 @@ def choose_rule(request: MaskRequest, records: Records, plan: Plan, most: int) -
         needed = size_for([model.rule(ordered=True)[:2] for _, model in plan.promise.models], rule.L, request.k)
         rule = replace(rule, k=max(rule.k, min(rule.L // 2, 10 * ceil(needed))))
     if rule is None and not records.whole:
-        raise InputError("Parameter 'block' must not be 0 for a table beyond memory: it is masked in blocks.")
+        raise InputError(f"{parameter('block')} must not be 0 for a table beyond memory: it is masked in blocks.")
     return rule

@@ -11,6 +11,7 @@ import polars as pl
 from shoal.blocks.quantisation import bounds
 from shoal.core.checks import FARTHEST
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Bools, Floats, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.engines.records import KEPT, Arrays
@@ -127,7 +128,8 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
             record = int(np.argmax(np.isinf(column.values)))
             raise InputError(
                 f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
-                f"{column.values[record]}. Correct it, or make it missing and choose missing='drop' or 'group'."
+                f"{column.values[record]}. Correct it, or make it missing and use {setting('missing', 'drop')} or "
+                f"{setting('missing', 'group')}."
             )
         if np.isfinite(ends).all() and np.abs(ends).max() > FARTHEST:
             record = int(np.nanargmax(np.abs(column.values)))
@@ -147,11 +149,11 @@ def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Colu
 
 
 def _read_weights(table: Table, first: int, name: Name | None, given: Floats | None) -> Floats:
-    values, what = given, "Parameter 'weights'"
+    values, what = given, f"{parameter('weights')}"
     if values is None:
         values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
     elif values.shape != (table.rows,):
-        raise InputError(f"{what} must have one number a record ({table.rows}), got shape {values.shape}.")
+        raise InputError(f"{what} must have one number per record ({table.rows}), got shape {values.shape}.")
     bad = ~((values >= 1 / FARTHEST) & (values <= FARTHEST))
     if bad.any():
         record = int(np.argmax(bad))
@@ -171,15 +173,15 @@ def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
     cells = table.cells([name])["0"]
     if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Duration):
         raise InputError(
-            f"Column {name!r}, the unit, must hold numbers or text, but its type is {cells.dtype}. Name another column."
+            f"Column {name!r}, the unit, must hold numbers or text, but its type is {cells.dtype}. Use another column."
         )
     text = composed_cells(cells.cast(pl.String).str.strip_chars())
     lacking = present_cells(text).is_null()
     if lacking.any():
         which = "one" if first is None else f"record {first + int(lacking.arg_max() or 0) + 1}"
         raise InputError(
-            f"Column {name!r} must say of every record whose it is, but {which} misses it. Fill it in, or leave such "
-            "records out first."
+            f"Unit column {name!r} is empty in {which}; every record needs a unit. Fill it in, or leave such records "
+            "out first."
         )
     # 7, 07 and 7.0 are one unit.
     words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()
@@ -197,8 +199,8 @@ def _cells(
     for name, cells in zip(by, strata, strict=True):
         if cells.dtype.is_nested():
             raise InputError(
-                f"Column {name!r}, which splits the table, must hold single values, but its type is {cells.dtype}. "
-                "Name another column."
+                f"Column {name!r}, a stratum, must hold single values, but its type is {cells.dtype}. Use another "
+                "column."
             )
     misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
     zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]

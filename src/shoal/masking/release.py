@@ -13,6 +13,7 @@ import numpy as np
 
 from shoal.core.display import html_table, write_report
 from shoal.core.dominance import PERCENT, may_be_published, published_loss, withheld_columns
+from shoal.core.messages import Message
 from shoal.core.phrases import count, count_holders, visible
 from shoal.core.types import Floats, Ints
 from shoal.models.column_models import PROMISES, describe_promises
@@ -111,7 +112,7 @@ class Release:
     kept: Ints = field(repr=False)
     parameters: Mapping[str, Any]
     facts: Mapping[str, Any]
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
     timings: Mapping[str, float]
     partition_loss: float = 0.0
     kinds: Mapping[Name, str] = field(default_factory=dict)

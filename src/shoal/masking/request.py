@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
 from numbers import Number
 from pathlib import Path
@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 from shoal.algorithms.registry import ALL_METHODS, AUTO, EFFORTS, Method, choose, find, options_for
 from shoal.core.checks import as_names, check_choice, check_size, plain_array
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import parameter, setting
+from shoal.core.parameters import COLUMNS, ESSENTIALS, LARGE, METHOD, MISSING_VALUES, OUTPUT, described
+from shoal.core.parameters import CSV as CSV_FILES
+from shoal.core.parameters import PROMISES as PROTECTION
 from shoal.masking.request_rules import check_method, check_together
 from shoal.models.column_models import PROMISES, plain_promise, read_promise
 
@@ -32,43 +36,21 @@ __all__ = [
     "CSV",
     "EFFORTS",
     "ENGINES",
-    "INTEGERS",
-    "MISSING",
     "SPLITS",
     "MaskRequest",
     "not_recorded",
     "parameters",
 ]
 
-MISSING = ("error", "group", "drop")
-SMALL = ("error", "suppress", "merge")
-INTEGERS = ("float", "round", "totals")
 AGGREGATES = ("mean", "median", "medoid")
 SPLITS = ("all", "one", "univariate", "sorted")
 ENGINES = ("memory", "local", "dask", "spark")
 CSV = ("delimiter", "encoding", "decimal", "thousands")
-TEXT = (str, NoneType)
-
-
-def _ask(default: Any, text: str, *flags: str, stored: tuple[type, ...] = TEXT, choices: Sequence[str] = ()) -> Any:
-    """Describe a parameter.
-
-    Parameters
-    ----------
-    default, text, flags
-        Its default, its help and its flags on the command line.
-    stored
-        The types that it may have in a manifest; none for what a manifest does not decide.
-    choices
-        The words that it may be.
-    """
-    told = {"help": " ".join(text.split()), "flags": flags, "stored": stored, "choices": choices}
-    return field(default=default, metadata=told)
 
 
 @dataclass(frozen=True)
 class MaskRequest:
-    """What is asked of a masking; refused when it is made if a parameter breaks its rule.
+    """A request to mask a table; refused when it is made if a parameter breaks its rule.
 
     Examples
     --------
@@ -76,253 +58,384 @@ class MaskRequest:
     5
     """
 
-    k: int = _ask(None, "The least number of records in a group, at least 2.", "-k", stored=(int,))
-    columns: Sequence[Name] | Name | None = _ask(
+    k: int = described(
+        None, "The least number of records in a group, at least 2.", "-k",
+        panel=ESSENTIALS, label="Group size k", typed=int, stored=(int,),
+    )  # fmt: skip
+    columns: Sequence[Name] | Name | None = described(
         None,
-        "The columns to mask; all numeric ones but those in `by` and `weights` if not given.",
+        f"""The columns to mask; if not given, all numeric columns except those in {parameter("by")} and
+        {parameter("weights")}.""",
         "-c",
         "--column",
+        panel=ESSENTIALS,
+        label="Keys",
+        typed=list,
         stored=(list,),
     )
-    method: str | Callable[..., Any] | Method = _ask(
+    method: str | Callable[..., Any] | Method = described(
         AUTO,
-        f"""``{AUTO}`` takes the optimum for one column, and for several MDAV, which it improves as long as `effort`
-        says. All of them, told by `shoal.methods`: {", ".join(ALL_METHODS)}.
-        In Python also a function ``f(X, k)`` that returns the group of each record.""",
+        f"""``{AUTO}`` finds the optimum for one column; for several it improves MDAV as long as {parameter("effort")}
+        allows. All methods: {", ".join(ALL_METHODS)}.""",
         "-m",
         "--method",
+        panel=ESSENTIALS,
+        label="Method",
+        python="Also a function ``f(X, k)`` that returns the group of each record. `shoal.methods` describes them all.",
         stored=(str,),
     )
-    kinds: Mapping[Name, Any] | None = _ask(
+    kinds: Mapping[Name, Any] | None = described(
         None,
-        """What columns hold that are no numbers, or numbers that are codes: ``shoal.Nominal()``,
-        ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")``; of text that is dates or times ``shoal.Date()``, or
-        ``shoal.Date("%d.%m.%Y")``; of a latitude and a longitude together ``shoal.Place()``. If not given, text and
-        Booleans are nominal, ordered categories ordinal.""",
+        "Columns that hold no numbers, or numbers that are codes: categories, ordered categories, hierarchies, dates.",
+        panel=COLUMNS,
+        label="Kinds",
+        python="""A mapping to ``shoal.Nominal()``, ``shoal.Ordinal([…])``, ``shoal.Hierarchy("zip.csv")`` or, for text
+        that holds dates or times, ``shoal.Date()`` or ``shoal.Date("%d.%m.%Y")``; of a latitude and a longitude
+        together ``shoal.Place()``. By default text and Booleans are nominal, ordered categories ordinal.""",
         stored=(dict, NoneType),
     )
-    distance: Sequence[Name] | Name | None = _ask(
+    distance: Sequence[Name] | Name | None = described(
         None,
-        "The columns that decide which records are alike; all that are masked if not given. All of them are replaced.",
+        """The columns that decide which records are similar; all masked columns if not given. All masked columns are
+        replaced.""",
         "--distance",
+        panel=COLUMNS,
+        label="Compared columns",
+        typed=list,
         stored=(list, NoneType),
     )
-    importance: Mapping[Name, float] | None = _ask(
+    importance: Mapping[Name, float] | None = described(
         None,
-        'How much columns count when records are compared, such as ``{"age": 2.0}``; 1 where not given.',
+        "How much columns count when records are compared; 1 by default.",
+        "--importance",
+        panel=COLUMNS,
+        label="Importance",
+        python='For example ``{"age": 2.0}``.',
+        typed=list,
+        metavar="COLUMN=NUMBER",
         stored=(dict, NoneType),
     )
-    by: Sequence[Name] | Name | None = _ask(
-        None, "Columns that split the table into strata: groups never cross them.", "--by", stored=(list,)
-    )
-    identifiers: Sequence[Name] | Name | None = _ask(
-        None, "Columns that name somebody: they are not in the release.", "--drop", stored=(list, NoneType)
-    )
-    keep: Sequence[Name] | Name | None = _ask(
+    by: Sequence[Name] | Name | None = described(
         None,
-        "Columns that look like identifiers and stay in the release all the same: no warning is given of them.",
+        "Columns that split the table into strata: groups never cross them.",
+        "--by",
+        panel=ESSENTIALS,
+        label="Strata",
+        typed=list,
+        stored=(list,),
+    )
+    identifiers: Sequence[Name] | Name | None = described(
+        None,
+        "Columns that identify a person or a firm; they are dropped from the release.",
+        "--drop",
+        panel=COLUMNS,
+        label="Identifiers",
+        typed=list,
+        stored=(list, NoneType),
+    )
+    keep: Sequence[Name] | Name | None = described(
+        None,
+        "Identifier-like columns to keep without a warning.",
         "--keep",
+        panel=COLUMNS,
+        label="Kept columns",
+        typed=list,
         stored=(list, NoneType),
     )
-    unit: Name | None = _ask(
+    unit: Name | None = described(
         None,
-        """The column that says whose records they are, such as a person or a household: k then counts different
-        units, so that no group holds the records of fewer.""",
+        "Unit column (person, household, firm). k then counts distinct units per group.",
         "--unit",
+        panel=COLUMNS,
+        label="Unit",
     )
-    confidential: Sequence[Name] | Name | None = _ask(
+    confidential: Sequence[Name] | Name | None = described(
         None,
-        """Columns that are released as they are and that nobody should learn of anybody: how diverse they are in every
-        group, and how close to the table, is measured in the release. A missing value counts as one of its own.""",
+        """Sensitive columns, released unchanged: their diversity per group and their closeness to the table are
+        measured in the release. A missing value counts as a value.""",
         "--confidential",
+        panel=PROTECTION,
+        label="Sensitive columns",
+        typed=list,
         stored=(list, NoneType),
     )
-    diversity: Any = _ask(
+    diversity: Any = described(
         None,
-        """l-diversity of the `confidential` columns: at least so many different values in every group. Also
-        ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c); in Python ``shoal.Diversity(3, "entropy")``.
-        For each column on its own a mapping, or ``COLUMN=3,COLUMN=entropy:2``.""",
+        f"""l-diversity of the columns in {parameter("confidential")}: at least this many distinct values per group.
+        Also ``entropy:3`` (an entropy of log 3), ``recursive:3:2`` (l, then c), or ``COLUMN=3,COLUMN=entropy:2`` per
+        column.""",
         "--diversity",
+        panel=PROTECTION,
+        label="Diversity (l)",
+        python='Also ``shoal.Diversity(3, "entropy")``, or a mapping of columns.',
         stored=(str, dict, NoneType),
     )
-    closeness: Any = _ask(
+    closeness: Any = described(
         None,
-        """t-closeness of the `confidential` columns: the values of every group are distributed as in the whole released
-        table, up to an earth mover's distance of this much, from 0 to 1; in ranks for numbers, dates and ordinal
-        columns, the total variation for others. For each column on its own a mapping, or ``COLUMN=0.2,COLUMN=0.3``.""",
+        f"""t-closeness of the columns in {parameter("confidential")}: the greatest earth mover's distance, from 0 to 1,
+        between the values of a group and those of the whole released table; by rank for numbers, dates and ordinal
+        columns, total variation for others. Also ``COLUMN=0.2,COLUMN=0.3`` per column.""",
         "--closeness",
+        panel=PROTECTION,
+        label="Closeness (t)",
+        python="Also a mapping of columns.",
         stored=(str, dict, NoneType),
     )
-    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = _ask(
+    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = described(
         None,
-        """Weights of the records, as a column's name or (in Python) a vector: the group's value is then the weighted
-        mean, so that weighted totals are kept. k counts records all the same.""",
+        """Column of record weights: a group's value is then the weighted mean, so that weighted totals are kept.
+        k still counts records.""",
         "--weights",
+        panel=COLUMNS,
+        label="Weight",
+        python="Also a vector.",
     )
-    missing: str = _ask(
+    missing: str = described(
         "error",
-        """What to do with records that miss a value in a masked column: ``error`` refuses them, ``group`` masks them
-        among records that miss the same columns, ``drop`` leaves them out of the release.""",
+        """Treatment of records with missing values in masked columns: ``error`` refuses them, ``group`` masks them
+        with records missing the same columns, ``drop`` leaves them out of the release.""",
         "--missing",
+        panel=MISSING_VALUES,
+        label="Records with missing values",
         stored=(str,),
-        choices=MISSING,
+        choices={
+            "error": "refuse them",
+            "group": "group them with records missing the same columns",
+            "drop": "leave them out",
+        },
     )
-    missing_codes: Mapping[Name, Any] | None = _ask(
+    missing_codes: Mapping[Name, Any] | None = described(
         None,
-        """Numbers or texts that stand for missing in masked columns, such as ``{"income": [-9, 99]}``: `missing`
-        applies to their cells. In other columns they stay as they are.""",
+        f"""Numbers or texts that mean missing in masked columns: {parameter("missing")} applies to their cells. Other
+        columns keep them.""",
+        "--missing-code",
+        panel=MISSING_VALUES,
+        label="Codes for missing",
+        python='For example ``{"income": [-9, 99]}``.',
+        typed=list,
+        metavar="COLUMN=CODE,…",
         stored=(dict, NoneType),
     )
-    small: str = _ask(
+    small: str = described(
         "error",
-        """What to do with strata, and within them with records that miss, or are zero in (`zeros`), the same columns,
-        if they are fewer than k: ``error`` refuses and lists them, ``suppress`` leaves their records out of the
-        release, ``merge`` joins strata to the nearest, which then read "a or b" (or the common ancestor, if the
-        column has a hierarchy), and rare patterns of missing columns to others, whose records then miss what either
-        misses.""",
+        f"""Treatment of fewer than k records in a stratum, or missing, or zero in ({parameter("zeros")}), the same
+        columns: ``error`` refuses and lists them, ``suppress`` leaves them out of the release, ``merge`` joins strata
+        to the nearest, which then read "a or b" (or the common ancestor, if the column has a hierarchy), and rare
+        patterns of missing values to others, whose records then miss what either misses.""",
         "--small",
+        panel=MISSING_VALUES,
+        label="Strata and patterns below k",
         stored=(str, NoneType),
-        choices=SMALL,
+        choices={
+            "error": "refuse them",
+            "suppress": "leave their records out",
+            "merge": "join them to others",
+        },
     )
-    zeros: Sequence[Name] | Name | None = _ask(
+    zeros: Sequence[Name] | Name | None = described(
         None,
         """Masked columns of numbers whose zeros are kept: a record that is zero stays zero, and is grouped with records
         that are zero in the same of these columns.""",
         "--keep-zeros",
+        panel=COLUMNS,
+        label="Columns whose zeros are kept",
+        typed=list,
         stored=(list, NoneType),
     )
-    sums: Sequence[str] | str | None = _ask(
+    sums: Sequence[str] | str | None = described(
         None,
-        """Rules such as ``total = wages + capital`` that masked columns obey, and do in the release; also with minus.
-        Names with blanks or signs stand in backticks or quotes.""",
+        """Rules such as ``total = wages + capital`` that hold for masked columns, in the table and in the release; also
+        with minus. Put names with blanks or signs in backticks or quotes.""",
         "--sum",
+        panel=COLUMNS,
+        label="Sums that are kept",
+        typed=list,
         stored=(list, NoneType),
     )
-    integers: str = _ask(
+    integers: str = described(
         "float",
-        """``float`` releases means of columns of whole numbers as they are, ``round`` keeps them whole, ``totals`` too
-        and rounds up or down so that the total of each column is kept, in every stratum and block.""",
+        """Means of columns of whole numbers: ``float`` may get decimals, ``round`` stays whole, ``totals`` stays whole
+        and keeps the total of each column, in every stratum and block.""",
         "--integers",
+        panel=OUTPUT,
+        label="Columns of whole numbers",
         stored=(str,),
-        choices=INTEGERS,
+        choices={
+            "float": "may get decimals",
+            "round": "stay whole",
+            "totals": "stay whole, totals are kept",
+        },
     )
-    aggregate: str = _ask(
+    aggregate: str = described(
         "mean",
-        "The value that stands for a group: ``mean``, ``median`` or ``medoid`` (a real record's values).",
+        "The value released for a group: ``mean``, ``median`` or ``medoid`` (a real record's values).",
         "--aggregate",
+        panel=METHOD,
+        label="Value of a group",
         stored=(str,),
         choices=AGGREGATES,
     )
-    refine: int | None = _ask(
+    refine: int | None = described(
         0,
-        """Steps a record of a last pass that moves records between groups to lower the loss of what is released, the
-        mode or median of categories instead of the mean: 50 take a few seconds for 30,000 records.""",
+        """Refinement steps per record: a last pass moves records between groups to lower the released loss, by the
+        mode or median of categories instead of the mean. 50 steps take a few seconds for 30,000 records.""",
         "--refine",
+        panel=METHOD,
+        label="Refinement steps per record",
+        typed=int,
         stored=(int, NoneType),
     )
-    block: int | None = _ask(
+    block: int | None = described(
         None,
-        """Mask the table in blocks of about this many records at most; 0 for none. If not given, tables with more than
-        100,000 records in a stratum are masked in blocks of 10,000 by methods that take several columns.""",
+        """Mask the table in blocks of about this many records at most; 0 for none. By default methods that take
+        several columns mask tables with more than 100,000 records in a stratum in blocks of 10,000.""",
         "--block",
+        panel=LARGE,
+        label="Block size",
+        typed=int,
         stored=(int, NoneType),
     )
-    split: str | None = _ask(
+    split: str | None = described(
         None,
-        """How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time, ``univariate`` (equal intervals
-        of one column) or ``sorted`` (in the order of one column, every `block` records). If not given, ``one``,
-        but ``all`` for up to 5 columns if the method is not a search, or the other of them if a sample of the records
-        loses less by it.""",
+        f"""How blocks are cut: ``all`` columns at once (a 2^d-tree), ``one`` at a time, ``univariate`` (equal intervals
+        of one column) or ``sorted`` (in the order of one column, as many records as {parameter("block")} says). By
+        default ``one``, but ``all`` for up to 5 columns if the method is not a search; shoal tries both on a sample and
+        keeps the better.""",
         "--split",
+        panel=LARGE,
+        label="Cut of blocks",
         choices=SPLITS,
     )
-    block_by: Sequence[Name] | Name | None = _ask(
+    block_by: Sequence[Name] | Name | None = described(
         None,
-        """The masked columns of numbers that blocks are cut along; all if not given, the first where `split` takes one
-        column. With ``all`` and ``one``, records that are alike in them are cut along the other columns.""",
+        f"""The masked columns of numbers that blocks are cut along; all by default, the first where
+        {parameter("split")} uses one column. With ``all`` and ``one``, records that are alike in them are cut along the
+        other columns.""",
         "--block-by",
+        panel=LARGE,
+        label="Columns that blocks are cut along",
+        typed=list,
         stored=(list, NoneType),
     )
-    engine: str | None = _ask(
+    engine: str | None = described(
         None,
-        """``memory``, or ``local`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
-        the file `output`, by processes of this machine. Chosen by the size of the file if not given. On a cluster
-        ``dask`` masks CSV or Parquet files, and ``spark`` Parquet files, to a Parquet data set, which is a folder; both
-        may be at addresses (``s3://…``).""",
+        f"""``memory``, or ``local`` for a table that stays on disk: CSV or Parquet, as a file, a folder or a glob, to
+        the file in {parameter("output")}, by processes of this machine. Chosen by the size of the file by default. On a
+        cluster ``dask`` masks CSV or Parquet files, and ``spark`` Parquet files, to a Parquet data set, which is a
+        folder; both may be at addresses (``s3://…``).""",
         "--engine",
+        panel=LARGE,
+        label="Engine",
         choices=ENGINES,
     )
-    memory: str | int | None = _ask(
+    memory: str | int | None = described(
         None,
-        """The memory that engine ``local`` may take, all its processes together, such as ``2GB``; half of what is free
-        if not given. The calling process is one of them, with what it held before. The summary tells the peaks.""",
+        """The memory for engine ``local``, all its processes together, such as ``2GB``; half of the free memory by
+        default. The calling process is one of them, with what it held before. The summary shows the peaks.""",
         "--memory",
+        panel=LARGE,
+        label="Memory",
         stored=(str, int, NoneType),
     )
-    processes: int | None = _ask(
+    processes: int | None = described(
         None,
-        "How many worker processes engine ``local`` has; one a processor if not given.",
+        "The number of worker processes of engine ``local``; one per processor by default.",
         "--processes",
+        panel=LARGE,
+        label="Processes",
+        typed=int,
         stored=(int, NoneType),
     )
-    scheduler: str | None = _ask(
+    scheduler: str | None = described(
         None,
-        "The address of the cluster for engine ``dask``; the current client, or this process, if not given.",
+        "The address of the cluster for engine ``dask``; the current client, or this process, by default.",
         "--scheduler",
+        panel=LARGE,
+        label="Scheduler",
         stored=(),
     )
-    master: str | None = _ask(
+    master: str | None = described(
         None,
-        """Where engine ``spark`` runs, such as ``yarn`` or ``local-cluster[2,1,1024]``; the active session, or one that
-        Spark's own settings decide, if not given.""",
+        """Where engine ``spark`` runs, such as ``yarn`` or ``local-cluster[2,1,1024]``; the active session, or the one
+        in Spark's settings, by default.""",
         "--master",
+        panel=LARGE,
+        label="Master",
         stored=(),
     )
-    shuffle: bool | int | None = _ask(
+    shuffle: bool | int | None = described(
         False,
-        """Release the records in random order, by the randomness of the operating system; in Python a number makes the
-        order repeatable.""",
+        "Release the records in random order, by the randomness of the operating system.",
         "--shuffle",
+        panel=OUTPUT,
+        label="Release in random order",
+        python="A number makes the order repeatable.",
+        typed=bool,
         stored=(bool, int, NoneType),
     )
-    effort: str | None = _ask(
+    effort: str | None = described(
         None,
-        f"""How long groups are searched for by method ``{AUTO}``, and by any method to keep `diversity`, `closeness` or
-        k units: ``fast``, ``good`` (if not given) or ``best``, which takes at least five times as long.""",
+        f"""Search effort of method ``{AUTO}``, and of every method with {parameter("diversity")},
+        {parameter("closeness")} or {parameter("unit")}: ``fast``, ``good`` (default) or ``best``, which takes at least
+        five times as long.""",
         "--effort",
+        panel=METHOD,
+        label="Search effort",
         choices=tuple(EFFORTS),
     )
-    seed: int | None = _ask(0, "Decides the result of a random method.", "--seed", stored=(int, NoneType))
-    output: str | os.PathLike[str] | None = _ask(
-        None, "Write the masked table to this file, as a whole or not at all.", "-o", "--output", stored=()
+    seed: int | None = described(
+        0, "Random seed.", "--seed", panel=METHOD, label="Random seed", typed=int, stored=(int, NoneType)
     )
-    labels: str | os.PathLike[str] | None = _ask(
+    output: str | os.PathLike[str] | None = described(
         None,
-        """Write the row number of each released record in the given table, its group and the size of the group to this
-        file. Whoever has it can undo `shuffle`.""",
-        "--labels",
+        "Write the masked table to this file, as a whole or not at all.",
+        "-o",
+        "--output",
+        panel=ESSENTIALS,
+        label="Released file",
+        typed=Path,
         stored=(),
     )
-    delimiter: str | None = _ask(
-        None, "The delimiter of a CSV file, or ``tab``; found out if not given.", "--delimiter"
+    labels: str | os.PathLike[str] | None = described(
+        None,
+        f"""Write the row number of each released record in the original table, its group and the size of the group to
+        this file. Whoever has it can undo {parameter("shuffle")}.""",
+        "--labels",
+        panel=OUTPUT,
+        label="Labels file",
+        typed=Path,
+        stored=(),
     )
-    encoding: str | None = _ask(None, "The encoding of a CSV file; found out if not given.", "--encoding")
-    decimal: str | None = _ask(None, "The decimal sign of a CSV file; found out if not given.", "--decimal")
-    thousands: str | None = _ask(
-        None, "The sign between thousands in a CSV file, as the point in 90.000,50; none if not given.", "--thousands"
+    delimiter: str | None = described(
+        None, "The delimiter of a CSV file, or ``tab``; detected by default.", "--delimiter",
+        panel=CSV_FILES, label="Delimiter",
+    )  # fmt: skip
+    encoding: str | None = described(
+        None, "The encoding of a CSV file; detected by default.", "--encoding", panel=CSV_FILES, label="Encoding"
     )
-    escape_formulas: bool | None = _ask(
+    decimal: str | None = described(
+        None, "The decimal sign of a CSV file; detected by default.", "--decimal",
+        panel=CSV_FILES, label="Decimal sign",
+    )  # fmt: skip
+    thousands: str | None = described(
+        None,
+        "The thousands separator of a CSV file, such as the point in 90.000,50; none by default.",
+        "--thousands",
+        panel=CSV_FILES,
+        label="Thousands separator",
+    )
+    escape_formulas: bool | None = described(
         False,
         """Put an apostrophe before cells of text and column names in a CSV file that a spreadsheet would run as
         formulas: those that begin with =, +, - or @ and are not numbers.""",
         "--escape-formulas",
+        panel=CSV_FILES,
+        label="Escape formulas",
+        typed=bool,
         stored=(bool, NoneType),
     )
-    progress: bool = _ask(False, "Show a progress bar on a terminal.", stored=())
-    options: Mapping[str, Any] = field(
-        default_factory=dict,
-        metadata={"help": "Options of the method.", "flags": (), "stored": (dict,), "choices": ()},
-    )
+    progress: bool = described(False, "Show a progress bar on a terminal.", stored=())
+    options: Mapping[str, Any] = described({}, "Options of the method.", panel=METHOD, stored=(dict,))
 
     def __post_init__(self) -> None:
         check_size(self.k)
@@ -331,10 +444,9 @@ class MaskRequest:
 
             if not isinstance(self.kinds, Mapping):
                 raise InputError(
-                    "Parameter 'kinds' must map names of columns to their kinds, such as {'job': shoal.Nominal()}, got "
-                    f"{self.kinds!r}."
+                    f"{parameter('kinds')} must map names of columns to their kinds, such as "
+                    f"{{'job': shoal.Nominal()}}, got {self.kinds!r}."
                 )
-
             object.__setattr__(self, "kinds", read_kinds(self.kinds))
         if self.missing_codes is not None:
             from shoal.tables.codes import read_codes
@@ -344,7 +456,7 @@ class MaskRequest:
         for item in parameters():
             value = getattr(self, item.name)
             if item.metadata["choices"] and not (value is None and item.default is None):
-                check_choice(item.name, value, item.metadata["choices"])
+                check_choice(item.name, value, tuple(item.metadata["choices"]))
         check_together(self)
         self._read_models()
 
@@ -356,22 +468,21 @@ class MaskRequest:
                 continue
             if self.confidential is None:
                 raise InputError(
-                    f"Parameter {name!r} is a promise about confidential columns, but 'confidential' names none. Name "
-                    "them in 'confidential'."
+                    f"{parameter(name)} requires confidential columns. Name them in {parameter('confidential')}."
                 )
             object.__setattr__(self, name, read_promise(name, given))
 
     def models(self) -> list[tuple[int, Model]]:
         """Return what is promised of confidential columns, each promise with the place of its column."""
         names, found = as_names(self.confidential), list[tuple[int, Any]]()
-        for parameter in PROMISES:
-            given = getattr(self, parameter)
+        for promise in PROMISES:
+            given = getattr(self, promise)
             if isinstance(given, Mapping):
                 for name in given:
                     if name not in names:
                         raise InputError(
-                            f"Parameter {parameter!r} names column {name!r}, which is not confidential."
-                            f"{closest(name, names)} Name it in 'confidential' too."
+                            f"{parameter(promise)} names column {name!r}, which is not confidential."
+                            f"{closest(name, names)} Name it in {parameter('confidential')} too."
                         )
                 found += [(names.index(name), model) for name, model in given.items()]
             elif given is not None:
@@ -414,7 +525,7 @@ class MaskRequest:
     def notes(self) -> list[str]:
         """Return what a reader of the release must know about the request."""
         told = f"method {self.title} is a function of the user: shoal alone cannot repeat this run"
-        moved = f"records were moved between groups to lower the loss of what is released (refine={self.refine})"
+        moved = f"records were moved between groups to lower the released loss ({setting('refine', self.refine)})"
         return [*([told] if self.own else []), *([moved] if self.refine else [])]
 
     def plain_kinds(self) -> dict[Name, Any] | None:

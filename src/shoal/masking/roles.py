@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.phrases import listed
 from shoal.engines.records import Records, Schema
 from shoal.kinds.date import Date
@@ -46,9 +47,15 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     chosen = choose_columns(names, numbers, wanted, apart=apart)
     for name in chosen:
         if name in by:
-            raise InputError(f"Column {name!r} stands in 'columns' and in 'by': it cannot be masked and split by.")
+            raise InputError(
+                f"{parameter('columns')} and {parameter('by')} both name column {name!r}: it cannot be masked and "
+                "split by."
+            )
     if request.unit is not None and request.unit in (*chosen, *by, weights):
-        raise InputError(f"Parameter 'unit' names column {request.unit!r}, which is masked, a stratum or the weight.")
+        raise InputError(
+            f"{parameter('unit')} names column {request.unit!r}, which is masked, a stratum or the weight. Use another "
+            "column."
+        )
     _check_roles(request, schema, chosen, [*by, weights])
     _check_whole(request, chosen, kinds)
     named = [*chosen, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
@@ -98,13 +105,13 @@ def _confidential(
         check_name(name, names, "confidential")
         if name in others or name in [column.name for column in chosen]:
             raise InputError(
-                f"Parameter 'confidential' names column {name!r}, which is masked, a stratum, the weight, the unit, "
-                "dropped, or named twice. A confidential column is released as it is: name it once."
+                f"{parameter('confidential')} names column {name!r}, which is masked, a stratum, the weight, the unit, "
+                "dropped, or named twice. A confidential column is released unchanged: name it once."
             )
         levels = schema.levels.get(name, ())
         chosen.append(Chosen(name, given.get(name, Ordinal(levels) if len(levels) > 1 else NUMBER)))
     if request.confidential is not None and not chosen:
-        raise InputError("Parameter 'confidential' must name at least one column, got none.")
+        raise InputError(f"{parameter('confidential')} must name at least one column, got none.")
     return tuple(chosen)
 
 
@@ -118,37 +125,37 @@ def _rules(request: MaskRequest, masked: list[Name], schema: Schema) -> tuple[Ru
         outside = [name for name in rule.columns if spelled[name] not in masked]
         if outside:
             all_of_them = len(outside) == len(rule.columns)
-            way = "Leave the rule out: it holds as before" if all_of_them else "Name it in 'columns' too"
+            way = "Leave the rule out: it holds as before" if all_of_them else f"Name it in {parameter('columns')} too"
             raise InputError(
-                f"Parameter 'sums' says {rule.text!r}, but column {outside[0]!r} is not masked"
-                f"{', nor is any other of it' if all_of_them else ''}. {way}."
+                f"{parameter('sums')} contains {rule.text!r}, but column {outside[0]!r} is not "
+                f"masked{', nor is any other of it' if all_of_them else ''}. {way}."
             )
         for name in rule.columns:
             kind = _kind_of(spelled[name], request.kinds or {}, schema)
             if not kind.additive:
                 raise InputError(
-                    f"Parameter 'sums' says {rule.text!r}, but column {name!r} holds {kind.holds}. Leave the rule out."
+                    f"{parameter('sums')} contains {rule.text!r}, but column {name!r} holds {kind.holds}. Leave the "
+                    "rule out."
                 )
     return in_order([rule.renamed(spelled) for rule in rules])
 
 
-def _numbers_among(request: MaskRequest, parameter: str, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
+def _numbers_among(request: MaskRequest, role: str, masked: list[Name], schema: Schema) -> tuple[Name, ...]:
     """Return the columns that a parameter names; refuse one that is not masked or holds no numbers."""
-    named = as_names(getattr(request, parameter))
+    named = as_names(getattr(request, role))
     for name in named:
-        check_name(name, list(schema.names), parameter)
+        check_name(name, list(schema.names), role)
         if name not in masked:
             raise InputError(
-                f"Parameter {parameter!r} names column {name!r}, which is not masked. Name it in 'columns' too."
+                f"{parameter(role)} names column {name!r}, which is not masked. Name it in {parameter('columns')} too."
             )
         kind = _kind_of(name, request.kinds or {}, schema)
         if not kind.additive:
             raise InputError(
-                f"Parameter {parameter!r} must name columns of numbers, but column {name!r} holds {kind.holds}. Leave "
-                "it out."
+                f"{parameter(role)} must name columns of numbers, but column {name!r} holds {kind.holds}. Leave it out."
             )
         if named.count(name) > 1:
-            raise InputError(f"Parameter {parameter!r} names column {name!r} twice. Name it once.")
+            raise InputError(f"{parameter(role)} names column {name!r} twice. Name it once.")
     return tuple(named)
 
 
@@ -160,15 +167,15 @@ def _importance(request: MaskRequest, masked: list[Name]) -> tuple[float, ...] |
         dict(request.importance or {}),
         as_names(request.distance) if request.distance is not None else masked,
     )
-    for parameter, names in (("distance", decide), ("importance", list(given))):
+    for role, names in (("distance", decide), ("importance", list(given))):
         for name in names:
             if name not in masked:
                 raise InputError(
-                    f"Parameter {parameter!r} names column {name!r}, which is not masked. Masked are "
-                    f"{listed(masked)}; name it in 'columns' too."
+                    f"{parameter(role)} names column {name!r}, which is not masked. Masked are {listed(masked)}; name "
+                    f"it in {parameter('columns')} too."
                 )
     if not decide:
-        raise InputError("Parameter 'distance' must name at least one masked column, got none.")
+        raise InputError(f"{parameter('distance')} must name at least one masked column, got none.")
     return tuple(float(given.get(name, 1.0)) if name in decide else 0.0 for name in masked)
 
 
@@ -176,35 +183,36 @@ def _check_roles(request: MaskRequest, schema: Schema, masked: list[Name], apart
     """Refuse columns that are named for two things at once."""
     names = list(schema.names)
     dropped, kept = as_names(request.identifiers), as_names(request.keep)
-    for parameter, columns in (("identifiers", dropped), ("keep", kept)):
+    for role, columns in (("identifiers", dropped), ("keep", kept)):
         for name in columns:
-            check_name(name, names, parameter)
+            check_name(name, names, role)
             if name in (*masked, *apart):
                 raise InputError(
-                    f"Parameter {parameter!r} names column {name!r}, which is masked, a stratum or the weight. Name it "
-                    "once."
+                    f"{parameter(role)} names column {name!r}, which is masked, a stratum or the weight. Name it once."
                 )
     if both := [name for name in dropped if name in kept]:
-        raise InputError(f"Column {both[0]!r} stands in 'identifiers' and in 'keep'. Name it in one of them.")
+        raise InputError(
+            f"{parameter('identifiers')} and {parameter('keep')} both name column {both[0]!r}. Name it in one of them."
+        )
     for name in request.codes:
         check_name(name, names, "missing_codes")
         if name not in masked:
             raise InputError(
-                f"Parameter 'missing_codes' names column {name!r}, which is not masked: its codes are kept as they "
-                "are. Leave it out, or mask the column."
+                f"{parameter('missing_codes')} names column {name!r}, which is not masked: its codes are kept "
+                "unchanged. Leave it out, or mask the column."
             )
         if name in schema.timed:
             raise InputError(
-                f"Parameter 'missing_codes' names column {name!r}, which holds dates, times or durations by its type "
-                "and no codes. Make the cells missing that stand for nothing."
+                f"{parameter('missing_codes')} names column {name!r}, whose type is dates, times or durations without "
+                "codes. Make the cells missing that mean nothing."
             )
     for name in request.kinds or {}:
         check_name(name, names, "kinds")
         of_stratum = name in as_names(request.by) and request.small == "merge" and (request.kinds or {})[name].joins
         if name not in (*masked, *as_names(request.confidential)) and not of_stratum:
             raise InputError(
-                f"Parameter 'kinds' names column {name!r}, which is not masked. Name it in 'columns' too. (A "
-                "stratum may have a hierarchy if small strata are joined: small='merge'.)"
+                f"{parameter('kinds')} names column {name!r}, which is not masked. Name it in {parameter('columns')} "
+                f"too. (A stratum may have a hierarchy if small strata are joined: {setting('small', 'merge')}.)"
             )
 
 
@@ -213,8 +221,8 @@ def _kind_of(name: Name, given: Mapping[Name, Kind], schema: Schema) -> Kind:
     if name in schema.timed:
         if given.get(name, Date()) != Date():
             raise InputError(
-                f"Column {name!r} holds dates, times or durations by its type, so that its kind is shoal.Date() and no "
-                f"format is to be named; got {given[name]!r}. Leave it out of 'kinds'."
+                f"Column {name!r} already has a type of dates, times or durations, so its kind is shoal.Date() without "
+                f"a format; got {given[name]!r}. Leave it out of {parameter('kinds')}."
             )
         return Date()
     if name in given:

@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.core.checks import as_names
 from shoal.core.errors import FormulaWarning, IdentifierWarning, NotKAnonymousWarning
+from shoal.core.messages import Message, setting
 from shoal.core.phrases import agreeing, count, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
@@ -87,7 +88,7 @@ def summarise(
         kept=records.kept(),
         parameters=request.recorded(columns, **records.parameters),
         facts={**outcome.facts, **records.facts({} if blocks is None else blocks.facts)},
-        notes=_notes(request, plan, percent, buckets),
+        notes=tuple(map(Message, _notes(request, plan, percent, buckets))),
         timings={},
         certificate=outcome.certificate,
         codes=dict(plan.spellings.codes),
@@ -131,7 +132,9 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
             f"integer columns were rounded ({listed(plan.whole_columns)}), which adds {rounding:+.5f} % to the loss"
         )
     elif decimal := [name for name in plan.whole_columns if name in changed]:
-        notes.append(f"integer columns hold decimals now ({listed(decimal)}); integers='round' keeps them whole")
+        notes.append(
+            f"integer columns hold decimals now ({listed(decimal)}); {setting('integers', 'round')} keeps them whole"
+        )
     changes = [np.sum(counts, axis=0) for counts in zip(*(bucket.changes for bucket in buckets), strict=True)]
     pairs = zip(plan.embedding.codings, changes, strict=False)  # none of a table of numbers
     notes += [note for coding, counts in pairs if (note := coding.note(plan.columns.masked, counts)) is not None]
@@ -141,7 +144,7 @@ def _notes(request: MaskRequest, plan: Plan, percent: float, buckets: Sequence[B
     if not request.entry.whole_records and len(plan.columns.masked) > 1:
         warning = (
             f"Method {request.entry.name!r} groups every column on its own: a record's combination of released values "
-            "may be unique, so the release is not k-anonymous for whole records. Take a multivariate method for that."
+            "may be unique, so the release is not k-anonymous for whole records. Use a multivariate method for that."
         )
         warnings.warn(warning, NotKAnonymousWarning, stacklevel=5)
     return tuple(notes)
@@ -162,8 +165,8 @@ def identifier_notes(request: MaskRequest, columns: Columns, found: Mapping[Name
         if name not in meant:
             notes.append(f"column {name} looks like an identifier and is in the release: {reason}")
             warning = (
-                f"Column {name!r} looks like an identifier and is in the release: {reason}. Drop it with "
-                f"identifiers=[{name!r}], or say keep=[{name!r}] if that is meant."
+                f"Column {name!r} looks like an identifier and is in the release: {reason}. Use "
+                f"{setting('identifiers', [name])} to drop it, or {setting('keep', [name])} to keep it on purpose."
             )
             warnings.warn(warning, IdentifierWarning, stacklevel=5)
     return notes
@@ -184,9 +187,9 @@ def formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequenc
         if places:
             held = f"{agreeing(len(places), what)} {listed(places)} {agreeing(len(places), *hold)}"
             note = f"{held} that a spreadsheet would run as formulas ({FORMULAS})"
-            remedy = "take escape_formulas=True to put an apostrophe before them"
-            warnings.warn(f"{note[0].upper()}{note[1:]}. T{remedy[1:]}.", FormulaWarning, stacklevel=5)
-            notes.append(f"{note}: {remedy}")
+            remedy = f"{setting('escape_formulas', True)} to put an apostrophe before them"
+            warnings.warn(f"{note[0].upper()}{note[1:]}. Use {remedy}.", FormulaWarning, stacklevel=5)
+            notes.append(f"{note}: use {remedy}")
     return notes
 
 

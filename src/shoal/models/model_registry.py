@@ -16,6 +16,7 @@ import numpy as np
 
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Bools, Floats, Ints
 from shoal.models.model import ConfidentialColumn, Model
 from shoal.models.rules import RuleKind, Rules
@@ -52,22 +53,24 @@ MODELS = _find_models()
 KINDS = sorted(dict.fromkeys(kind for model in MODELS.values() for kind in model.kinds.values()), key=_place)
 
 
-def read_model(parameter: str, value: Any) -> Model:
-    """Return a model that a parameter asks for: one that is given as such, as a number, or as text.
+def read_model(name: str, promise: Any) -> Model:
+    """Return the model of a promise, which is a model already, a number, or text.
 
     Examples
     --------
     >>> read_model("closeness", "0.2")
     Closeness(t=0.2)
     """
-    if isinstance(value, Model):
-        if value.parameter != parameter:
-            raise InputError(f"Parameter {parameter!r} does not ask for this, {value.parameter!r} does: got {value!r}.")
-        return value
-    name, _, numbers = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if name in MODELS and MODELS[name].parameter == parameter:
-        return MODELS[name].read(numbers)
-    return MODELS[parameter].read(value)
+    if isinstance(promise, Model):
+        if promise.parameter != name:
+            raise InputError(
+                f"{parameter(name)} cannot be {promise!r}, which is a value of {parameter(promise.parameter)}."
+            )
+        return promise
+    word, _, numbers = promise.partition(":") if isinstance(promise, str) else ("", "", "")
+    if word in MODELS and MODELS[word].parameter == name:
+        return MODELS[word].read(numbers)
+    return MODELS[name].read(promise)
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

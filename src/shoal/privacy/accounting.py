@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 
 __all__ = ["check_delta", "delta_of", "gaussian_scale", "guess_of", "rho_of"]
 
@@ -36,13 +37,13 @@ def check_delta(delta: object, n: int) -> float:
         "1/n; for example 1e-9"
     )
     if delta is None:
-        raise InputError(f"Parameter 'delta' is needed by method 'marginals': {rule}.")
+        raise InputError(f"Method 'marginals' requires {parameter('delta')}: {rule}.")
     try:
         value = float(delta)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         value = math.nan
     if isinstance(delta, bool) or not 0 < value < 1 / n:
-        raise InputError(f"Parameter 'delta' must be {rule}, got {delta!r}.")
+        raise InputError(f"{parameter('delta')} must be {rule}, got {delta!r}.")
     return value
 
 

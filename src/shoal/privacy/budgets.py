@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
@@ -23,7 +24,7 @@ Budget = Literal["sensitivity", "even"] | Mapping[Any, float]
 BUDGETS: tuple[str, ...] = ("sensitivity", "even")
 
 
-def check_epsilon(epsilon: object, parameter: str = "epsilon") -> float:
+def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
     """Return a budget as a float, or refuse it.
 
     Examples
@@ -36,7 +37,7 @@ def check_epsilon(epsilon: object, parameter: str = "epsilon") -> float:
     except (TypeError, ValueError):
         value = math.nan
     if isinstance(epsilon, bool) or not (math.isfinite(value) and value > 0):
-        raise InputError(f"Parameter {parameter!r} must be a positive number, got {epsilon!r}; for example 1.0.")
+        raise InputError(f"{parameter(name)} must be a positive number, got {epsilon!r}; for example 1.0.")
     return value
 
 
@@ -75,8 +76,8 @@ def split_budget(
             shares[list(columns)] = epsilon / len(sets) * (width[list(columns)] / width[list(columns)].sum())
     else:
         raise InputError(
-            f"Parameter 'budget' must be one of {', '.join(map(repr, BUDGETS))} or a mapping of columns to shares of "
-            f"epsilon, got {rule!r}."
+            f"{parameter('budget')} must be one of {', '.join(map(repr, BUDGETS))} or a mapping of columns to shares "
+            f"of epsilon, got {rule!r}."
         )
     largest = int(np.argmax(shares))
     while math.fsum(shares) > epsilon:  # rounding must not spend more than was granted
@@ -84,8 +85,8 @@ def split_budget(
     if not (shares > 0).all():
         name = names[int(np.argmin(shares))]
         raise InputError(
-            f"Parameter 'budget' must leave every column a share of epsilon, but that of {name!r} vanishes beside the "
-            "others. Take budget='even', or give the shares."
+            f"{parameter('budget')} must leave every column a share of epsilon, but that of {name!r} vanishes next to "
+            f"the others. Use {setting('budget', 'even')}, or set the shares."
         )
     return shares
 
@@ -95,9 +96,9 @@ def _user_shares(epsilon: float, shares: Mapping[Any, float], names: Sequence[Na
         check_name(name, names, "budget")
     for name in names:
         if name not in shares:
-            raise InputError(f"Parameter 'budget' must name a share for every published column; {name!r} has none.")
+            raise InputError(f"{parameter('budget')} must name a share for every published column; {name!r} has none.")
     values = np.array([check_epsilon(shares[name], f"budget[{name!r}]") for name in names])
     total = math.fsum(values)
     if not math.isclose(total, epsilon, rel_tol=1e-9):
-        raise InputError(f"Parameter 'budget' must sum to epsilon={epsilon:g}, but its shares sum to {total:g}.")
+        raise InputError(f"{parameter('budget')} must sum to epsilon={epsilon:g}, but its shares sum to {total:g}.")
     return values * (epsilon / total)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal.core.errors import DataBoundsWarning, InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name
@@ -70,12 +71,12 @@ def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds
     if isinstance(bounds, str):
         if bounds != "data":
             raise InputError(
-                f"Parameter 'bounds' must be a mapping of columns to (lower, upper), or 'data', got {bounds!r}."
+                f"{parameter('bounds')} must be a mapping of columns to (lower, upper), or 'data', got {bounds!r}."
             )
         return _from_data(names, X)
     if not isinstance(bounds, Mapping):
         raise InputError(
-            f"Parameter 'bounds' must be a mapping of columns to (lower, upper), got {type(bounds).__name__}."
+            f"{parameter('bounds')} must be a mapping of columns to (lower, upper), got {type(bounds).__name__}."
         )
     for name in bounds:
         check_name(name, names, "bounds")
@@ -83,8 +84,8 @@ def read_bounds(bounds: BoundsGiven, names: Sequence[Name], X: Floats) -> Bounds
     for name in names:
         if name not in bounds:
             raise InputError(
-                f"Parameter 'bounds' must name the domain of every published column; {name!r} has none. Give the least "
-                "and the greatest value it can have, from what everybody knows and not from the data."
+                f"{parameter('bounds')} must give the domain of every published column; {name!r} has none. Use the "
+                "least and the greatest value it can have, from public knowledge and not from the data."
             )
         pairs.append(_pair(name, bounds[name]))
     lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
@@ -96,18 +97,18 @@ def _pair(name: Name, pair: Any) -> tuple[float, float]:
         lower, upper = (float(end) for end in pair)
     except (TypeError, ValueError):
         raise InputError(
-            f"Parameter 'bounds' must give (lower, upper) for column {name!r}, got {pair!r}; for example (0, 1e6)."
+            f"{parameter('bounds')} must give (lower, upper) for column {name!r}, got {pair!r}; for example (0, 1e6)."
         ) from None
     if not (np.isfinite([lower, upper, upper - lower]).all() and lower < upper):
         raise InputError(
-            f"Parameter 'bounds' must give two finite numbers, the lower one first, for column {name!r}, got "
+            f"{parameter('bounds')} must give two finite numbers, the lower one first, for column {name!r}, got "
             f"{lower:g} and {upper:g}."
         )
     if not _computable(lower, upper):
         raise InputError(
-            f"Parameter 'bounds' must lie between {-FARTHEST:g} and {FARTHEST:g} and at least {NARROWEST:g} apart, or "
-            f"the noise leaves the range of floating-point numbers; for column {name!r} got {lower:g} and {upper:g}. "
-            "Give the column in other units, or another domain."
+            f"{parameter('bounds')} must lie between {-FARTHEST:g} and {FARTHEST:g} and at least {NARROWEST:g} apart, "
+            f"or the noise leaves the range of floating-point numbers; for column {name!r} got {lower:g} and "
+            f"{upper:g}. Convert the column to other units, or use another domain."
         )
     return lower, upper
 
@@ -118,17 +119,18 @@ def _computable(lower: float, upper: float) -> bool:
 
 def _from_data(names: Sequence[Name], X: Floats) -> Bounds:
     warnings.warn(
-        "bounds='data' reads the domain from the confidential values, so nothing is guaranteed: for experiments only. "
-        "Do not release the result; give the bounds as public knowledge for that.",
+        f"{setting('bounds', 'data')} reads the domain from the confidential values, so nothing is guaranteed: for "
+        "experiments only. Do not release the result; a release needs bounds from public knowledge.",
         DataBoundsWarning,
-        stacklevel=5,
+        stacklevel=7,
     )
     with np.errstate(over="ignore"):
         lower, upper = np.minimum(X.min(axis=0), 0.0), 1.5 * X.max(axis=0)
     for name, low, high in zip(names, lower, upper, strict=True):
         if not _computable(low, high):
             raise InputError(
-                f"Column {name!r} has no domain that bounds='data' could read: 1.5 times its maximum must lie above 0 "
-                f"and above its minimum, and no value beyond {-FARTHEST:g} or {FARTHEST:g}. Give its bounds."
+                f"Column {name!r} has no domain that {setting('bounds', 'data')} could read: 1.5 times its maximum "
+                f"must lie above 0 and above its minimum, and no value beyond {-FARTHEST:g} or {FARTHEST:g}. Set its "
+                "bounds."
             )
     return Bounds(lower, upper, from_data=True)

@@ -19,6 +19,7 @@ import numpy as np
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, PrivateExplorationWarning
+from shoal.core.messages import parameter
 from shoal.core.phrases import count
 from shoal.core.types import Floats
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
@@ -191,11 +192,12 @@ def explore(  # noqa: PLR0913 - the parameters of a whole run
     epsilons = sorted({check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilon, dtype=object))})
     if MARGINALS in entries:
         raise InputError(
-            "Parameter 'methods' cannot name 'marginals': its records are nobody's, so that there is no squared error "
-            "of records to expect. The noise on its counts follows from public figures: a release says it in 'scales'."
+            f"{parameter('methods')} cannot name 'marginals': its records are synthetic, so no squared error of "
+            "records can be expected. The noise on its counts follows from public figures: a release shows it in "
+            "'scales'."
         )
     if not entries or not epsilons:
-        raise InputError("Parameters 'methods' and 'epsilon' must each name at least one value to look at.")
+        raise InputError(f"{parameter('methods')} and {parameter('epsilon')} must each name at least one value.")
     csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
     prepared = prepare(data, columns, bounds, unit, contributions, **csv)
     if private:

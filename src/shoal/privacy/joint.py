@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.privacy.accounting import check_delta, rho_of
 from shoal.privacy.bins import CategoryBins, ColumnBins, NumberBins, WholeBins
@@ -65,8 +66,8 @@ def plan_counting(prepared: Prepared, epsilon: float, delta: float | None) -> Co
         spending = share(rho, n, bins, _contributions(prepared))
     if rho <= 0 or max(*spending.histogram_scales, spending.pair_scale) > WIDEST:
         raise InputError(
-            f"Parameters 'epsilon' and 'delta' leave a budget too small for counts, got {epsilon:g} and {delta:g}. "
-            "Take larger ones or fewer columns."
+            f"{parameter('epsilon')} and {parameter('delta')} leave a budget too small for counts, got {epsilon:g} and "
+            f"{delta:g}. Use larger ones or fewer columns."
         )
     return Counting(delta, tuple(bins), spending)
 

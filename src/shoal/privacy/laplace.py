@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from shoal.core.errors import InputError, VerificationError
+from shoal.core.messages import parameter
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
 
@@ -76,7 +77,7 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
     [2.0, 8.0]
     """
     if not np.isfinite(values).all():
-        raise VerificationError("A value on its way to be published is no finite number. Nothing was released.")
+        raise VerificationError("Refusing to publish a non-finite value. Nothing was released.")
     steps = _steps(len(values), epsilon, touched, upper - lower, integer=integer)
     placed = np.rint((values - lower) * (steps / (upper - lower))).astype(np.int64)
     sums = np.zeros(len(sizes), dtype=np.int64)
@@ -84,7 +85,7 @@ def noisy_means(  # noqa: PLR0913 - a column, its groups, its noise
     noisy = _draw(sums, touched * steps, epsilon) if rng is None else _draw_again(sums, touched * steps, epsilon, rng)
     means: Floats = lower + noisy / sizes * ((upper - lower) / steps)
     if not np.isfinite(means).all():
-        raise VerificationError("A noisy mean is no finite number. Nothing was released.")
+        raise VerificationError("Refusing to publish a non-finite mean. Nothing was released.")
     return np.clip(means, lower, upper) if truncate else means
 
 
@@ -104,8 +105,8 @@ def check_grid(n: int, epsilon: float, touched: int, name: object, width: float 
     """Refuse a budget so small that its noise leaves no grid in 64-bit integers; `width` is that of integers."""
     if epsilon == 0 or _grid_bits(n, epsilon, touched) < (COARSEST if width is None else math.log2(width)):
         raise InputError(
-            f"Parameter 'epsilon' leaves column {name!r} a budget of {epsilon:g}, too small for noise in 64-bit "
-            f"integers{'' if width is None else ' over so wide a domain'}. Take a larger epsilon or fewer columns."
+            f"{parameter('epsilon')} leaves column {name!r} a budget of {epsilon:g}, too small for noise in 64-bit "
+            f"integers{'' if width is None else ' over so wide a domain'}. Use a larger epsilon or fewer columns."
         )
 
 

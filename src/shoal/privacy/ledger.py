@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from shoal.core.errors import FileError, InputError
+from shoal.core.messages import parameter, setting
 from shoal.privacy.budgets import check_epsilon
 from shoal.tables.files import check_target, written_beside
 
@@ -106,13 +107,13 @@ def _check_sum(target: Path, name: str, before: Decimal, amount: float, total: f
     """Refuse an amount that exceeds what is left of a total."""
     if amount and not total:
         raise BudgetExceededError(
-            f"Ledger {target} was started without a total of {name}, so {name}={amount:g} is refused. Take a method "
+            f"Ledger {target} was started without a total of {name}, so {name}={amount:g} is refused. Use a method "
             f"without {name}, or keep the data unpublished: a total that is raised afterwards protects nobody."
         )
     if before + _decimal(amount) > _decimal(total):
         raise BudgetExceededError(
             f"Ledger {target} allows {name}={total:g} in total; {before.normalize():f} is spent, so {amount:g} more is "
-            f"refused. Take a smaller {name}, or keep the data unpublished: a total that is raised afterwards protects "
+            f"refused. Use a smaller {name}, or keep the data unpublished: a total that is raised afterwards protects "
             "nobody."
         )
 
@@ -164,8 +165,8 @@ def _check_data_set(path: Path, content: dict[str, Any], details: Mapping[str, A
     recorded, schema = content.setdefault("dataset", name), content.setdefault("schema", details.get("schema"))
     if recorded != name:
         raise InputError(
-            f"Ledger {path} keeps the budget of data set {recorded!r}, got {name!r} in 'dataset'. Name the ledger of "
-            "this data set; budgets of the same people belong into one."
+            f"Ledger {path} keeps the budget of data set {recorded!r}, got {name!r} in {parameter('dataset')}. Name "
+            "the ledger of this data set; budgets of the same people belong in one ledger."
         )
     strange = next((column for column in columns if column not in (schema or columns)), None)
     if strange is not None:
@@ -187,8 +188,9 @@ def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, An
     different = next((whom for whom in earlier if whom != ours), None)
     if different is not None:
         raise InputError(
-            f"Ledger {path} adds up budgets of {different}, and a budget of {ours} cannot be added to them. Name what "
-            "was named before in 'unit', or keep another ledger whose total leaves room for what is spent here."
+            f"Ledger {path} adds up budgets of {different}, and a budget of {ours} cannot be added to them. Use the "
+            f"same {parameter('unit')} as before, or keep another ledger whose total leaves room for what is spent "
+            "here."
         )
     definition = details.get("definition")
     spent_under = next(
@@ -197,7 +199,7 @@ def _check_kind(path: Path, content: Mapping[str, Any], details: Mapping[str, An
     if spent_under != definition:
         raise InputError(
             f"Ledger {path} adds up budgets under Definition {spent_under}, and one under Definition {definition} "
-            "cannot be added to them: they promise different things. Take a method of the same definition, or keep "
+            "cannot be added to them: they promise different things. Use a method of the same definition, or keep "
             "another ledger whose total leaves room for what is spent here."
         )
 
@@ -206,12 +208,13 @@ def _started(path: Path, totals: Mapping[str, float | None], details: Mapping[st
     """Return the content of a new ledger."""
     if path.exists():
         raise InputError(
-            f"Ledger {path} is there already, so new_ledger=True is refused: what was spent must not be forgotten. "
-            "Leave it out to go on with this ledger."
+            f"Ledger {path} already exists, so {setting('new_ledger', True)} is refused: what was spent must not be "
+            "forgotten. Leave it out to continue with this ledger."
         )
     if totals["total_budget"] is None:
         raise InputError(
-            f"Ledger {path} is not there yet; a new one needs the total budget of the data set. Name 'total_budget'."
+            f"Ledger {path} does not exist yet; a new one needs the total budget of the data set. Set "
+            f"{parameter('total_budget')}."
         )
     budgets = {name: total for name, total in totals.items() if total is not None}
     return {"format": FORMAT, **budgets, **{n: details[n] for n in DATA_SET if n in details}, "entries": []}
@@ -224,9 +227,9 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
         json.dumps(content, ensure_ascii=False).encode()  # half a character could not be written again
     except FileNotFoundError:
         raise InputError(
-            f"Ledger {path} is not there. If the data set had one, put it back: a new one would forget what was spent. "
-            "For the first release say new_ledger=True; a new one needs the total budget of the data set. Name "
-            "'total_budget'."
+            f"Ledger {path} does not exist. If the data set had one, put it back: a new one would forget what was "
+            f"spent. Use {setting('new_ledger', True)} for the first release; a new one needs the total budget of the "
+            f"data set. Set {parameter('total_budget')}."
         ) from None
     except OSError as error:
         raise FileError(f"Ledger {path} cannot be read: {error.strerror}.") from None
@@ -238,7 +241,7 @@ def _open(path: Path, totals: Mapping[str, float | None]) -> dict[str, Any]:
         recorded = content.get(name, 0.0)
         if total is not None and total != recorded:
             raise InputError(
-                f"Parameter {name!r} must be the one that ledger {path} records, {recorded:g}, got {total:g}. Leave it "
+                f"{parameter(name)} must be the one that ledger {path} records, {recorded:g}, got {total:g}. Leave it "
                 "out."
             )
     ledger: dict[str, Any] = content
@@ -281,8 +284,8 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _not_a_ledger(path: Path) -> InputError:
     return InputError(
-        f"File {path} is not a budget ledger of shoal, or one that is damaged. Name another file, or put back a copy "
-        "of it; it was left as it is."
+        f"File {path} is not a budget ledger of shoal, or one that is damaged. Use another file, or put back a copy of "
+        "it; it was left as it is."
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from shoal.core.errors import FileError, InputError, ShoalError, VerificationError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.kinds.storage import CATEGORY, FLOAT, Storage
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
@@ -84,7 +85,7 @@ def draw_noise(plan: PublicationPlan) -> NoisyColumns:
 
 def _check_finite(values: Floats) -> None:
     if not np.isfinite(values).all():
-        raise VerificationError("A value that was to be released is no finite number. Nothing was released.")
+        raise VerificationError("Refusing to release a non-finite value. Nothing was released.")
 
 
 def in_ascending_order(means: Floats, sizes: Ints) -> Floats:
@@ -170,8 +171,8 @@ def rehearse(plan: PublicationPlan, output: str | os.PathLike[str] | None) -> No
         value = released.column(released.names[names.index(name)]).values[0]
         if not abs(value - end) <= 1e-2 * abs(end) + 0.5:
             raise InputError(
-                f"Parameter 'bounds' must fit the type of column {name!r}, which has no number as large as {end:g}. "
-                "Turn the column into float64, or give closer bounds."
+                f"{parameter('bounds')} must fit the type of column {name!r}, which has no number as large as {end:g}. "
+                "Convert the column to float64, or use closer bounds."
             )
     if output is not None:
         with folder_beside(Path(output)) as folder:
@@ -191,6 +192,6 @@ def write_release(released: Table, output: str | os.PathLike[str]) -> None:
     except Exception as error:  # whatever the format's library raises: it refuses names, nested cells, mixed types …
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise FileError(
-            f"Output {Path(output).name} cannot hold the released table: {reason}. Take another format, or leave out "
+            f"Output {Path(output).name} cannot hold the released table: {reason}. Use another format, or leave out "
             "the column."
         ) from error

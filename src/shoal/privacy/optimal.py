@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from shoal.algorithms.univariate import labels_of_path
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.kernels.sort import sort_values
 from shoal.privacy._double_double import exact_quotient, exact_square, exact_sum
@@ -65,9 +66,9 @@ def optimal_partition(column: ArrayLike, variance: Callable[[Ints], Floats], k: 
     """
     values = np.asarray(column, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise InputError(f"Parameter 'column' must be a vector of finite numbers, got shape {values.shape}.")
+        raise InputError(f"{parameter('column')} must be a vector of finite numbers, got shape {values.shape}.")
     if not 1 <= k <= len(values):
-        raise InputError(f"Parameter 'k' must be from 1 to the number of values, {len(values)}, got {k}.")
+        raise InputError(f"{parameter('k')} must be from 1 to the number of values, {len(values)}, got {k}.")
     return optimal_for_noise(values, _noise_of(variance, len(values)), k)
 
 
@@ -125,14 +126,14 @@ def _noise_of(variance: Callable[[Ints], Floats], n: int) -> Floats:
     variances = np.asarray(variance(sizes), dtype=np.float64)
     if variances.shape != sizes.shape:
         raise InputError(
-            f"Parameter 'variance' must return a variance for each of the {n} sizes it is given, got shape "
+            f"{parameter('variance')} must return a variance for each of the {n} sizes it is given, got shape "
             f"{variances.shape}."
         )
     sound = np.isfinite(variances) & (variances >= 0)
     if not sound.all():
         size = int(np.argmin(sound)) + 1
         raise InputError(
-            "Parameter 'variance' must give a finite variance of at least 0 for every size, got "
+            f"{parameter('variance')} must give a finite variance of at least 0 for every size, got "
             f"{variances[size - 1]} for size {size}."
         )
     noise = np.concatenate([[0.0], sizes * variances])
@@ -141,8 +142,8 @@ def _noise_of(variance: Callable[[Ints], Floats], n: int) -> Floats:
     if bad.any():
         size = int(np.argmax(bad)) + 1
         raise InputError(
-            "Parameter 'variance' must make size × variance convex in the size, else the fast path is not exact; it is "
-            f"not from sizes {size} to {size + 2}. The Laplace mechanism's 2(Δ/(ε·size))² is."
+            f"{parameter('variance')} must make size × variance convex in the size, else the fast path is not exact; "
+            f"it is not from sizes {size} to {size + 2}. The Laplace mechanism's 2(Δ/(ε·size))² is."
         )
     return noise
 

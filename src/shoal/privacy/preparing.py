@@ -14,6 +14,7 @@ import polars as pl
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.core.unicode_forms import composed, composed_cells
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
@@ -78,7 +79,7 @@ def prepare(
     contributions: int | None,
     *,
     categories: Mapping[Name, Sequence[Any]] | None = None,
-    integers: Sequence[Name] | Name | None = None,
+    integer_columns: Sequence[Name] | Name | None = None,
     **csv: str | None,
 ) -> Prepared:
     """Read and check everything; the columns are those that have bounds or categories, if none are named."""
@@ -90,7 +91,7 @@ def prepare(
     table = open_data(data, numbers=[name for name in wanted or () if name not in answered], named=True, **csv)
     names = choose_columns(table.names, table.numeric_names(), wanted, apart=as_names(unit), to="publish")
     if not table.rows:
-        raise InputError("Parameter 'data' has no records: there is nothing to publish.")
+        raise InputError(f"{parameter('data')} has no records: there is nothing to publish.")
     if protected is not None:
         check_unit(protected, table, names)
     if wanted is None:
@@ -99,11 +100,13 @@ def prepare(
         check_name(name, [name for name in names if name in table.names], "categories")
     numbers = [name for name in names if name not in answered]
     X = np.column_stack([_numbers(table, name) for name in numbers]) if numbers else np.empty((table.rows, 0))
-    whole = _whole(as_names(integers), numbers)
+    whole = _whole(as_names(integer_columns), numbers)
     found = read_bounds(bounds, numbers, X)
     for j, name in enumerate(numbers):
         if whole[j] and not (found.lower[j].is_integer() and found.upper[j].is_integer()):
-            raise InputError(f"Parameter 'bounds' must give whole numbers for column {name!r}, which holds integers.")
+            raise InputError(
+                f"{parameter('bounds')} must give whole numbers for column {name!r}, which holds integers."
+            )
     X = np.where(whole, np.rint(X), X)
     answers = [_answers(table, name, answered[name]) for name in names if name in answered]
     return Prepared(table, numbers, X, found, found.clip(X), found.outside(X), whole, answers, protected)
@@ -111,7 +114,7 @@ def prepare(
 
 def _whole(integers: Sequence[Name], numbers: Sequence[Name]) -> list[bool]:
     for name in integers:
-        check_name(name, numbers, "integers")
+        check_name(name, numbers, "integer_columns")
     return [name in integers for name in numbers]
 
 
@@ -121,8 +124,8 @@ def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
     words = [_word(category) for category in listed]
     if len(words) < 2 or len(set(words)) < len(words):
         raise InputError(
-            f"Parameter 'categories' must list at least two different categories for column {name!r}, from what "
-            f"everybody knows and not from the data, got {given!r}."
+            f"{parameter('categories')} must list at least two different categories for column {name!r}, from public "
+            f"knowledge and not from the data, got {given!r}."
         )
     try:
         cells = composed_cells(table.categories(name, given=True).cast(pl.String)).to_list()
@@ -146,7 +149,7 @@ def column_sets(
         return [list(range(len(names)))] if entry.joint else [[j] for j in range(len(names))]
     if entry.name != "mdav":
         raise InputError(
-            f"Parameter 'sets' goes with method 'mdav' only, got method {entry.name!r}, which groups "
+            f"{parameter('sets')} requires method 'mdav', got method {entry.name!r}, which groups "
             f"{'whole records' if entry.joint else 'each column on its own'}."
         )
     listed = [as_names(members) for members in sets]
@@ -154,7 +157,9 @@ def column_sets(
     for name in flat:
         check_name(name, names, "sets")
     if sorted(map(str, flat)) != sorted(map(str, names)) or not all(listed):
-        raise InputError("Parameter 'sets' must hold every published column exactly once, in sets that are not empty.")
+        raise InputError(
+            f"{parameter('sets')} must hold every published column exactly once, in sets that are not empty."
+        )
     return [[list(names).index(name) for name in members] for members in listed]
 
 
@@ -163,17 +168,19 @@ def check_group_size(entry: PublicationMethod, k: object, n: int, columns: int =
     if k is None:
         if entry.k == "needed" and not (entry.name == "insensitive" and columns <= 1):
             raise InputError(
-                f"Parameter 'k' is needed by method {entry.name!r}: the number of records in a group. Explore the "
-                "expected error first, or take method 'insensitive-ir', which finds one from public figures."
+                f"Method {entry.name!r} requires {parameter('k')}, the number of records in a group. Explore the "
+                "expected error first, or use method 'insensitive-ir', which computes one from public figures."
             )
         return None
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"Parameter 'k' must be a whole number of at least 1, got {k!r}.")
+        raise InputError(f"{parameter('k')} must be a whole number of at least 1, got {k!r}.")
     if entry.k == "none" and k != 1:
-        raise InputError(f"Parameter 'k' has no meaning for method {entry.name!r}, which makes no groups, got {k}.")
+        raise InputError(
+            f"{parameter('k')} has no meaning for method {entry.name!r}, which makes no groups, got {k}. Leave it out."
+        )
     if k > n:
         raise InputError(
-            f"Parameter 'k' must not exceed the number of records: k={k}, but the table has {n}. Take a smaller k."
+            f"{parameter('k')} must not exceed the number of records: k={k}, but the table has {n}. Use a smaller k."
         )
     return int(k)
 

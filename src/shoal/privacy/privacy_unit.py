@@ -31,6 +31,7 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.phrases import count
 from shoal.core.types import Floats
 from shoal.masking.reading import unit_words
@@ -62,18 +63,18 @@ def read_unit(unit: Name | None, contributions: object) -> Unit | None:
     if unit is None:
         if contributions is not None:
             raise InputError(
-                f"Parameter 'contributions' goes with a unit, got {contributions!r}. Name the column that says whose "
-                "records they are in 'unit'."
+                f"{parameter('contributions')} requires a unit column, got {contributions!r}. Name it in "
+                f"{parameter('unit')}."
             )
         return None
     if contributions is None:
         raise InputError(
-            "Parameter 'contributions' is needed with 'unit': the greatest number of records that one of column "
-            f"{unit!r} can have, from what everybody knows. It is not looked up in the table, because the number found "
-            "there would tell about the table."
+            f"{parameter('unit')} requires {parameter('contributions')}, the greatest number of records that one unit "
+            f"of column {unit!r} can have, from public knowledge. shoal does not read it from the table, because that "
+            "number would reveal something about the table."
         )
     if isinstance(contributions, bool) or not isinstance(contributions, (int, np.integer)) or contributions < 1:
-        raise InputError(f"Parameter 'contributions' must be a whole number of at least 1, got {contributions!r}.")
+        raise InputError(f"{parameter('contributions')} must be a whole number of at least 1, got {contributions!r}.")
     return Unit(unit, int(contributions))
 
 
@@ -85,17 +86,17 @@ def check_unit(unit: Unit, table: Table, published: Sequence[Name]) -> None:
     check_name(unit.column, table.names, "unit")
     if unit.column in published:
         raise InputError(
-            f"Parameter 'unit' names column {unit.column!r}, which is to be published. It says whose records they are "
-            "and stays out of the release: leave it out of 'columns' and 'bounds'."
+            f"{parameter('unit')} names column {unit.column!r}, which is to be published. A unit column stays out of "
+            f"the release: leave it out of {parameter('columns')} and {parameter('bounds')}."
         )
     # Were two units given the same word, they would count as one that has more: nobody is protected less.
     _, records = np.unique(unit_words(table, unit.column, None), return_counts=True)
     if records.max() > unit.contributions:
         raise InputError(
-            f"Parameter 'contributions' must be a number of records that no {unit.column} exceeds, but one has more "
+            f"{parameter('contributions')} must be a number of records that no {unit.column} exceeds, but one has more "
             f"than {unit.contributions}. Nothing was released or spent; this message is for the data holder alone. "
-            f"Leave out records by a rule that looks at each {unit.column} by itself, or give the number that "
-            "everybody knows: one that is found by trying tells about the table."
+            f"Leave out records by a rule that looks at each {unit.column} by itself, or use the publicly known "
+            "number: one that is found by trying reveals something about the table."
         )
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import parameter
 
 __all__ = ["DEFAULT", "GIVEN", "MARGINALS", "PUBLICATION_METHODS", "PublicationMethod", "find_publication_method"]
 
@@ -123,6 +124,6 @@ def find_publication_method(name: str) -> PublicationMethod:
         return PublicationMethod(name, "", grouping.summary, 3, joint=not each, k="needed", groups=groups)
     names = ", ".join(PUBLICATION_METHODS)
     raise InputError(
-        f"Parameter 'method' must be one of {names}, 'marginals' with delta, 'given' with labels, or one of "
+        f"{parameter('method')} must be one of {names}, 'marginals' with delta, 'given' with groups, or one of "
         f"shoal.methods(), got {name!r}.{closest(name, [*PUBLICATION_METHODS, MARGINALS.name, *METHODS])}"
     )

@@ -19,6 +19,7 @@ from shoal.core.errors import (
     UnprotectedColumnWarning,
 )
 from shoal.core.measures import canonical_labels
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.masking.reading import unit_words
 from shoal.privacy.budgets import Budget, split_budget
@@ -37,7 +38,7 @@ __all__ = ["PublicationPlan", "make_plan", "shares_of_columns"]
 
 LARGE = 10.0  # of ε: e^10 is 22,000
 LITTLE = 0.05  # of an even share of ε
-CALLER = 4  # frames from a warning here to the caller of publish
+CALLER = 6  # frames from a warning here to the caller of publish
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     epsilon: float,
     *,
     k: int | None,
-    labels: Any,
+    groups: Any,
     budget: Budget,
     sets: Sequence[Sequence[Name]] | None,
     keep: Sequence[Name] | Name | None,
@@ -122,7 +123,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
     delta: float | None = None,
 ) -> PublicationPlan:
     """Check what was asked for against the table, share the budget and form the groups."""
-    group_labels = _labels(prepared, method, labels)
+    group_labels = _groups(prepared, method, groups)
     unprotected = _unprotected_columns(prepared, as_names(keep), method)
     size = check_group_size(method, k, len(prepared.X), len(prepared.names))
     numbers = column_sets(method, prepared.names, sets)
@@ -135,7 +136,7 @@ def make_plan(  # noqa: PLR0913 - what the parameters of publish decide together
             prepared, method, epsilon, size, {}, np.empty(0), [], unprotected, truncate, monotone, rng, counting
         )
     if delta is not None:
-        raise InputError(f"Parameter 'delta' goes with method 'marginals' only, got method {method.name!r}.")
+        raise InputError(f"{parameter('delta')} requires method 'marginals', got method {method.name!r}.")
     shares = shares_of_columns(epsilon, budget, prepared, numbers)
     budgets = budgets_of_records(shares, prepared.unit)
     check_grids(len(prepared.X), budgets, prepared.published)
@@ -157,8 +158,8 @@ def shares_of_columns(epsilon: float, budget: Budget, prepared: Prepared, sets: 
     d, answers = len(prepared.names), len(prepared.answers)
     if answers and budget == "sensitivity":
         raise InputError(
-            f"Parameter 'budget' cannot be 'sensitivity' with categories ({prepared.answers[0].name!r}): they have no "
-            "width. Take budget='even', or give the shares."
+            f"{setting('budget', 'sensitivity')} cannot be combined with categories ({prepared.answers[0].name!r}), "
+            f"which have no width. Use {setting('budget', 'even')}, or set the shares."
         )
     width = np.concatenate([prepared.bounds.width, np.ones(answers)])
     return split_budget(epsilon, budget, prepared.published, width, [*sets, *([d + i] for i in range(answers))])
@@ -169,14 +170,14 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
         warnings.warn(
             f"Method {method.name!r} covers values with the groups taken as given (Definition 3): the release shows "
             "groups that may follow the data, and whoever knows the other records can exclude from them most of what "
-            "a value might be, whatever epsilon is. For differential privacy from raw to released table take method "
+            "a value might be, whatever epsilon is. For differential privacy from raw to released table use method "
             "'insensitive-ir' or 'none'.",
             GroupsAsGivenWarning,
             stacklevel=CALLER,
         )
     if epsilon > LARGE:
         warnings.warn(
-            f"Parameter 'epsilon' is {epsilon:g}: above {LARGE:g}, a factor of e^{epsilon:g} says next to nothing. "
+            f"{parameter('epsilon')} is {epsilon:g}: above {LARGE:g}, a factor of e^{epsilon:g} says next to nothing. "
             "Values of 1 or less are usual where people are to be protected.",
             LargeBudgetWarning,
             stacklevel=CALLER,
@@ -185,9 +186,9 @@ def _warn(method: PublicationMethod, epsilon: float, shares: Mapping[Name, float
     if little:
         text = ", ".join(f"{name!r} {share:.2g}" for name, share in little.items())
         warnings.warn(
-            f"Parameter 'budget' leaves some columns hardly anything of epsilon={epsilon:g}: {text}. Noise is all that "
-            "will be left of them. Shares by the width of the domain depend on units; take budget='even', or give the "
-            "shares.",
+            f"{parameter('budget')} leaves some columns hardly any of epsilon={epsilon:g}: {text}. Their values will "
+            f"be mostly noise. Shares by the width of the domain depend on units; use {setting('budget', 'even')}, or "
+            "set the shares.",
             UnevenBudgetWarning,
             stacklevel=CALLER,
         )
@@ -202,31 +203,33 @@ def _check_counted(budget: Budget, *, truncate: bool, monotone: bool) -> None:
     ):
         if value is not default and value != default:
             raise InputError(
-                f"Parameter {name!r} does not go with method 'marginals', which draws records inside their domain from "
-                f"counts of all columns, got {value!r}. Leave it out."
+                f"{parameter(name)} cannot be combined with method 'marginals', which draws records inside their "
+                f"domain from counts of all columns, got {value!r}. Leave it out."
             )
 
 
-def _labels(prepared: Prepared, method: PublicationMethod, labels: Any) -> Ints | None:
+def _groups(prepared: Prepared, method: PublicationMethod, groups: Any) -> Ints | None:
     """Return the groups that were given, as an array or as a column of the table."""
-    if (labels is None) == (method is GIVEN):
+    if (groups is None) == (method is GIVEN):
         raise InputError(
-            f"Parameter 'labels' gives the groups of method 'given', and no other method takes them, got method "
-            f"{method.name!r} {'without' if labels is None else 'with'} labels."
+            f"{parameter('groups')} names the groups of method 'given', and no other method uses it, got method "
+            f"{method.name!r} {'without' if groups is None else 'with'} groups."
         )
-    if labels is None:
+    if groups is None:
         return None
-    if isinstance(labels, (str, int)):
-        check_name(labels, prepared.table.names, "labels")
-        if labels in prepared.published:
-            raise InputError(f"Parameter 'labels' names column {labels!r}, which is to be published. Name another.")
-        values: Any = np.asarray(unit_words(prepared.table, labels))
+    if isinstance(groups, (str, int)):
+        check_name(groups, prepared.table.names, "groups")
+        if groups in prepared.published:
+            raise InputError(
+                f"{parameter('groups')} names column {groups!r}, which is to be published. Use another column."
+            )
+        values: Any = np.asarray(unit_words(prepared.table, groups))
     else:
-        values = np.asarray(labels)
+        values = np.asarray(groups)
     if values.shape != (len(prepared.X),) or values.dtype.kind not in "iu":
         raise InputError(
-            "Parameter 'labels' must hold the number of a group for each record, or name the column that does, got an "
-            f"array of shape {values.shape} and type {values.dtype}."
+            f"{parameter('groups')} must hold the number of a group for each record, or name the column that does, got "
+            f"an array of shape {values.shape} and type {values.dtype}."
         )
     return canonical_labels(np.unique(values, return_inverse=True)[1])
 
@@ -234,14 +237,16 @@ def _labels(prepared: Prepared, method: PublicationMethod, labels: Any) -> Ints 
 def _check_answers(prepared: Prepared, budgets: Floats) -> None:
     for answer, epsilon in zip(prepared.answers, budgets[len(prepared.names) :].tolist(), strict=True):
         if truth_probability(len(answer.categories), epsilon) <= 0:
-            raise InputError(f"Parameter 'epsilon' leaves column {answer.name!r} a budget of {epsilon:g}, too small.")
+            raise InputError(
+                f"{parameter('epsilon')} leaves column {answer.name!r} a budget of {epsilon:g}, too small."
+            )
 
 
 def _generator(seed: object) -> np.random.Generator | None:
     if seed is None:
         return None
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"Parameter 'seed' must be a whole number of at least 0, got {seed!r}.")
+        raise InputError(f"{parameter('seed')} must be a whole number of at least 0, got {seed!r}.")
     warnings.warn(
         "The noise is drawn from a seed: whoever knows or guesses the seed can take it off, so nothing is guaranteed. "
         "For experiments only; do not release the result.",
@@ -257,18 +262,19 @@ def _unprotected_columns(prepared: Prepared, names: list[Name], method: Publicat
         check_name(name, prepared.table.names, "keep")
         if prepared.unit is not None and name == prepared.unit.column:
             raise InputError(
-                f"Column {name!r} stands in 'unit' and in 'keep': it says whose records they are and is not released."
+                f"{parameter('unit')} and {parameter('keep')} both name column {name!r}: a unit column is not released."
             )
         if name in prepared.published:
             raise InputError(
-                f"Column {name!r} stands in 'columns' and in 'keep': it is either protected or kept as it is."
+                f"{parameter('columns')} and {parameter('keep')} both name column {name!r}: it is either protected or "
+                "released unchanged."
             )
     if not names:
         return []
     if not method.keeps_rows:
         raise InputError(
-            f"Parameter 'keep' does not go with method {method.name!r}, got {', '.join(map(str, names))}: its rows "
-            "belong to nobody in particular, so no other column can stand beside them."
+            f"{parameter('keep')} cannot be combined with method {method.name!r}, got {', '.join(map(str, names))}: "
+            "its rows are synthetic, so no other column fits next to them."
         )
     warnings.warn(
         f"Columns released as they are, without any protection: {', '.join(map(str, names))}. They can tell who a "

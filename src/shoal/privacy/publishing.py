@@ -7,62 +7,29 @@ that is recorded is spent whatever happens, so everything that can fail has been
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from shoal.core.errors import InputError
-from shoal.privacy.budgets import Budget, check_epsilon
-from shoal.privacy.domains import BoundsGiven
+from shoal.core.parameters import with_parameters_of
 from shoal.privacy.joint import Counting
 from shoal.privacy.laplace import check_library
 from shoal.privacy.ledger import spend
 from shoal.privacy.noisy_release import build_table, draw_noise, rehearse, write_release
 from shoal.privacy.preparing import prepare
 from shoal.privacy.publication import Publication
-from shoal.privacy.publication_methods import DEFAULT, find_publication_method
 from shoal.privacy.publication_plan import PublicationPlan, make_plan
+from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
 from shoal.tables.choosing import check_output
-from shoal.tables.columns import Name
 from shoal.tables.frames import index_notes
 
-__all__ = ["publish"]
+__all__ = ["publish", "publish_request"]
 
 
-def publish(  # noqa: PLR0913 - the parameters of a whole run
-    data: Any,
-    epsilon: float,
-    *,
-    delta: float | None = None,
-    bounds: BoundsGiven,
-    columns: Sequence[Name] | Name | None = None,
-    method: str = DEFAULT,
-    k: int | None = None,
-    labels: Any = None,
-    categories: Mapping[Name, Sequence[Any]] | None = None,
-    integers: Sequence[Name] | Name | None = None,
-    truncate: bool = True,
-    monotone: bool = True,
-    budget: Budget = "even",
-    sets: Sequence[Sequence[Name]] | None = None,
-    keep: Sequence[Name] | Name | None = None,
-    unit: Name | None = None,
-    contributions: int | None = None,
-    ledger: str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
-    total_budget: float | None = None,
-    total_delta: float | None = None,
-    new_ledger: bool = False,
-    seed: int | None = None,
-    output: str | os.PathLike[str] | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> Publication:
+@with_parameters_of(PublishRequest)
+def publish(data: Any, epsilon: float, **parameters: Any) -> Publication:
     """Publish a table with differential privacy: groups' means with Laplace noise, shared by all records of a group.
 
     Read the `guarantee` of the result before you release it. ``"insensitive-ir"``, ``"insensitive"`` and ``"none"`` are
@@ -73,66 +40,7 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     ----------
     data
         A pandas, polars or pyarrow table, a NumPy array, or the path of a file.
-    epsilon
-        The privacy budget of this release: of a record, or of a unit with all of its records. Above 10 it warns with a
-        `LargeBudgetWarning`.
-    delta
-        For ``"marginals"``: δ of (ε, δ)-differential privacy, what may be added to a probability beside the factor e^ε.
-        Well below 1/n; for example 1e-9.
-    bounds
-        The domain of each column, ``{column: (lower, upper)}``, from public knowledge. Values outside are clipped and
-        counted. ``"data"`` reads 1.5 times the maximum from the data: for experiments, with a `DataBoundsWarning`.
-    columns
-        The columns to publish; those that have bounds or categories, if not given. All others are dropped.
-    method
-        ``"insensitive-ir"``, each column on its own in groups of neighbours, rows without order; ``"insensitive"``, the
-        same for one column, and for several whole records in a fixed order, with much more noise; ``"none"``, noise on
-        every value; ``"marginals"``, whole records drawn from a model of noisy counts, with `delta`. Under
-        Definition 3 ``"optimal"``, ``"mdav-ir"``, ``"mdav"``, any name of `shoal.methods`, or ``"given"`` with
-        `labels`.
-    k
-        The number of records in a group; for ``"optimal"`` the least number. If it is not given, ``"insensitive-ir"``
-        computes it from the number of records and epsilon (Proposition 8 of the paper).
-    labels
-        The groups of method ``"given"``: a number for each record, or the column that holds it.
-    categories
-        Columns of categories or truth values to publish by randomised response (``"marginals"``: with all others), and
-        the categories that there can be, from public knowledge: ``{"sex": ["f", "m"], "smokes": [False, True]}``. Any
-        other cell, and a missing one, counts as the last.
-    integers
-        Columns that are released as integers; their bounds are integers too.
-    truncate
-        Whether released values are brought into the domain. Without it they can lie outside, but their mean is not
-        pulled towards the middle.
-    monotone
-        Whether noisy means of sorted groups (``"insensitive-ir"``, and ``"insensitive"`` for one column) are brought
-        into ascending order, which lowers their error and costs no budget.
-    budget
-        How columns share epsilon: ``"even"`` (columns that are grouped together share theirs in proportion to the
-        width of their domains), ``"sensitivity"`` (all in proportion to the width, which leaves a column in small
-        units next to nothing), or a mapping of columns to shares that sum to epsilon.
-    sets
-        For ``"mdav"``: disjoint sets of columns, each grouped on its own (Algorithm 2); all columns together if not
-        given (Algorithm 1).
-    keep
-        Columns to release unchanged, without any protection, with an `UnprotectedColumnWarning`.
-    unit, contributions
-        The column that says whose records they are, and the greatest number of records m that one of them can have,
-        from public knowledge. Then epsilon covers a unit with all of its records: the noise is that of epsilon / m for
-        a record. A table in which somebody has more is refused. The column is not released. Without them a person with
-        m records is protected by m times epsilon only.
-    ledger, dataset, total_budget, total_delta, new_ledger
-        A JSON file in which the budget is recorded before anything is released, and refused when the total budget of
-        the data set of that name would be exceeded. The first release says ``new_ledger=True`` and the total.
-    seed
-        Draw reproducible noise, for experiments, with a `SeededNoiseWarning`: such a result must not be released.
-    output
-        Write the released table to this file, as a whole or not at all.
-    delimiter, encoding, decimal
-        How the CSV file of the data is written; taken from the file itself if not given. The release is written with
-        commas, points and UTF-8, whatever they are.
-    thousands
-        The sign between thousands in a CSV file; none if not given.
+    *parameters*
 
     Returns
     -------
@@ -149,64 +57,50 @@ def publish(  # noqa: PLR0913 - the parameters of a whole run
     >>> release.definition, release.estimates["sales"].mean.error.__round__(2)
     (1, 0.33)
     """
-    check_library()
-    chosen = find_publication_method(method)
-    epsilon = check_epsilon(epsilon)
-    check_output(data, output)
-    _check_ledger(ledger, dataset, total_budget, total_delta, new_ledger=new_ledger)
-    csv: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
-    ready = prepare(data, columns, bounds, unit, contributions, categories=categories, integers=integers, **csv)
-    asked: dict[str, Any] = {
-        "delta": delta,
-        "k": k,
-        "labels": labels,
-        "budget": budget,
-        "sets": sets,
-        "keep": keep,
-        "truncate": truncate,
-        "monotone": monotone,
-    }
-    plan = make_plan(ready, chosen, epsilon, **asked, seed=seed)
-    facts = _facts(plan)
-    rehearse(plan, output if ledger is not None else None)
-    entry = None
-    if ledger is not None:
-        deltas = {"delta": delta, "total_delta": total_delta}
-        entry = spend(ledger, epsilon, total_budget, _details(plan, dataset), **deltas, new=new_ledger)
+    return publish_request(data, PublishRequest(epsilon=epsilon, **parameters))
 
+
+def publish_request(data: Any, request: PublishRequest) -> Publication:
+    """Publish a table as a request says."""
+    check_library()
+    check_output(data, request.output)
+    plan = _plan(data, request)
+    facts = _facts(plan)
+    rehearse(plan, request.output if request.ledger is not None else None)
+    entry = None
+    if request.ledger is not None:
+        deltas = {"delta": request.delta, "total_delta": request.total_delta}
+        details = _details(plan, request.dataset)
+        entry = spend(request.ledger, request.epsilon, request.total_budget, details, **deltas, new=request.new_ledger)
     noisy = draw_noise(plan)
     released = build_table(plan, noisy.values, noisy.answer_codes)
-    if output is not None:
-        write_release(released, output)
-    said = {"budget": budget if isinstance(budget, str) else "given", "seed": seed}
+    if request.output is not None:
+        write_release(released, request.output)
+    budget = request.budget if isinstance(request.budget, str) else "given"
     return Publication(
         data=released.native,
         ledger_entry=entry,
         estimates=noisy.estimates,
         tree=noisy.tree,
-        parameters=_parameters(plan, said),
+        parameters=_parameters(plan, {"budget": budget, "seed": request.seed}),
         **facts,
     )
 
 
-def _check_ledger(
-    ledger: str | os.PathLike[str] | None,
-    dataset: str | None,
-    total_budget: float | None,
-    total_delta: float | None,
-    *,
-    new_ledger: bool,
-) -> None:
-    if ledger is None:
-        given = {"total_budget": total_budget, "total_delta": total_delta, "dataset": dataset}
-        for name, value in (given | {"new_ledger": new_ledger or None}).items():
-            if value is not None:
-                raise InputError(f"Parameter {name!r} goes with a ledger. Name the ledger's file in 'ledger'.")
-    elif not isinstance(dataset, str) or not dataset.strip():
-        raise InputError(
-            "Parameter 'dataset' is needed with 'ledger': the name of the data set whose budget it keeps, so that the "
-            f"ledger of another is not taken for it, got {dataset!r}."
-        )
+def _plan(data: Any, request: PublishRequest) -> PublicationPlan:
+    """Read the table and form the groups."""
+    ready = prepare(
+        data,
+        request.columns,
+        request.bounds,
+        request.unit,
+        request.contributions,
+        categories=request.categories,
+        integer_columns=request.integer_columns,
+        **request.csv,
+    )
+    names = ("delta", "k", "groups", "budget", "sets", "keep", "truncate", "monotone", "seed")
+    return make_plan(ready, request.entry, request.epsilon, **{name: getattr(request, name) for name in names})
 
 
 def _details(plan: PublicationPlan, dataset: str | None) -> dict[str, Any]:
@@ -234,7 +128,7 @@ def _parameters(plan: PublicationPlan, said: Mapping[str, Any]) -> dict[str, Any
         "budget": said["budget"],
         "sets": [[ready.names[j] for j in grouping.columns] for grouping in plan.groupings],
         "keep": plan.unprotected,
-        "integers": [name for name, whole in zip(ready.names, ready.whole, strict=True) if whole],
+        "integer_columns": [name for name, whole in zip(ready.names, ready.whole, strict=True) if whole],
         "truncate": plan.truncate,
         "monotone": plan.ordered and plan.monotone,
         "unit": None if ready.unit is None else ready.unit.column,

@@ -11,6 +11,7 @@ import polars as pl
 
 from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.kinds.date import Date
@@ -32,13 +33,13 @@ class ArrayTable:
         array = plain_array(array)
         if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
             raise InputError(
-                f"Parameter 'data' must be an array of numbers with records in rows, got shape {array.shape} of "
+                f"{parameter('data')} must be an array of numbers with records in rows, got shape {array.shape} of "
                 f"type {array.dtype}."
             )
         if array.dtype.itemsize > 8:
             raise InputError(
-                f"Parameter 'data' must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert it "
-                "first: data.astype(numpy.float64)."
+                f"{parameter('data')} must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert "
+                "it first: data.astype(numpy.float64)."
             )
         self._array, self._codes = array, codes or {}
         self._names = list(range(self._columns.shape[1]) if names is None else names)
@@ -105,7 +106,7 @@ class ArrayTable:
         if far.any():
             raise InputError(
                 f"Column {name} holds categories, which must be whole numbers below 2^63 in an array, but record "
-                f"{first + int(np.argmax(far)) + 1} holds {column[np.argmax(far)]}. Give a frame."
+                f"{first + int(np.argmax(far)) + 1} holds {column[np.argmax(far)]}. Use a frame."
             )
         return pl.Series(cells).fill_nan(None).cast(pl.Int64)
 
@@ -171,8 +172,8 @@ class ArrayTable:
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
         """Refuse: an array of numbers holds no text."""
         raise InputError(
-            f"Parameter 'small' is 'merge', but joined strata of column {next(iter(texts))} would read as text, which "
-            "an array of numbers cannot hold. Give a frame."
+            f"{parameter('small')} is 'merge', but joined strata of column {next(iter(texts))} would read as text, "
+            "which an array of numbers cannot hold. Use a frame."
         )
 
     def _check_others(self, masked: Collection[Name]) -> None:
@@ -184,8 +185,8 @@ class ArrayTable:
                 record = int(np.argmax(wide))
                 raise InputError(
                     f"Column {name} must hold integers up to 2^53 where means are released in an array of integers, "
-                    f"but record {record + 1} holds {column[record]}. Take integers='round', or give a frame, whose "
-                    "columns have types of their own."
+                    f"but record {record + 1} holds {column[record]}. Use {setting('integers', 'round')}, or a frame, "
+                    "whose columns have types of their own."
                 )
 
 

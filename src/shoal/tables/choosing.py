@@ -11,6 +11,7 @@ import numpy as np
 
 from shoal.core.errors import InputError
 from shoal.core.memory_limits import available_memory
+from shoal.core.messages import parameter, setting
 from shoal.tables.columns import Name
 from shoal.tables.files import CSV, PARQUET, check_data_set, check_target, read_table
 from shoal.tables.frames import open_table
@@ -74,7 +75,9 @@ def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
     asked = engine == "local" or (memory is not None and engine is None)
     if not isinstance(data, (str, os.PathLike)):
         if asked:
-            raise InputError("Parameter 'data' must be a path for engine='local' or a memory limit; got a table.")
+            raise InputError(
+                f"{parameter('data')} must be a path for {setting('engine', 'local')} or a memory limit; got a table."
+            )
         return False
     if asked or engine == "memory":
         return asked
@@ -115,17 +118,17 @@ def choose_columns(
         chosen = [name for name in numeric if name not in apart]
         if not chosen:
             raise InputError(
-                f"Parameter 'columns' is not given and the table has no numeric column to {to}. Name the columns: one "
-                "cell that is not a number makes a column text."
+                f"{parameter('columns')} is not given and the table has no numeric column to {to}. Name the columns: "
+                "one cell that is not a number makes a column text."
             )
         return chosen
     chosen = list(wanted)
     if not chosen:
-        raise InputError("Parameter 'columns' must name at least one column, got none.")
+        raise InputError(f"{parameter('columns')} must name at least one column, got none.")
     for name in chosen:
         check_name(name, names, "columns")
         if chosen.count(name) > 1:
-            raise InputError(f"Parameter 'columns' must name each column once, but {name!r} stands twice.")
+            raise InputError(f"{parameter('columns')} must name each column once, but {name!r} appears twice.")
     return chosen
 
 
@@ -139,11 +142,11 @@ def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered:
     (check_data_set if clustered else check_target)(output)
     if isinstance(data, np.ndarray):
         raise InputError(
-            "Parameter 'output' writes tables whose columns have names, got an array. Give a frame, or write the "
+            f"{parameter('output')} writes tables whose columns have names, got an array. Use a frame, or write the "
             "array of the result yourself."
         )
     if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
-        raise InputError(f"Output {output} must not be the input: the original would be lost. Name another file.")
+        raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")
 
 
 def check_text_names(data: Any) -> None:
@@ -153,6 +156,6 @@ def check_text_names(data: Any) -> None:
     others = [name for name in data.columns if not isinstance(name, str)]
     if others:
         raise InputError(
-            f"Parameter 'output' writes columns whose names are text, but one is called {others[0]!r}. Rename them "
+            f"{parameter('output')} writes columns whose names are text, but one is called {others[0]!r}. Rename them "
             "first: data.rename(columns=str)."
         )

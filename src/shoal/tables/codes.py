@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.unicode_forms import composed, composed_cells
 from shoal.tables.columns import Name
 
@@ -30,7 +31,8 @@ def read_codes(given: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name,
     """
     if given is not None and not isinstance(given, Mapping):
         raise InputError(
-            f"Parameter 'missing_codes' must give the codes of each column, such as {{'income': [-9]}}; got {given!r}."
+            f"{parameter('missing_codes')} must give the codes of each column, such as {{'income': [-9]}}; got "
+            f"{given!r}."
         )
     read = {}
     for name, listed in (given or {}).items():
@@ -49,7 +51,7 @@ def read_codes(given: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name,
 
 def _bad(name: Name, code: object) -> InputError:
     return InputError(
-        f"Parameter 'missing_codes' must list finite numbers or texts for column {name!r}, got {code!r}. Cells that "
+        f"{parameter('missing_codes')} must list finite numbers or texts for column {name!r}, got {code!r}. Cells that "
         "are empty or NaN are missing anyway."
     )
 

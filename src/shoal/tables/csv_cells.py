@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.unicode_forms import composed, composed_cells
 from shoal.kinds.storage import MISSING
 from shoal.tables.codes import Code, as_number, is_coded
@@ -223,7 +224,8 @@ def text_numbers(text: pl.Series, dialect: Dialect | None, first: int) -> TextNu
     remedy = "Correct the cell, or turn the column into numbers."
     if dialect is not None:
         remedy = _way_to_read(cells.filter(wrong), dialect) or (
-            "Correct the cell or remove its line, or name the cell in 'missing_codes' if it means missing."
+            f"Correct the cell or remove its line, or name the cell in {parameter('missing_codes')} if it means "
+            "missing."
         )
     return TextNumbers(numbers, values, f"record {first + record + 1} holds {text[record]!r}", remedy)
 
@@ -236,10 +238,10 @@ def _not_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:
 def _way_to_read(wrong: pl.Series, dialect: Dialect) -> str:
     """Say how cells can be read as numbers that hold a currency or a sign between thousands; empty if they do not."""
     if wrong.str.contains(r"\p{Sc}|^[A-Z]{3}\s?\d|\d\s?[A-Z]{3}$").any():
-        return "Take the currency out of the cells: it is not part of a number."
+        return "Remove the currency from the cells: it is not part of a number."
     for thousands in SIGNS:
         for decimal in {".": ",", ",": "."}.get(thousands, ".,"):
             if wrong.str.contains(_grouped(thousands, decimal)).any():
-                also = f", decimal={decimal!r}" * (thousands in " '" and decimal != dialect.decimal)
-                return f"Use thousands={thousands!r}{also} if that sign separates thousands."
+                also = f", {setting('decimal', decimal)}" * (thousands in " '" and decimal != dialect.decimal)
+                return f"Use {setting('thousands', thousands)}{also} if that sign separates thousands."
     return ""

@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import FileError, InputError, VerificationError, closest
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Bools, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words
@@ -323,12 +324,14 @@ def _parse(
     """Read the bytes of a CSV file, or those of its whole lines if they are only its head."""
     signs = delimiter is None or delimiter in TAB or (len(delimiter) == 1 and delimiter.isascii())
     if not signs or delimiter in ('"', "\r", "\n", "\0"):
-        raise InputError(f"Parameter 'delimiter' must be one ASCII sign, such as ';', or 'tab', got {delimiter!r}.")
+        raise InputError(
+            f"{parameter('delimiter')} must be one ASCII character, such as ';', or 'tab', got {delimiter!r}."
+        )
     if decimal not in (None, ".", ","):
-        raise InputError(f"Parameter 'decimal' must be '.' or ',', got {decimal!r}.")
+        raise InputError(f"{parameter('decimal')} must be '.' or ',', got {decimal!r}.")
     if thousands is not None and (thousands not in SIGNS or thousands == decimal):
         listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
-        raise InputError(f"Parameter 'thousands' must be {listed}, and not the decimal sign, got {thousands!r}.")
+        raise InputError(f"{parameter('thousands')} must be {listed}, and not the decimal sign, got {thousands!r}.")
     content, encoding = _decode(path, raw, encoding)
     if not content.strip():
         raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
@@ -373,7 +376,7 @@ def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -
         # Without the line itself, which is made of values.
         reason = re.sub(r"(got \d+): .*", r"\1", str(error).splitlines()[0])
         raise FileError(
-            f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Name another delimiter or "
+            f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Set another delimiter or "
             "repair the lines that have another number of fields than the header."
         ) from None
     text = pl.DataFrame(table.slice(1))
@@ -427,7 +430,8 @@ def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
         path.write_bytes(content.encode(dialect.encoding))
     except UnicodeEncodeError as error:
         raise FileError(
-            f"Encoding {dialect.encoding!r} cannot write {content[error.start : error.end]!r}. Take --encoding utf-8."
+            f"Encoding {dialect.encoding!r} cannot write {content[error.start : error.end]!r}. Use "
+            f"{setting('encoding', 'utf-8')}."
         ) from None
 
 
@@ -443,7 +447,7 @@ def _decode(path: Path, raw: bytes, encoding: str | None) -> tuple[str, str]:
             return codecs.getincrementaldecoder(candidate)().decode(raw, whole), candidate
         except UnicodeError as error:
             reason = f"byte {error.start} does not fit" if isinstance(error, UnicodeDecodeError) else str(error)
-    raise FileError(f"File {path} is not in encoding {encoding!r}: {reason}. Name another encoding.")
+    raise FileError(f"File {path} is not in encoding {encoding!r}: {reason}. Set another encoding.")
 
 
 def _check_encoding(encoding: object) -> None:
@@ -454,7 +458,7 @@ def _check_encoding(encoding: object) -> None:
         usable = False
     if not usable:
         raise InputError(
-            f"Parameter 'encoding' must be a known encoding, got {encoding!r}. Use one of text, such as 'utf-8'."
+            f"{parameter('encoding')} must be a known encoding, got {encoding!r}. Use one of text, such as 'utf-8'."
         )
 
 

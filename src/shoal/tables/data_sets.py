@@ -88,7 +88,7 @@ def write_part(folder: Place, part: int, table: Any, plain: Sequence[str] = ()) 
         system.invalidate_cache()
         if not system.exists(str(PurePosixPath(path).parent / UNFINISHED)):
             system.rm_file(path)
-            raise FileError(f"Output {folder} is no longer wanted: the run that began it was given up.")
+            raise FileError(f"Output {folder} is no longer needed: its run was abandoned.")
 
 
 def one_schema(schemas: Iterable[Any], what: str) -> Any:

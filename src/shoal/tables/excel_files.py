@@ -76,19 +76,19 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
     """Write a table as the only sheet of a file, numbers to 16 digits; the same table makes the same file."""
     library = _library("xlsxwriter")
     if len(frame) > ROWS:
-        raise FileError(f"Excel holds at most {ROWS:,} records in a sheet, got {len(frame):,}. Take CSV or Parquet.")
+        raise FileError(f"Excel holds at most {ROWS:,} records in a sheet, got {len(frame):,}. Use CSV or Parquet.")
     _check_names(frame.columns, "The table has")
     for name, dtype in frame.schema.items():
         if dtype in (pl.Binary, pl.Object) or getattr(dtype, "time_zone", None) or not name:
             what = f"column {name!r}, of type {dtype}" if name else "a column without a name"
-            raise FileError(f"Excel cannot hold {what}. Drop or rename it, or take CSV or Parquet.")
+            raise FileError(f"Excel cannot hold {what}. Drop or rename it, or use CSV or Parquet.")
     frame = as_doubles(frame, "An Excel file")
     for name, text in named_cells(frame.select(pl.selectors.string())):
         if (text.str.len_chars().max() or 0) > LENGTH:  # type: ignore[operator]
             raise FileError(f"Excel holds at most {LENGTH:,} characters in a cell; column {name!r} has more.")
     for name, numbers in named_cells(frame.select(pl.selectors.float())):
         if numbers.is_infinite().any():
-            raise FileError(f"Excel holds no infinite numbers; column {name!r} has some. Take CSV or Parquet.")
+            raise FileError(f"Excel holds no infinite numbers; column {name!r} has some. Use CSV or Parquet.")
     cells = frame.with_columns(pl.selectors.float().fill_nan(None))
     # Packed in memory: on a full disk, a ZipFile that writes to it prints a second traceback when it is collected.
     packed = io.BytesIO()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.core.errors import FileError, InputError
+from shoal.core.messages import parameter, setting
 from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
 from shoal.tables.csv_cells import Dialect
 from shoal.tables.csv_files import CsvTable, read_csv, write_csv
@@ -65,11 +66,13 @@ def read_table(
     source = Path(path)
     suffix = source.suffix.lower()
     if is_address(path):
-        raise InputError(f"Input {as_place(path)} is an address, which only clusters read. Take engine='dask'.")
+        raise InputError(
+            f"Input {as_place(path)} is an address, which only clusters read. Use {setting('engine', 'dask')}."
+        )
     if suffix not in READABLE:
         raise InputError(f"File {source} must end in one of {', '.join(READABLE)}; got {suffix or 'no ending'!r}.")
     if not source.is_file():
-        raise FileError(f"File {source} is not there{' (it is a folder)' if source.is_dir() else ''}. Check the path.")
+        raise FileError(f"File {source} {'is a folder' if source.is_dir() else 'does not exist'}. Check the path.")
     try:
         if suffix in CSV:
             table: Table = read_csv(source, numbers=numbers, **csv)
@@ -130,7 +133,9 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
     target = Path(path)
     folder = target.parent
     if is_address(path):
-        raise InputError(f"Output {as_place(path)} is an address, which only clusters write to. Take engine='dask'.")
+        raise InputError(
+            f"Output {as_place(path)} is an address, which only clusters write to. Use {setting('engine', 'dask')}."
+        )
     if target.suffix.lower() not in endings:
         got = target.suffix or "no ending"
         raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
@@ -141,7 +146,7 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
     if taken:
         raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
     if not os.access(folder, os.W_OK):
-        raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Take another.")
+        raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Use another folder.")
 
 
 def check_data_set(path: str | os.PathLike[str]) -> None:
@@ -150,7 +155,7 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
     if suffix_of(target) not in PARQUET:
         raise InputError(
             f"Output {target} must end in {' or '.join(PARQUET)} on a cluster: its workers write a folder of Parquet "
-            "files. Convert it afterwards, or take engine='local'."
+            f"files. Convert it afterwards, or use {setting('engine', 'local')}."
         )
     if isinstance(target, Path):
         if not target.is_dir():
@@ -158,13 +163,13 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
         elif not os.access(target.parent, os.W_OK):
             raise FileError(f"Output {target} cannot be written: folder {target.parent} is read-only for you.")
         elif any(not OWN.fullmatch(file.name) for file in target.iterdir()):
-            raise FileError(f"Output {target} cannot be written: it is a folder of other files. Name another.")
+            raise FileError(f"Output {target} cannot be written: it is a folder of other files. Use another name.")
         return
     system, there = system_of(target)
     with naming_address(target):
         taken = system.exists(there) and (not system.isdir(there) or system.find(there))
     if taken:
-        raise FileError(f"Output {target} cannot be written: there is something already. Remove it, or name another.")
+        raise FileError(f"Output {target} already exists. Remove it, or use another name.")
 
 
 def check_targets(source: Path, clustered: bool = False, /, **targets: Path | None) -> None:
@@ -176,12 +181,12 @@ def check_targets(source: Path, clustered: bool = False, /, **targets: Path | No
     for path in named.values():
         if sum(path.resolve() == other.resolve() for other in named.values()) > 1:
             *before, last = (name.replace("_", " ") for name in named)
-            raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Name another file.")
+            raise InputError(f"File {path} is named twice among {', '.join(before)} and {last}. Use another file.")
     far = [as_place(path) for name, path in named.items() if name in ("input", "output") and is_address(path)]
     for name in ("manifest", "report"):
         if far and name in named:
             raise InputError(
-                f"Option --{name} needs the bytes of all files on this machine, but {far[0]} is an address. Leave it "
+                f"{parameter(name)} needs the bytes of all files on this machine, but {far[0]} is an address. Leave it "
                 "out."
             )
     for name, path in named.items():

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Bools, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words, number_bits
@@ -82,8 +83,8 @@ def open_table(data: Any) -> Table:
         names = list(frame.columns)
     except TypeError:
         raise InputError(
-            "Parameter 'data' must be a pandas, polars or pyarrow table, a DuckDB relation, a NumPy array or the path "
-            f"of a file, got {type(data).__module__}.{type(data).__qualname__}."
+            f"{parameter('data')} must be a pandas, polars or pyarrow table, a DuckDB relation, a NumPy array or the "
+            f"path of a file, got {type(data).__module__}.{type(data).__qualname__}."
         ) from None
     except nw.exceptions.DuplicateError:
         names = list(getattr(data, "column_names", getattr(data, "columns", [])))
@@ -166,7 +167,7 @@ class FrameTable:
         if word_of(series.dtype) is None and series.null_count() < len(series):
             raise InputError(
                 f"Column {name!r} must hold dates, times, durations or text to be of kind shoal.Date, but its type is "
-                f"{given}. Leave it out of 'kinds', or turn it into dates first."
+                f"{given}. Leave it out of {parameter('kinds')}, or turn it into dates first."
             )
         return series, span_of(series, given)
 

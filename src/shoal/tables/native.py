@@ -74,16 +74,16 @@ def as_doubles(frame: pl.DataFrame, what: str) -> pl.DataFrame:
         least, most = cells.min(), cells.max()
         if most is not None and (most > EXACT or least < -EXACT):  # type: ignore[operator]
             raise FileError(
-                f"{what} holds whole numbers up to 2^53, but column {name!r} has larger ones, which change. "
-                "Drop it, make it text, or take CSV or Parquet."
+                f"{what} holds whole numbers up to 2^53, but column {name!r} has larger ones, which change. Drop it, "
+                "make it text, or use CSV or Parquet."
             )
     decimals = named_cells(frame.select(pl.selectors.decimal()))
     doubles = {name: cells.cast(pl.Float64) for name, cells in decimals}
     for name, cells in decimals:
         if not doubles[name].cast(cells.dtype, strict=False).equals(cells):
             raise FileError(
-                f"{what} holds numbers of about 15 digits, but column {name!r}, of type {cells.dtype}, has "
-                "longer ones, which change. Drop it, make it text, or take CSV or Parquet."
+                f"{what} holds numbers of about 15 digits, but column {name!r}, of type {cells.dtype}, has longer "
+                "ones, which change. Drop it, make it text, or use CSV or Parquet."
             )
     return with_cells(frame, doubles)
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats
 from shoal.kernels.words import ABSENT, Words, words_of
 from shoal.kinds.time_scale import word_of
@@ -98,15 +99,14 @@ def not_whole(name: Name, record: int, value: object) -> InputError:
     """Say which number of a column is no code."""
     return InputError(
         f"Column {name!r} must hold whole numbers to be codes, but record {record} holds {value}. Leave it out of "
-        "'kinds'."
+        f"{parameter('kinds')}."
     )
 
 
 def not_numeric(name: Name, found: str, way_out: str = "") -> InputError:
     """Say what a column holds that is no number."""
     way_out = way_out or (
-        f"Leave the column out, turn it into numbers, or call it a category: kinds={{{name!r}: shoal.Nominal()}} "
-        f"(--nominal {name})."
+        f"Leave the column out, turn it into numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
     )
     return InputError(f"Column {name!r} must be numeric, but {found}. {way_out}")
 
@@ -142,7 +142,7 @@ def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
     shown = next((part for part in parts if part.cause), TextNumbers(0, 0, "its type is text", "Turn it into numbers."))
     raise InputError(
         f"Column {name!r} holds numbers, but {shown.cause}: it would be released unmasked. {shown.remedy} To drop the "
-        f"column, use identifiers=[{name!r}]; to release it unmasked, use keep=[{name!r}]."
+        f"column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
     )
 
 

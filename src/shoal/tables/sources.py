@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
+from shoal.core.messages import setting
 from shoal.kinds.time_scale import word_of
 from shoal.tables.addresses import Place, as_place, is_address
 from shoal.tables.codes import Codes
@@ -98,7 +99,9 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     text = os.fspath(data)
     path = Path(text)
     if is_address(data):
-        raise InputError(f"Input {as_place(data)} is an address, which only clusters read. Take engine='dask'.")
+        raise InputError(
+            f"Input {as_place(data)} is an address, which only clusters read. Use {setting('engine', 'dask')}."
+        )
     if path.is_dir():
         # Hidden files are no part of a table: a run that was killed may have left some.
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
@@ -111,7 +114,7 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
         raise FileError(f"Input {data} holds no file that ends in {', '.join((*CSV, *PARQUET))}. Check the path.")
     for file in found:
         if not file.is_file():
-            raise FileError(f"File {file} is not there. Check the path.")
+            raise FileError(f"File {file} does not exist. Check the path.")
         if file.suffix.lower() not in (*CSV, *PARQUET):
             raise InputError(
                 f"File {file} must end in one of {', '.join((*CSV, *PARQUET))} to be masked beyond memory; "
@@ -344,7 +347,7 @@ def restage_csv(path: Path, header: list[str], dialect: Dialect, target: Path, r
     except pa.ArrowInvalid as error:
         raise FileError(
             f"File {path} cannot be read as CSV with delimiter {dialect.delimiter!r} and encoding "
-            f"{dialect.encoding!r}: {str(error).splitlines()[0]} Name another, or repair the line."
+            f"{dialect.encoding!r}: {str(error).splitlines()[0]} Set another delimiter or encoding, or repair the line."
         ) from None
 
 

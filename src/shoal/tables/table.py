@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from shoal.core.errors import InputError, closest
+from shoal.core.messages import parameter
 from shoal.core.phrases import agreeing, listed
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
@@ -116,8 +117,8 @@ def check_name(name: Name, names: Sequence[Name], what: str) -> None:
     # Python takes True and 1.0 for 1, tables do not.
     if not any(name == column and _type_of_name(name) == _type_of_name(column) for column in names):
         raise InputError(
-            f"Parameter {what!r} names column {name!r}, which the table does not have.{closest(name, names)} "
-            f"Its columns are: {listed(names, 12)}."
+            f"{parameter(what)} names column {name!r}, which the table does not have.{closest(name, names)} Its "
+            f"columns are: {listed(names, 12)}."
         )
 
 

@@ -29,6 +29,7 @@ from shoal.algorithms.optimize.sparse.near_table import make_table
 from shoal.algorithms.optimize.sparse.repair import Effort, FeasibleDuals, prove_by
 from shoal.core.errors import InputError
 from shoal.core.measures import sst
+from shoal.core.messages import parameter
 from shoal.core.progress import fresh_state
 from shoal.core.types import Floats, Ints
 
@@ -204,7 +205,7 @@ def verify_bound(
     for case in cases:
         if np.shape(case.duals) != (n,):
             raise InputError(
-                f"Parameter 'certificate' must have a dual for each of the {n} records, got {len(case.duals)}."
+                f"{parameter('certificate')} must have a dual for each of the {n} records, got {len(case.duals)}."
             )
     if reason := _wrong(records, k, certificate.k, cases):
         return BoundCheck(False, certificate.bound, 0.0, 0.0, 0.0, 0, reason)

@@ -13,6 +13,7 @@ import numpy as np
 
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.models.model import Model, is_number
 from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
@@ -174,7 +175,7 @@ class Closeness(Model):
 
     def __post_init__(self) -> None:
         if self.t != 0 and not is_number(self.t, 0, 1):
-            raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {self.t!r}.")
+            raise InputError(f"{parameter('closeness')} must be a number from 0 to below 1, got {self.t!r}.")
 
     @classmethod
     def read(cls, value: Any) -> Closeness:
@@ -189,7 +190,9 @@ class Closeness(Model):
             try:
                 return cls(float(value))
             except ValueError:
-                raise InputError(f"Parameter 'closeness' must be a number from 0 to below 1, got {value!r}.") from None
+                raise InputError(
+                    f"{parameter('closeness')} must be a number from 0 to below 1, got {value!r}."
+                ) from None
         return value if isinstance(value, Closeness) else cls(value)
 
     @property

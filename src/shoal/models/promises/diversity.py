@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
+from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.models.model import Model, is_number
 from shoal.models.rules import ROUNDING, RuleKind, Rules, run_end
@@ -116,12 +117,12 @@ class Diversity(Model):
     def __post_init__(self) -> None:
         if self.kind not in self.kinds:
             raise InputError(
-                f"Parameter 'diversity' must be of kind {', '.join(map(repr, self.kinds))}, got {self.kind!r}."
+                f"{parameter('diversity')} must be of kind {', '.join(map(repr, self.kinds))}, got {self.kind!r}."
             )
         if not is_number(self.least, 1, inf) or not (self.kind == "entropy" or float(self.least).is_integer()):
-            raise InputError(f"Parameter 'diversity' must be a whole number of at least 2, got {self.least!r}.")
+            raise InputError(f"{parameter('diversity')} must be a whole number of at least 2, got {self.least!r}.")
         if not is_number(self.c, 0, inf):
-            raise InputError(f"Parameter 'diversity' must have a positive factor c, got {self.c!r}.")
+            raise InputError(f"{parameter('diversity')} must have a positive factor c, got {self.c!r}.")
 
     @classmethod
     def read(cls, value: Any) -> Diversity:
@@ -143,7 +144,7 @@ class Diversity(Model):
             minimum, c = 0.0, [0.0, 0.0]
         if len(c) > (kind == "recursive"):
             raise InputError(
-                f"Parameter 'diversity' must read like 3, entropy:3 or recursive:3:2 (l, then c), got {value!r}."
+                f"{parameter('diversity')} must read like 3, entropy:3 or recursive:3:2 (l, then c), got {value!r}."
             )
         return cls(minimum, kind, *c)
 

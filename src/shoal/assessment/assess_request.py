@@ -1,0 +1,129 @@
+"""The parameters of an assessment, each described once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shoal.assessment.measure_registry import ALL, MEASURES, check_measures
+from shoal.core.checks import as_names
+from shoal.core.messages import parameter
+from shoal.core.parameters import COLUMNS, ESSENTIALS, described, shared
+from shoal.masking.request import MaskRequest
+
+if TYPE_CHECKING:
+    from shoal.core.types import Ints
+    from shoal.tables.codes import Codes
+    from shoal.tables.columns import Name
+
+__all__ = ["AssessRequest"]
+
+
+def _users(name: str) -> str:
+    """Name the measures that use a parameter."""
+    return " or ".join(f"``{measure}``" for measure in MEASURES if name in MEASURES[measure].uses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssessRequest:
+    """A request to assess a masked table; refused when it is made if a parameter breaks its rule.
+
+    Examples
+    --------
+    >>> AssessRequest(columns="sales", measures="eigenvalues").names
+    ['sales']
+    """
+
+    columns: Sequence[Name] | Name | None = shared(
+        MaskRequest,
+        "columns",
+        help=f"The masked columns; by default the numeric ones that differ, and those in {parameter('kinds')}.",
+    )
+    kinds: Mapping[Name, Any] | None = shared(MaskRequest, "kinds")
+    missing_codes: Mapping[Name, Any] | None = shared(
+        MaskRequest, "missing_codes", help="Numbers or texts that mean missing in masked columns."
+    )
+    k: int | None = shared(MaskRequest, "k", help="The promised k, to compare with the recount.")
+    by: Sequence[Name] | Name | None = shared(
+        MaskRequest,
+        "by",
+        help="""Columns that an intruder knows, released unchanged or with small strata joined, such as the strata of
+        the masking.""",
+    )
+    confidential: Sequence[Name] | Name | None = shared(
+        MaskRequest, "confidential", help="Sensitive columns, released unchanged."
+    )
+    model: Sequence[str] | str | None = described(
+        None,
+        """Regressions to fit before and after, such as ``profit ~ sales + wages``. Columns of text are categories.""",
+        "--model",
+        panel=ESSENTIALS,
+        typed=list,
+    )
+    tables: Sequence[Sequence[Name] | Name] = described(
+        (),
+        """Frequency tables to count before and after, each of a column or of several that are crossed, such as
+        region,sex. Columns of many numbers are counted in ten classes.""",
+        "--table",
+        panel=ESSENTIALS,
+        python='For example ``[("region", "sex"), "sector"]``.',
+        typed=list,
+        metavar="COLUMN,…",
+    )
+    measures: Sequence[str] | str | None = described(
+        None,
+        f"""More measures, which take longer: ``{ALL}``, or some of
+        {"; ".join(f"``{name}`` ({measure.help})" for name, measure in MEASURES.items())}.""",
+        "--measure",
+        panel=ESSENTIALS,
+        typed=list,
+        metavar="NAME",
+    )
+    keys: Sequence[Name] | Name | None = described(
+        None,
+        f"""Columns that an outsider may know, masked or not, for {_users("keys")}; by default the masked ones and
+        those in {parameter("by")}.""",
+        "--key",
+        panel=COLUMNS,
+        typed=list,
+    )
+    weights: Name | None = described(
+        None,
+        f"""Column of record weights of the original: how many people a record represents, for {_users("weights")}.""",
+        "--weights",
+        panel=COLUMNS,
+    )
+    unit: Name | None = shared(MaskRequest, "unit", help=f"Unit column, such as a household, for {_users('unit')}.")
+    kept: Sequence[int] | Ints | None = described(
+        None,
+        """The labels file of the masking, if it left out records of the original or shuffled them.""",
+        "--labels",
+        panel=COLUMNS,
+        python="In Python the row numbers of the original that the masked table holds (`Release.kept`).",
+    )
+    shuffled: bool | None = described(
+        None,
+        f"""The masked records are in another order, and no {parameter("kept")} shows it: measure only what needs no
+        pairs of records. By default an order that seems random is refused.""",
+        "--shuffled/--no-shuffled",
+        panel=COLUMNS,
+        typed=bool,
+    )
+    seed: int = shared(MaskRequest, "seed", help="Random seed of the samples that large tables are measured by.")
+    thousands: str | None = shared(MaskRequest, "thousands")
+
+    def __post_init__(self) -> None:
+        check_measures(as_names(self.measures))
+
+    @property
+    def names(self) -> list[Name]:
+        """The columns that are named as masked."""
+        return as_names(self.columns)
+
+    @property
+    def codes(self) -> Codes:
+        """The codes for missing, by column."""
+        from shoal.tables.codes import read_codes
+
+        return read_codes(self.missing_codes)

@@ -1,0 +1,111 @@
+"""The parameters of a comparison, each described once: those of a masking, and what is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from shoal.core.checks import check_size
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter
+from shoal.core.parameters import ESSENTIALS, METHOD, described, shared
+from shoal.masking.request import MaskRequest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from shoal.tables.columns import Name
+
+__all__ = ["MASKING", "CompareRequest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest:
+    """A request to compare methods, group sizes and promises; refused when it is made if a parameter breaks its rule.
+
+    Examples
+    --------
+    >>> CompareRequest(k=[5, 3, 5]).sizes
+    [3, 5]
+    """
+
+    k: Sequence[int] | int = shared(
+        MaskRequest, "k", default=(3, 5, 10), help="One or more group sizes to try, such as 3,5,10.", typed=str
+    )
+    methods: Sequence[str | Callable[..., Any]] | str | Callable[..., Any] = described(
+        "all",
+        """Methods to try, or ``all``. With promises, ``all`` is the default method and those made for the promise:
+        with any method, the same search finds the groups that keep it.""",
+        "-m",
+        "--method",
+        panel=ESSENTIALS,
+        python="Names listed by `shoal.methods`, or functions as `shoal.partition` takes them.",
+        typed=list,
+    )
+    columns: Sequence[Name] | Name | None = shared(MaskRequest, "columns")
+    kinds: Mapping[Name, Any] | None = shared(MaskRequest, "kinds")
+    distance: Sequence[Name] | Name | None = shared(MaskRequest, "distance")
+    importance: Mapping[Name, float] | None = shared(MaskRequest, "importance")
+    by: Sequence[Name] | Name | None = shared(MaskRequest, "by")
+    weights: Name | Sequence[float] | np.ndarray[Any, Any] | None = shared(MaskRequest, "weights")
+    unit: Name | None = shared(MaskRequest, "unit")
+    confidential: Sequence[Name] | Name | None = shared(MaskRequest, "confidential")
+    diversity: Any = shared(
+        MaskRequest,
+        "diversity",
+        help="""l-diversity to try, such as 2,3,5 or entropy:3, as for a masking. Each is tried on its own, next to
+        no promise.""",
+        typed=list,
+    )
+    closeness: Any = shared(
+        MaskRequest,
+        "closeness",
+        help="""t-closeness to try, such as 0.1,0.2,0.3, as for a masking. Each is tried on its own, next to no
+        promise.""",
+        typed=list,
+    )
+    missing: str = shared(MaskRequest, "missing")
+    missing_codes: Mapping[Name, Any] | None = shared(MaskRequest, "missing_codes")
+    small: str = shared(MaskRequest, "small")
+    zeros: Sequence[Name] | Name | None = shared(MaskRequest, "zeros")
+    sums: Sequence[str] | str | None = shared(MaskRequest, "sums")
+    integers: str = shared(MaskRequest, "integers")
+    aggregate: str = shared(MaskRequest, "aggregate")
+    refine: int | None = shared(MaskRequest, "refine")
+    seed: int | None = shared(MaskRequest, "seed")
+    time_limit: float = described(
+        10.0,
+        """Seconds that one run may take, all strata together. A method that would take longer on this table and
+        machine, or does, is left out, and named; one that has a result whenever it is stopped is stopped then.""",
+        "--time",
+        panel=METHOD,
+        typed=float,
+    )
+    thousands: str | None = shared(MaskRequest, "thousands")
+    progress: bool = shared(MaskRequest, "progress")
+
+    def __post_init__(self) -> None:
+        if not self.sizes:
+            raise InputError(f"{parameter('k')} must name at least one group size, got none; for example k=[3, 5, 10].")
+        for size in self.sizes:
+            check_size(size)
+        if not self.time_limit > 0:
+            raise InputError(f"{parameter('time_limit')} must be more than 0 seconds, got {self.time_limit!r}.")
+
+    @property
+    def sizes(self) -> list[int]:
+        """The group sizes, each once, in ascending order."""
+        return sorted(set(self.k) if isinstance(self.k, Iterable) else {self.k})
+
+    def masking(self) -> MaskRequest:
+        """Return the request that every run shares, with the smallest size and without promises."""
+        return MaskRequest(k=self.sizes[0], **{name: getattr(self, name) for name in MASKING})
+
+
+# The parameters that all runs share.
+MASKING = tuple(
+    item.name
+    for item in fields(CompareRequest)
+    if item.name not in ("k", "methods", "diversity", "closeness", "time_limit", "progress")
+)

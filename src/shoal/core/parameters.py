@@ -1,0 +1,153 @@
+"""Parameters of requests: each is described where it is declared; signatures, commands and pages are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields
+from inspect import Parameter, signature
+from textwrap import wrap
+from types import NoneType
+from typing import Any, TypeVar
+
+from shoal.core.messages import Message, Reference
+
+__all__ = [
+    "COLUMNS",
+    "CSV",
+    "ESSENTIALS",
+    "LARGE",
+    "METHOD",
+    "MISSING_VALUES",
+    "OUTPUT",
+    "PANELS",
+    "PROMISES",
+    "described",
+    "help_of",
+    "shared",
+    "with_help_of",
+    "with_parameters_of",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# The panels of the help of a command, in their order.
+ESSENTIALS = "Essentials"
+COLUMNS = "Columns and roles"
+MISSING_VALUES = "Missing values"
+PROMISES = "Promises"
+METHOD = "Method"
+OUTPUT = "Output"
+LARGE = "Large tables"
+CSV = "CSV"
+PANELS = (ESSENTIALS, COLUMNS, MISSING_VALUES, PROMISES, METHOD, OUTPUT, LARGE, CSV)
+
+TEXT = (str, NoneType)
+
+
+def described(
+    default: Any,
+    text: str,
+    *flags: str,
+    panel: str = OUTPUT,
+    label: str = "",
+    python: str = "",
+    typed: type = str,
+    metavar: str | None = None,
+    stored: tuple[type, ...] = TEXT,
+    choices: Mapping[str, str] | Sequence[str] = (),
+) -> Any:
+    """Describe a parameter of a request.
+
+    Parameters
+    ----------
+    default, text, flags
+        Its default, its help and its flags on the command line.
+    panel, label
+        The panel of its option in the help of a command, and its name on the page.
+    python
+        What the help adds for those who write Python.
+    typed, metavar
+        The type of its option, a list if it is repeated, and how its value is written.
+    stored
+        The types that it may have in a manifest; none for what a manifest does not decide.
+    choices
+        The words that it may be, and what the page says of them.
+    """
+    metadata = {
+        "help": Message(" ".join(text.split())),
+        "python": " ".join(python.split()),
+        "flags": flags,
+        "panel": panel,
+        "label": label,
+        "typed": typed,
+        "metavar": metavar,
+        "stored": stored,
+        "choices": choices if isinstance(choices, Mapping) else dict.fromkeys(choices, ""),
+    }
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def shared(request: type, name: str, **changes: Any) -> Any:
+    """Describe a parameter as another request does, except for the changes; `default` is one of them.
+
+    Examples
+    --------
+    >>> from shoal.masking.request import MaskRequest
+    >>> shared(MaskRequest, "by").metadata["flags"]
+    ('--by',)
+    """
+    item = next(item for item in fields(request) if item.name == name)
+    default = changes.pop("default", item.default)
+    if "help" in changes:
+        changes["help"] = Message(" ".join(changes["help"].split()))
+    return field(default=default, metadata={**item.metadata, **changes})
+
+
+def help_of(item: Field[Any], words: Callable[[Reference], str], *, python: bool = False) -> str:
+    """Return the help of a parameter for a reader, whose words name other parameters; `python` for who writes it."""
+    addition = item.metadata["python"] if python else ""
+    return f"{item.metadata['help'].worded(words)} {addition}".strip()
+
+
+def with_parameters_of(request: type) -> Callable[[Function], Function]:
+    """Give a function that takes the parameters of a request as keywords their signature, and their help.
+
+    The help stands where the docstring says *parameters*.
+    """
+
+    def complete(function: Function) -> Function:
+        items = [item for item in fields(request) if item.name != "options"]
+        declared = signature(function)
+        leading = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        written = {part.name for part in leading}
+        keywords = [
+            Parameter(
+                item.name,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if item.default is MISSING else item.default,
+                annotation=item.type,
+            )
+            for item in items
+            if item.name not in written
+        ]
+        function.__signature__ = declared.replace(parameters=[*leading, *keywords])  # type: ignore[attr-defined]
+        return with_help_of(request)(function)
+
+    return complete
+
+
+def with_help_of(request: type) -> Callable[[Function], Function]:
+    """Put the help of the parameters of a request where the docstring of a function says *parameters*."""
+
+    def complete(function: Function) -> Function:
+        lines = []
+        for item in fields(request):
+            text = help_of(item, lambda other: f"`{other.name}`", python=True).replace("``", '"')
+            name = "**options" if item.name == "options" else item.name
+            lines += [name, *(f"    {line}" for line in wrap(text, 110))]
+        function.__doc__ = str(function.__doc__).replace("*parameters*", "\n    ".join(lines))
+        return function
+
+    return complete

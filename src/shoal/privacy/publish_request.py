@@ -1,0 +1,234 @@
+"""The parameters of a differentially private publication, each described once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.core.errors import InputError
+from shoal.core.messages import parameter
+from shoal.core.parameters import COLUMNS, ESSENTIALS, METHOD, PROMISES, described, shared
+from shoal.masking.request import MaskRequest
+from shoal.privacy.publication_methods import DEFAULT, PUBLICATION_METHODS, PublicationMethod, find_publication_method
+
+if TYPE_CHECKING:
+    from shoal.privacy.budgets import Budget
+    from shoal.privacy.domains import BoundsGiven
+    from shoal.tables.columns import Name
+
+__all__ = ["PublishRequest"]
+
+NAMED_METHODS = ", ".join(f"``{name}``" for name in PUBLICATION_METHODS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishRequest:
+    """A request to publish a table with differential privacy; refused when it is made if a parameter breaks its rule.
+
+    Examples
+    --------
+    >>> PublishRequest(epsilon=1.0, bounds={"sales": (0, 1e6)}).method
+    'insensitive-ir'
+    """
+
+    epsilon: float = described(
+        MISSING,
+        "Privacy budget of this release: of a record, or of a unit with all of its records.",
+        "-e",
+        "--epsilon",
+        panel=ESSENTIALS,
+        python="Above 10 it warns with a `LargeBudgetWarning`.",
+        metavar="NUMBER",
+    )
+    delta: float | None = described(
+        None,
+        """Method ``marginals``: δ of (ε, δ)-differential privacy, what may be added to a probability next to the factor
+        e^ε. Well below 1/n, such as 1e-9.""",
+        "--delta",
+        panel=PROMISES,
+        typed=float,
+    )
+    bounds: BoundsGiven = described(
+        MISSING,
+        """Domain of each column, from public knowledge. Values outside are clipped and counted. ``data`` reads 1.5
+        times the maximum from the data: for experiments only.""",
+        "-b",
+        "--bounds",
+        panel=ESSENTIALS,
+        python="A mapping ``{column: (lower, upper)}``; ``data`` warns with a `DataBoundsWarning`.",
+        typed=list,
+        metavar="COLUMN=LOW:HIGH",
+    )
+    columns: Sequence[Name] | Name | None = shared(
+        MaskRequest,
+        "columns",
+        help="The columns to publish; those with bounds or categories by default. All others are dropped.",
+    )
+    method: str = described(
+        DEFAULT,
+        f"""One of {NAMED_METHODS}, ``marginals`` (with {parameter("delta")}), ``given`` (with {parameter("groups")}),
+        or a name listed by shoal methods. ``insensitive-ir`` groups neighbours of each column on its own, in rows
+        without order; ``insensitive`` does so for one column, and groups whole records in a fixed order, with much
+        more noise, for several; ``none`` adds noise to every value; ``marginals`` draws whole records from a model of
+        noisy counts. All others follow Definition 3.""",
+        "-m",
+        "--method",
+        panel=ESSENTIALS,
+    )
+    k: int | None = described(
+        None,
+        """Records per group; the least number for ``optimal``. By default ``insensitive-ir`` computes it from the
+        number of records and epsilon (Proposition 8 of the paper).""",
+        "-k",
+        panel=ESSENTIALS,
+        metavar="NUMBER",
+    )
+    groups: Any = described(
+        None,
+        "Method ``given``: the column that holds the group of each record.",
+        "--groups",
+        panel=METHOD,
+        python="Or a number for each record.",
+    )
+    categories: Mapping[Name, Sequence[Any]] | None = described(
+        None,
+        """Columns of categories or truth values to publish by randomised response (``marginals``: with all others),
+        and all possible categories, from public knowledge. Any other cell, and a missing one, counts as the last.""",
+        "--categories",
+        panel=COLUMNS,
+        python='A mapping such as ``{"sex": ["f", "m"], "smokes": [False, True]}``.',
+        typed=list,
+        metavar="COLUMN=A,B,…",
+    )
+    integer_columns: Sequence[Name] | Name | None = described(
+        None,
+        "Columns that are released as integers; their bounds are integers too.",
+        "--integer-column",
+        panel=COLUMNS,
+        typed=list,
+    )
+    truncate: bool = described(
+        True,
+        """Bring released values into the domain. Without it they can lie outside, but their mean is not pulled towards
+        the middle.""",
+        "--truncate/--no-truncate",
+        panel=METHOD,
+        typed=bool,
+    )
+    monotone: bool = described(
+        True,
+        """Bring noisy means of sorted groups (``insensitive-ir``, and ``insensitive`` for one column) into ascending
+        order, which lowers their error and costs no budget.""",
+        "--monotone/--no-monotone",
+        panel=METHOD,
+        typed=bool,
+    )
+    budget: Budget = described(
+        "even",
+        """How columns share epsilon: ``even`` (columns that are grouped together share theirs in proportion to the
+        width of their domains), ``sensitivity`` (all in proportion to the width, which leaves a column in small units
+        next to nothing), or shares that sum to epsilon.""",
+        "--budget",
+        panel=PROMISES,
+        python="Shares are a mapping of columns.",
+        metavar="even|sensitivity|COLUMN=SHARE,…",
+    )
+    sets: Sequence[Sequence[Name]] | None = described(
+        None,
+        """Method ``mdav``: disjoint sets of columns, each grouped on its own (Algorithm 2); all columns together by
+        default (Algorithm 1).""",
+        "--set",
+        panel=METHOD,
+        typed=list,
+        metavar="COLUMN,COLUMN",
+    )
+    keep: Sequence[Name] | Name | None = shared(
+        MaskRequest,
+        "keep",
+        help="Columns to release unchanged, WITHOUT any protection.",
+        python="They warn with an `UnprotectedColumnWarning`.",
+    )
+    unit: Name | None = shared(
+        MaskRequest,
+        "unit",
+        help=f"""Unit column (person, household, firm): epsilon then covers a unit with all of its records, at most
+        {parameter("contributions")}. A table in which a unit has more is refused. The column is not released. Without
+        it a person with m records is protected by m times epsilon only.""",
+    )
+    contributions: int | None = described(
+        None,
+        f"The greatest number of records that one unit in {parameter('unit')} can have, from public knowledge.",
+        "--contributions",
+        panel=COLUMNS,
+        typed=int,
+    )
+    ledger: str | os.PathLike[str] | None = described(
+        None,
+        """JSON file of the data set's spent budgets: the budget is recorded before anything is released, and refused
+        when the total would be exceeded.""",
+        "--ledger",
+        panel=PROMISES,
+        typed=Path,
+    )
+    dataset: str | None = described(
+        None, "Name of the data set that the ledger is kept for.", "--dataset", panel=PROMISES
+    )
+    total_budget: float | None = described(
+        None, "Total budget of the data set, for a new ledger.", "--total-budget", panel=PROMISES, typed=float
+    )
+    total_delta: float | None = described(
+        None, "Total of delta, for a new ledger of releases that have one.", "--total-delta",
+        panel=PROMISES, typed=float,
+    )  # fmt: skip
+    new_ledger: bool = described(
+        False,
+        "Start a ledger: this is the data set's first release.",
+        "--new-ledger",
+        panel=PROMISES,
+        typed=bool,
+    )
+    seed: int | None = described(
+        None,
+        "Random seed for reproducible noise, for experiments: such a table must not be released.",
+        "--seed",
+        panel=METHOD,
+        python="It warns with a `SeededNoiseWarning`.",
+        typed=int,
+    )
+    output: str | os.PathLike[str] | None = shared(
+        MaskRequest, "output", help="Write the released table to this file, as a whole or not at all."
+    )
+    delimiter: str | None = shared(MaskRequest, "delimiter")
+    encoding: str | None = shared(MaskRequest, "encoding")
+    decimal: str | None = shared(MaskRequest, "decimal")
+    thousands: str | None = shared(MaskRequest, "thousands")
+
+    def __post_init__(self) -> None:
+        from shoal.privacy.budgets import check_epsilon
+
+        find_publication_method(self.method)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        if self.ledger is None:
+            for name in ("total_budget", "total_delta", "dataset", "new_ledger"):
+                if getattr(self, name) not in (None, False):
+                    raise InputError(
+                        f"{parameter(name)} requires a ledger. Name the ledger's file in {parameter('ledger')}."
+                    )
+        elif not isinstance(self.dataset, str) or not self.dataset.strip():
+            raise InputError(
+                f"{parameter('ledger')} requires {parameter('dataset')}, the name of the data set whose budget it "
+                f"keeps, so that it is not mistaken for the ledger of another, got {self.dataset!r}."
+            )
+
+    @property
+    def entry(self) -> PublicationMethod:
+        """The method."""
+        return find_publication_method(self.method)
+
+    @property
+    def csv(self) -> dict[str, str | None]:
+        """How a CSV file is written."""
+        return {name: getattr(self, name) for name in ("delimiter", "encoding", "decimal", "thousands")}
