@@ -81,6 +81,14 @@ def test_every_method_is_the_same_on_every_engine(table, tmp_path, engine, metho
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_places_are_the_same_on_every_engine(table, tmp_path, engine):
+    rng = np.random.default_rng(2)
+    table = table.assign(lat=rng.normal(-17, 1, 160).round(4), lon=(rng.normal(0, 1, 160).round(4) % 360) - 180)
+    asked = {"columns": ["lat", "lon", "count"], "kinds": {("lat", "lon"): shoal.Place()}, "integers": "round"}
+    assert_same(engine, table, tmp_path, **asked)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "asked",
     [

@@ -136,7 +136,7 @@ def test_strata_joined_under_an_ancestor():
 )
 def test_joined_strata_by_hand(old, new, joined):
     frames = (pl.DataFrame({str(i): column for i, column in enumerate(columns)}) for columns in (old, new))
-    assert are_joined(*frames, [None] * len(old)) == joined
+    assert are_joined(*frames, [shoal.Nominal()] * len(old)) == joined
 
 
 def test_cells_that_were_made_missing_count_as_lost():

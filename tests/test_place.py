@@ -163,16 +163,6 @@ def test_the_local_engine_does_the_same(tmp_path, suffix, asked):
     assert releases[0].loss == pytest.approx(releases[1].loss, rel=1e-12)
 
 
-def test_dask_does_the_same():
-    dd = pytest.importorskip("dask.dataframe")
-    table = towns(240, lon=180).to_pandas()
-    asked = {"columns": ["lat", "lon"], "kinds": KIND, "block": 60}
-    release = shoal.mask(dd.from_pandas(table, npartitions=3), 3, **asked)
-    expected = shoal.mask(table, 3, **asked)
-    assert release.data.compute().reset_index(drop=True).equals(expected.data)
-    assert release.notes == expected.notes
-
-
 def test_command_line_manifest_and_command(tmp_path):
     towns(60).write_csv(tmp_path / "in.csv")
     words = ["in.csv", "-k", 3, "-c", "lat", "-c", "lon", "-o", "out.csv", "--manifest", "m.json"]

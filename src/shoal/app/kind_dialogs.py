@@ -32,7 +32,8 @@ def current_kind(tab: Tab, column: Any) -> str:
     if kind is None:
         plain = {"float": "number", "integer": "number", "boolean": "nominal"}.get(column.kind, column.kind)
         return plain if plain in kinds_for(column) else "given"
-    return word_of_plain(kind)
+    # A tree may be large, and saved work writes it in another form.
+    return "hierarchy" if isinstance(kind, dict) and "ways" in kind else word_of_plain(kind)
 
 
 def edit_kind(tab: Tab, column: Any, kind: str) -> None:

@@ -85,7 +85,7 @@ class Date(Kind):
         except (TypeError, ValueError):
             back = datetime(1, 1, 1)  # noqa: DTZ001
         parts = [probe.hour, probe.minute, probe.second, probe.microsecond]
-        clocks = [[*parts[:known], *[0] * (4 - known)] for known in range(5)]
+        clocks = [[*parts[:length], *[0] * (4 - length)] for length in range(5)]
         days = (probe.date(), datetime(1900, 1, 1).date())  # noqa: DTZ001  (what strptime takes for no day)
         clock = [back.hour, back.minute, back.second, back.microsecond]
         if back.date() not in days or clock not in clocks or (back.date() == days[1] and clock == clocks[0]):
@@ -160,16 +160,16 @@ def read_dates(name: Name, text: pl.Series, kind: Date, first: int = 0) -> tuple
     ([0, 10, None], ['%Y-%m-%d', '%Y-%m-%dT%H:%M'])
     """
     text = text.str.strip_chars()
-    found: dict[str, datetime] = {}
+    moments: dict[str, datetime] = {}
     formats: set[str] = set()
     for cell in text.drop_nulls().unique().to_list():
         moment = _read_cell(kind, cell)
         if moment is None:
             raise _misfit(name, text, kind, first)
-        found[cell] = moment
+        moments[cell] = moment
         formats.add(kind.format or _iso_format(cell))
     formats = formats or {kind.format or "%Y-%m-%d"}
-    cells = text.replace_strict(list(found), pl.Series(list(found.values()), dtype=pl.Datetime("us")), default=None)
+    cells = text.replace_strict(list(moments), pl.Series(list(moments.values()), dtype=pl.Datetime("us")), default=None)
     return cells.dt.time() if kind.word == "time" else cells, frozenset(formats)
 
 

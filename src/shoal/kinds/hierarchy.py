@@ -212,12 +212,12 @@ def common_ancestors(codes: Floats, labels: Ints, ancestors: Ints) -> Floats:
     ordered, starts = sorted_codes(codes, labels)
     missing = np.isnan(ordered[starts[:-1]])
     codes = np.where(np.isnan(ordered), 0, ordered).astype(np.int64)
-    found = np.full(len(starts) - 1, np.nan)
+    ancestor = np.full(len(starts) - 1, np.nan)
     for level in range(ancestors.shape[1] - 1, -1, -1):
         above = ancestors[codes, level]
         alike = np.minimum.reduceat(above, starts[:-1]) == np.maximum.reduceat(above, starts[:-1])
-        found = np.where(alike & ~missing, above[starts[:-1]], found)
-    return found
+        ancestor = np.where(alike & ~missing, above[starts[:-1]], ancestor)
+    return ancestor
 
 
 def _belonging(ancestors: Ints, level: int, nodes: int) -> Floats:

@@ -135,15 +135,15 @@ class Place(Kind):
                 f"Columns {self.latitude!r} and {self.longitude!r} are places, but record {first + half.argmax() + 1} "
                 "has only one of both. Fill in the other, or make both missing."
             )
-        own = self.columns.index(name)
-        far = np.abs(degrees[own]) > ENDS[own]
+        axis = self.columns.index(name)
+        far = np.abs(degrees[axis]) > ENDS[axis]
         if far.any():
             raise InputError(
-                f"Column {name!r} must hold {'longitudes' if own else 'latitudes'} within ±{ENDS[own]:g} degrees, but "
-                f"record {first + far.argmax() + 1} holds {degrees[own][far.argmax()]:g}. Correct it, or check the "
+                f"Column {name!r} must hold {('latitudes', 'longitudes')[axis]} within ±{ENDS[axis]:g} degrees, but "
+                f"record {first + far.argmax() + 1} holds {degrees[axis][far.argmax()]:g}. Correct it, or check the "
                 "order of both columns."
             )
-        return Column(name, degrees[own], self.word), []
+        return Column(name, degrees[axis], self.word), []
 
     def observe(self, X: Floats, j: int, names: Sequence[Name], values: Sequence[Any]) -> tuple[int, ...]:
         """Return the number of places and the sums of their coordinates, in whole steps."""
@@ -163,8 +163,8 @@ class Place(Kind):
         variance = (whole**2 - sum(total**2 for total in sums)) / whole**2 if n else 0.0
         spread = np.sqrt(variance / 2) if variance > LEAST else 1.0
         axes = frame_at(mean)
-        own = self.columns.index(name)
-        coding = PlaceCoding(self._pair(names), own, mean, axes[1:] if own else axes[:1], float(spread))
+        axis = self.columns.index(name)
+        coding = PlaceCoding(self._pair(names), axis, mean, axes[1:] if axis else axes[:1], float(spread))
         return coding, [None] * len(parts)
 
     def _pair(self, names: Sequence[Name]) -> list[int]:
@@ -179,14 +179,14 @@ class PlaceCoding(Coding):
     ----------
     pair
         The numbers of the columns of latitudes and longitudes.
-    own
+    axis
         Which of both this one is.
     mean, axes, spread
         The mean of all places as points on the unit sphere, the axes of the coordinates, and their unit.
     """
 
     pair: list[int]
-    own: int
+    axis: int
     mean: Floats
     axes: Floats
     spread: float
@@ -205,20 +205,20 @@ class PlaceCoding(Coding):
     def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
         """Return the latitude or the longitude of the centroid of each group."""
         x, y, z = centroids(unit_vectors(X[:, self.pair]), labels, weights).T
-        angle = np.arctan2(y, x) if self.own else np.arctan2(z, np.hypot(x, y))
+        angle = np.arctan2(y, x) if self.axis else np.arctan2(z, np.hypot(x, y))
         degrees = np.degrees(angle).round(DECIMALS) + 0.0
         return np.where(degrees == -ENDS[1], ENDS[1], degrees)
 
     def continuous(self, x: Floats) -> Floats:
         """Return longitudes within half a turn of the mean: those beyond the antimeridian go on counting."""
-        if not self.own:
+        if not self.axis:
             return x
         middle = float(np.degrees(np.arctan2(self.mean[1], self.mean[0])))
         return middle + (x - middle + ENDS[1]) % (2 * ENDS[1]) - ENDS[1]
 
     def measure(self, X: Floats, released: Floats) -> Ints:
         """Count displacements by their logarithm; once for both columns."""
-        if self.own:
+        if self.axis:
             return super().measure(X, released)
         metres = distances(X[:, self.pair], released[:, self.pair])
         metres = metres[~np.isnan(metres)]
@@ -227,7 +227,7 @@ class PlaceCoding(Coding):
 
     def note(self, names: Sequence[Name], counts: Ints) -> str | None:
         """Return the median and the 95 % quantile of displacements; of few records they would be those of one."""
-        if self.own:
+        if self.axis:
             return None
         latitude, longitude = (names[place] for place in self.pair)
         if counts.sum() < FEWEST:

@@ -90,6 +90,6 @@ class Cells:
 
     def look_like(self, pattern: re.Pattern[str]) -> bool:
         """Say whether most of the cells are spelled like that."""
-        others = (cell for cell in self.spelled if pattern.fullmatch(cell) is None)
+        unlike = (cell for cell in self.spelled if pattern.fullmatch(cell) is None)
         allowed = len(self.spelled) - ceil(MOST * len(self.spelled))
-        return bool(self.spelled) and next(islice(others, allowed, None), None) is None
+        return bool(self.spelled) and next(islice(unlike, allowed, None), None) is None

@@ -151,19 +151,19 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
     longer where the column spans more steps than a float can count.
     """
     seen = [span for span in spans if span.low is not None]
-    known = seen or spans[:1]
-    if not known:
+    typed = seen or spans[:1]
+    if not typed:
         raise InputError(f"Column {name!r} must hold dates or times, but the table has no records.")
-    types = {str(span.dtype): span for span in known}
+    types = {str(span.dtype): span for span in typed}
     if len(types) > 1:
         raise InputError(f"Column {name!r} must hold cells of one type, got {' and '.join(types)}. Convert it first.")
     ((_, first),) = types.items()
     lows, highs = ([getattr(span, end) for span in seen] or [0] for end in ("low", "high"))
     steps = list(_steps(first.dtype).values())
     local = bool(seen) and getattr(first.dtype, "time_zone", None) is not None and all(span.midnights for span in seen)
-    found = steps[0] if local else min((span.step for span in seen), default=steps[0])
+    finest = steps[0] if local else min((span.step for span in seen), default=steps[0])
     step = min(
-        step for step in steps if step >= found and (step == steps[0] or (max(highs) - min(lows)) // step <= EXACT)
+        step for step in steps if step >= finest and (step == steps[0] or (max(highs) - min(lows)) // step <= EXACT)
     )
     return Scale(
         first.dtype,
@@ -171,16 +171,16 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
         min(lows) // step * step,
         step,
         local,
-        step == found,
-        _format_of(name, frozenset[str]().union(*(span.formats for span in known))),
+        step == finest,
+        _format_of(name, frozenset[str]().union(*(span.formats for span in typed))),
     )
 
 
-def _format_of(name: Name, found: frozenset[str]) -> str | None:
+def _format_of(name: Name, formats: frozenset[str]) -> str | None:
     """Return the format of all cells, None if they are no text: of several of ISO 8601 the most precise."""
-    if len({format_.endswith("Z") for format_ in found if "%H" in format_}) > 1:
+    if len({format_.endswith("Z") for format_ in formats if "%H" in format_}) > 1:
         raise InputError(f"Column {name!r} must end in Z in all cells with a time, or in none. Convert it first.")
-    return max(found, key=lambda format_: (len(format_.replace("%3f", "%")), format_), default=None)
+    return max(formats, key=lambda format_: (len(format_.replace("%3f", "%")), format_), default=None)
 
 
 def _written(cells: pl.Series, format_: str) -> pl.Series:

@@ -92,7 +92,7 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
     """Return the code of each record in each confidential column of a part, and the values by code."""
     codes, values = np.empty((table.rows, len(columns)), dtype=np.int64), []
     for place, (name, kind, known) in enumerate(columns):
-        cells, ordered = _cells(table, name, kind, first)
+        cells, ordered = kind.compared(table, name, first)
         if known and kind.numeric and cells.dtype == pl.String:
             cells = in_order(cells)  # read again from a file of text, where durations stand in another order
         frame = pl.DataFrame({"cell": cells})
@@ -101,12 +101,6 @@ def read_values(table: Table, columns: Sequence[Chosen], first: int) -> tuple[In
         counts = found["len"].to_numpy().astype(np.int64)
         values.append(Values(found["cell"], counts, ordered if known is None else known))
     return codes, tuple(values)
-
-
-def _cells(table: Table, name: Name, kind: Kind, first: int) -> tuple[pl.Series, bool]:
-    """Return the cells of a column as they are compared, and whether they have an order; text has none by itself."""
-    text = kind.numeric and isinstance(table.keys([name])["0"].dtype, (pl.String, pl.Categorical, pl.Enum))
-    return (Nominal() if text else kind).compared(table, name, first)
 
 
 def _places(cells: pl.DataFrame, among: pl.DataFrame) -> Ints:
