@@ -400,7 +400,7 @@ def test_units_are_counted_in_trials():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"closeness": [0.2]}, "'confidential' names none"),
+        ({"closeness": [0.2]}, "requires confidential columns. Name them in 'confidential'"),
         ({"confidential": "ill", "closeness": [0.2, 2]}, "'closeness' must be a number from 0 to below 1, got 2"),
         ({"confidential": "ill", "diversity": {"days": 3}}, "'diversity' names column 'days', which is not"),
         ({"confidential": "age", "columns": ["age", "pay"]}, "'confidential' names column 'age', which is masked"),
@@ -663,4 +663,4 @@ def test_values_of_groups_on_the_command_line(tmp_path):
     assert f"{shoal.mask(tmp_path / 'in.csv', 3, method='mdav', **asked).loss:.4f}" in done.stdout
     refused = command("compare", "in.csv", "-k", "3", *words, "--aggregate", "median", cwd=tmp_path)
     assert refused.returncode == 1
-    assert "--aggregate mean only" in refused.stderr
+    assert "--weights requires --aggregate mean" in refused.stderr
