@@ -25,7 +25,7 @@ __all__ = ["FileParts", "FrameParts", "dask_refusals", "levels_of", "read_files"
 
 BYTES = 64_000_000  # of a part that is read from a file, if its row groups are no larger
 CHANGED = (
-    "Parameter 'data' gave other records when it was computed once more (partition {part}). Nothing was released. "
+    f"{parameter('data')} gave other records when it was computed again (partition {{part}}). Nothing was released. "
 )
 
 

@@ -118,15 +118,15 @@ class SparkFrame:
     dialect: Dialect | None = None
     notes: tuple[str, ...] = ()
     changed = (
-        "Parameter 'data' gives other records when Spark computes it again: those of partition {part} have changed "
-        "since they were read. Nothing was released. Persist it first (data = data.persist()), or write it and mask "
-        "the files."
+        f"{parameter('data')} gives other records when Spark computes it again: those of partition {{part}} have "
+        "changed since they were read. Nothing was released. Persist it first (data = data.persist()), or write it "
+        "and mask the files."
     )
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.names = frame, [str(name) for name in frame.columns]
         check_names(self.names)
-        with spark_refusals("Parameter 'data' has columns that Spark cannot hand over: cast or drop them"):
+        with spark_refusals(f"{parameter('data')} has columns that Spark cannot hand over: cast or drop them"):
             self._empty = frame.limit(0).toArrow()
         # By their places: names may hold dots, or differ by their case only.
         self.placed = frame.toDF(*(f"c{i}" for i in range(len(self.names))))
