@@ -568,7 +568,7 @@ def test_records_are_regrouped_in_order_and_answers_come_back(tmp_path):
         ({"engine": "cloud"}, "'engine' must be"),
         ({"columns": ["z"]}, "names column 'z'"),
         ({"columns": ["name"], "method": "univariate"}, "those of 'name' have no order"),
-        ({"columns": ["hole"]}, "missing in column 'hole' \\(1\\)"),
+        ({"columns": ["hole"]}, "Column 'hole' has 1 missing value"),
         ({"columns": ["infinite"]}, "'infinite' must be finite, but record 6 holds inf"),
         ({"by": ["name"]}, "the stratum name='record 0' has 1 record"),
         ({"output": None}, "'output' must name a file"),

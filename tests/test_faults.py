@@ -30,7 +30,7 @@ STEPS = [
     (pipeline, "make_plan"),
     (pipeline, "choose_rule"),
     (pipeline, "_group"),
-    (pipeline, "_without_taken"),
+    (pipeline, "_without_ambiguous_codes"),
     (pipeline, "recount"),
     (pipeline, "summarise"),
     (outputs.Outputs, "move"),
@@ -128,7 +128,7 @@ def test_a_run_that_is_killed_leaves_old_files_and_what_the_next_removes(folder,
     for path in hidden(folder):
         assert outputs.MARK in path.name
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
-    if (name in ("_group", "_without_taken") and engine != "memory") or name in ("recount", "move"):
+    if (name in ("_group", "_without_ambiguous_codes") and engine != "memory") or name in ("recount", "move"):
         assert hidden(folder), "there are files by then"
     until = time.monotonic() + 20
     while marked(folder) and time.monotonic() < until:

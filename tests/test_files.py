@@ -918,10 +918,10 @@ def test_feather_of_version_1_is_refused(tmp_path):
     ],
     ids=["inspect", "mask", "local"],
 )
-def test_a_delimiter_is_one_ascii_sign(tmp_path, call, delimiter):
+def test_a_delimiter_is_one_ascii_character(tmp_path, call, delimiter):
     path = tmp_path / "table.csv"
     path.write_text("a;b\n1;2\n3;4\n", encoding="utf-8")
-    with pytest.raises(InputError, match="'delimiter' must be one ASCII sign"):
+    with pytest.raises(InputError, match="'delimiter' must be one ASCII character"):
         call(path, delimiter)
 
 

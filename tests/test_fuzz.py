@@ -128,7 +128,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
         with pytest.raises(FileError, match="cannot be read as"):
             shoal.mask(tmp_path / f"broken{end}", 3)
     (tmp_path / "x.csv").write_text("x\n1\n2\n3\n")
-    with pytest.raises(InputError, match="Parameter 'delimiter' must be one character"):
+    with pytest.raises(InputError, match="Parameter 'delimiter' must be one ASCII character"):
         shoal.mask(tmp_path / "x.csv", 3, delimiter=";;")
 
 

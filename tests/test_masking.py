@@ -237,7 +237,7 @@ def test_a_missing_stratum_is_a_stratum():
 
 
 def test_missing_values_are_refused_by_default(table):
-    with pytest.raises(InputError, match=r"missing in column 'research' \(\d+\).*missing='group'.*missing='drop'"):
+    with pytest.raises(InputError, match=r"Column 'research' has \d+ missing values.*missing='group'.*missing='drop'"):
         shoal.mask(table, 3, columns=["sales", "research"])
 
 
@@ -253,7 +253,7 @@ def test_missing_group_masks_within_the_pattern(table, convert):
 
 def test_missing_group_refuses_a_rare_pattern():
     frame = pl.DataFrame({"a": [1.0, 2, 3, None, 5], "b": [1.0, 2, 3, 4, 5]})
-    with pytest.raises(InputError, match="only 1 record of the table misses exactly: a; k=2 are needed"):
+    with pytest.raises(InputError, match="needs k=2, but only 1 record of the table misses exactly: a"):
         shoal.mask(frame, 2, missing="group")
 
 
@@ -307,7 +307,7 @@ def test_notes_never_count_more_records_than_are_released():
 
 def test_nan_is_missing_too():
     frame = pl.DataFrame({"a": [1.0, float("nan"), 3.0, 4.0]})
-    with pytest.raises(InputError, match=r"Column 'a' \(\d+\) has missing values in"):
+    with pytest.raises(InputError, match=r"Column 'a' has \d+ missing values"):
         shoal.mask(frame, 2)
     assert len(shoal.mask(frame, 2, missing="drop").data) == 3
 
@@ -616,7 +616,7 @@ def test_one_is_not_many():
     table = pl.DataFrame({"x": [1, 2, 3], "id": [1, 1, 2], "y": [5, None, 7]})
     release = shoal.mask(table, 3, columns=["x"], keep=["id"])
     assert "records           3 in 1 group of 3 (k = 3)" in str(release)
-    with pytest.raises(InputError, match=r"Column 'y' \(1\) has missing values in 1 record\."):
+    with pytest.raises(InputError, match=r"Column 'y' has 1 missing value\."):
         shoal.mask(table, 2, columns=["y"])
     with pytest.raises(InputError, match=r"k=3, but the table has 2 different units \(id\)\."):
         shoal.mask(table, 3, columns=["x"], unit="id")
@@ -640,7 +640,7 @@ def test_masked_cells_of_an_array_are_missing():
     hidden = np.zeros(X.shape, dtype=bool)
     hidden[4:12, 1] = True
     masked = np.ma.masked_array(X, mask=hidden)
-    with pytest.raises(InputError, match=r"Column 1 \(\d+\) has missing values in"):
+    with pytest.raises(InputError, match=r"Column 1 has \d+ missing values"):
         shoal.mask(masked, 3)
     release = shoal.mask(masked, 3, missing="group")
     expected = shoal.mask(np.where(hidden, np.nan, X), 3, missing="group")

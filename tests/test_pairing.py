@@ -286,7 +286,7 @@ def test_pages_say_what_was_not_measured(tmp_path):
     asked = ["assess", "in.csv", "out.csv", "-c", "age", "-c", "income", "-k", 5]
     refused = command(*asked, cwd=tmp_path)
     assert refused.returncode == 1
-    assert "or say --shuffled to measure" in refused.stderr
+    assert "or use --shuffled to measure" in refused.stderr
     done = command(*asked, "--shuffled", "--report", "page.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "information loss" not in done.stdout.partition("note:")[0]

@@ -67,7 +67,8 @@ def _begin() -> None:
     import pyarrow.compute
     import pyarrow.parquet  # noqa: F401
 
-    import shoal.engines.local  # noqa: F401
+    import shoal.engines.local
+    import shoal.kinds.number  # noqa: F401
     from shoal.blocks.quantisation import bounds
 
     bounds(np.zeros((1, 1)))

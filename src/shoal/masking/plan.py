@@ -79,10 +79,13 @@ def check_records(request: MaskRequest, columns: Columns, parts: Sequence[Part])
     incomplete, missing = sum(part.incomplete for part in parts), np.sum([part.missing for part in parts], axis=0)
     check_k(request.k, sum(part.rows for part in parts))
     if incomplete and request.missing == "error":
-        named = [f"{name!r} ({n:,})" for name, n in zip(columns.masked, missing.tolist(), strict=True) if n]
+        counts = {name: n for name, n in zip(columns.masked, missing.tolist(), strict=True) if n}
+        holes = f"Columns {listed([f'{name!r} ({n:,})' for name, n in counts.items()])} have missing values in "
+        holes += count(incomplete, "record")
+        if len(counts) == 1:
+            holes = f"Column {next(iter(counts))!r} has {count(incomplete, 'missing value')}"
         raise InputError(
-            f"{agreeing(len(named), 'Column')} {listed(named)} {agreeing(len(named), 'has', 'have')} missing values in "
-            f"{count(incomplete, 'record')}. Use {setting('missing', 'group')} to mask them with records that miss the "
+            f"{holes}. Use {setting('missing', 'group')} to mask them with records that miss the "
             f"same columns, or {setting('missing', 'drop')} to leave them out."
         )
     dropped = request.missing == "drop" and incomplete > 0
