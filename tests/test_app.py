@@ -687,6 +687,8 @@ def test_markup_in_names_values_and_files_stays_text(page, home):
         assert_unharmed(page)
         page.get_by_role("button", name="Cancel").click()
         playwright.expect(page.get_by_role("dialog")).to_have_count(0)
+        # The form is shown again with the kind that the column still has.
+        playwright.expect(page.get_by_label(f"Kind of {COLUMNS['sector']}", exact=True)).not_to_have_value(kind)
     page.get_by_label(f"Role of {COLUMNS['region']}", exact=True).select_option("confidential")
     page.get_by_label(f"Importance of {COLUMNS['sales']}", exact=True).fill(SCRIPT)
     page.get_by_label(f"Importance of {COLUMNS['sales']}", exact=True).press("Tab")
