@@ -140,7 +140,7 @@ REFUSED = {
     "k above a stratum": (["-k", 30, "-c", "sales", "--by", "region"], "the stratum region='Islands'"),
     "no such column": (["-k", 3, "-c", "salse"], "Did you mean 'sales'?"),
     "text": (["-k", 3, "-c", "sector", "-m", "univariate"], "those of 'sector' have no order"),
-    "missing cells": (["-k", 3], "Column 'research' ("),
+    "missing cells": (["-k", 3], "Column 'research' has 31 missing values"),
     "no such method": (["-k", 3, "-m", "mdva"], "Did you mean 'mdav'"),
     "bad option": (["-k", 3, "-O", "gamma"], "-O must read NAME=VALUE"),
     "wrong option": (["-k", 3, "-m", "mdav", "-O", "gamma=1"], "Method 'mdav' has no option 'gamma'"),
