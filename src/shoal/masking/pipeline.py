@@ -136,7 +136,7 @@ def mask_records(records: Records, request: MaskRequest) -> Release:
 
 
 def prepare(records: Records, request: MaskRequest, seconds: Seconds) -> Prepared:
-    """Read the records of an engine and plan what the request asks for; all refusals happen here."""
+    """Read the records of an engine and plan the request; refuse what the table cannot keep."""
     columns = choose_masked(request, records.schema)
     if records.dialect is not None and not (records.whole or request.writes_csv):
         columns = columns._replace(typed=columns.with_own_cells)
