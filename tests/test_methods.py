@@ -21,6 +21,7 @@ import shoal
 from shoal.algorithms.registry import METHODS, Option, find
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
+from shoal.core.progress import STOP
 from shoal.demo import firms
 from shoal.engines import process_pool
 from shoal.masking.manifest import read_manifest, write_manifest
@@ -43,6 +44,31 @@ def tables(draw):
     cells = draw(st.sampled_from([st.integers(-3, 3).map(float), st.floats(-1e6, 1e6)]))
     shift = draw(st.sampled_from([0.0, 1e9]))
     return draw(arrays(np.float64, (n, d), elements=cells)) + shift, draw(st.integers(2, n))
+
+
+class Stopping:
+    """The state of a kernel, which asks it to stop at the given look; counts the looks."""
+
+    def __init__(self, at):
+        self.at, self.looks = at, 0
+
+    def __getitem__(self, place):
+        assert place == STOP
+        self.looks += 1
+        return int(self.looks >= self.at)
+
+
+@pytest.mark.parametrize("at", [39, 45])
+def test_k_ward_looks_whether_to_stop_at_every_record(at, monkeypatch):
+    module = importlib.import_module("shoal.algorithms.k_ward")
+    for name, kernel in list(vars(module).items()):
+        if hasattr(kernel, "py_func"):
+            monkeypatch.setattr(module, name, kernel.py_func)
+    state = Stopping(at)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    assert not module._divide(X, 3, state).any()
+    # The search for the two most distant of 40 records, and that for the best partners, take n² steps each.
+    assert at <= state.looks <= at + 2
 
 
 @pytest.mark.parametrize("name", SLOW)

@@ -68,10 +68,12 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
         np.empty(n),
         np.empty(n, dtype=np.int64),
     )
-    for end in _most_distant(X):
+    for end in _most_distant(X, state):
         _form(X, k, end, groups.first)
     count = _list(X, groups)
     for at in range(count):
+        if state[STOP]:
+            break
         _find_partner(groups, count, at, k)
     small = n - 2 * k
     while small > 0 and not state[STOP]:
@@ -91,9 +93,11 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
 
 
 @kernel
-def _most_distant(X: Floats) -> tuple[int, int]:
+def _most_distant(X: Floats, state: State) -> tuple[int, int]:
     a, b, reach = 0, 0, -1.0
     for i in range(len(X)):
+        if state[STOP]:
+            break
         for j in range(i + 1, len(X)):
             distance = squared_distance(X[i], X[j])
             if distance > reach:
