@@ -21,7 +21,7 @@ import shoal
 from shoal.algorithms.registry import METHODS, Option, find
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
-from shoal.core.progress import STOP
+from shoal.core.progress import STOP, fresh_state
 from shoal.demo import firms
 from shoal.engines import process_pool
 from shoal.masking.manifest import read_manifest, write_manifest
@@ -69,6 +69,25 @@ def test_k_ward_looks_whether_to_stop_at_every_record(at, monkeypatch):
     assert not module._divide(X, 3, state).any()
     # The search for the two most distant of 40 records, and that for the best partners, take n² steps each.
     assert at <= state.looks <= at + 2
+
+
+def test_k_ward_stops_in_the_middle_of_its_first_search():
+    """Compiled, too: a loop that writes nothing may be compiled to read the state only once."""
+    k_ward = importlib.import_module("shoal.algorithms.k_ward").k_ward
+    X = np.random.default_rng(0).normal(size=(60_000, 2))
+    k_ward(X[:20], 3, state=fresh_state())
+    state, seconds = fresh_state(), []
+
+    def run():
+        k_ward(X, 3, state=state)
+        seconds.append(time.thread_time())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.05)
+    state[STOP] = 1
+    thread.join()
+    assert seconds[0] < 1.0, "the search takes 2 s of one core if it is not stopped"
 
 
 @pytest.mark.parametrize("name", SLOW)

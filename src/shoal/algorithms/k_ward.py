@@ -68,7 +68,9 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
         np.empty(n),
         np.empty(n, dtype=np.int64),
     )
-    for end in _most_distant(X, state):
+    ends = np.zeros(2, dtype=np.int64)
+    _most_distant(X, ends, state)
+    for end in ends:
         _form(X, k, end, groups.first)
     count = _list(X, groups)
     for at in range(count):
@@ -93,16 +95,16 @@ def _divide(X: Floats, k: int, state: State) -> Ints:
 
 
 @kernel
-def _most_distant(X: Floats, state: State) -> tuple[int, int]:
-    a, b, reach = 0, 0, -1.0
+def _most_distant(X: Floats, ends: Ints, state: State) -> None:
+    """Write the two most distant records; into an array, since a loop without writes reads the state only once."""
+    reach = -1.0
     for i in range(len(X)):
         if state[STOP]:
             break
         for j in range(i + 1, len(X)):
             distance = squared_distance(X[i], X[j])
             if distance > reach:
-                a, b, reach = i, j, distance
-    return a, b
+                ends[0], ends[1], reach = i, j, distance
 
 
 @kernel
