@@ -8,8 +8,7 @@ from test_search import best_partition
 from shoal.algorithms.optimize import proof, relaxation_rounding
 from shoal.algorithms.optimize import search as search_module
 from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
-from shoal.algorithms.optimize.near_relaxation import improve_near
-from shoal.algorithms.optimize.relaxation_rounding import KEPT, round_groups, round_relaxation
+from shoal.algorithms.optimize.relaxation_rounding import KEPT, improve_near, round_groups, round_relaxation
 from shoal.algorithms.partition import find_groups
 from shoal.core.measures import canonical_labels, group_sizes, sse
 from shoal.core.progress import STOP, fresh_state

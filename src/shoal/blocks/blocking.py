@@ -121,15 +121,6 @@ def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks
     twice that size, and a leaf below k joins another even if none has room. With split="sorted" it has up to L, with
     split="univariate" any number.
 
-    Parameters
-    ----------
-    records
-        The records, in parts.
-    extent
-        Their bounds, and how many records each root has.
-    rule
-        How to divide them.
-
     Examples
     --------
     >>> X, roots = np.arange(100.0)[:, None], np.zeros(100, dtype=np.int64)

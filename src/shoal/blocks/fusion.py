@@ -42,16 +42,9 @@ def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
 def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -> Ints:
     """Return the block of each leaf: the lowest leaf that it was fused with, or itself.
 
-    Parameters
-    ----------
-    sizes, sums, roots
-        For each leaf: the number of its records, their sums (`leaf_sums`) and the root it belongs to.
-    spread
-        The standard deviation of each column; distances are between standardised columns.
-    k
-        The least number of records of a block; a root with fewer is one block.
-    L
-        The most records of a block, unless no other leaf has room for a small one.
+    Of each leaf there are the number of its records, their sums (`leaf_sums`) and the root it belongs to; a root with
+    fewer than k records is one block. Distances are between columns divided by their `spread`. A block has at most L
+    records, unless no other leaf has room for a small one.
 
     Examples
     --------

@@ -144,18 +144,7 @@ def combine_counts(first: Counts, second: Counts) -> Counts:
 def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: int, split: Split) -> Tree:
     """Let the next round count more levels below the open nodes where, by a sample of the records, that pays.
 
-    Parameters
-    ----------
-    tree
-        The tree after some rounds.
-    X, roots
-        The sample and the root of each of its records.
-    frame
-        The frame that records are quantised in.
-    share
-        The sample's share of all records.
-    L, split
-        As in `grow`.
+    `X` and `roots` are the sample, which has a `share` of all records.
     """
     d = X.shape[1]
     step = d if split == "all" else 1

@@ -54,24 +54,12 @@ class Branch:
 
 @dataclass(frozen=True)
 class Branches:
-    """Branches that cover all partitions, and the best partition known.
-
-    Parameters
-    ----------
-    every
-        The branches.
-    labels
-        The partition.
-    closed
-        Whether every branch proves that there is no better one.
-    solved
-        How many do so by an integer programme: their own bounds prove less.
-    """
+    """Branches that cover all partitions, and the best partition known."""
 
     every: tuple[Branch, ...]
     labels: Ints
-    closed: bool
-    solved: int = 0
+    closed: bool  # whether every branch proves that there is no better one
+    solved: int = 0  # how many do so by an integer programme: their own bounds prove less
 
 
 Finish = Callable[[Bound, Ints, bool], tuple[Ints, bool]]
@@ -90,24 +78,11 @@ def branch(
 ) -> Branches:
     """Divide all partitions into cases until each is closed, the time is over or there are `limit` of them.
 
-    Parameters
-    ----------
-    generation
-        Column generation, after its run.
-    root
-        The bound that it proved for the table.
-    labels
-        The best partition known.
-    finish
-        Gets what is proven in a case, the labels, and whether to look for better ones eagerly; returns the best labels
-        and whether none in this case are better.
-    improve
-        Gets the solution of a case, the labels, and whether to look for better ones eagerly; returns the best labels.
-        The more is decided, the fewer fractions are left: good partitions are found on the way.
-    until
-        The `time.monotonic` at which to stop.
-    limit
-        The number of cases at which to stop.
+    `generation` has been run and proved `root` for the table; `labels` are the best partition known. It ends at the
+    `time.monotonic` `until`, or with `limit` cases. `finish` gets what is proven in a case, the labels, and whether to
+    look for better ones eagerly; it returns the best labels and whether none in this case are better. `improve` gets
+    the solution of a case, the labels, and whether to look eagerly; it returns the best labels. The more is decided,
+    the fewer fractions are left: good partitions are found on the way.
     """
     tree = _Tree(generation, labels, finish, improve, until)
     tree.push(Branch((), root))

@@ -23,9 +23,10 @@ import numpy as np
 
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.algorithms.optimize.heuristic_pricing import guess_groups
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_that_matter
 from shoal.algorithms.optimize.master import Master, RelaxationSolution
-from shoal.algorithms.optimize.pricing import distances, guess_groups, pair_weights
+from shoal.algorithms.optimize.pricing import distances, pair_weights
 from shoal.algorithms.optimize.separation import violated_cuts
 from shoal.algorithms.optimize.sparse.generation import Generation
 from shoal.algorithms.optimize.sparse.near_table import make_near
@@ -53,28 +54,15 @@ _PRICINGS = 2000
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """The limits of column generation.
+    """The limits of column generation."""
 
-    Parameters
-    ----------
-    gap
-        Stop when bound and incumbent are this close, relative to the incumbent.
-    rounds
-        Rounds of cuts.
-    deadline
-        The `time.monotonic` at which to stop.
-    room, max_visits
-        Limits of one enumeration: groups and prefixes.
-    exact
-        Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
-    """
-
-    gap: float = 1e-7
-    rounds: int = 60
-    deadline: float = np.inf
+    gap: float = 1e-7  # stop when bound and incumbent are this close, relative to the incumbent
+    rounds: int = 60  # rounds of cuts
+    deadline: float = np.inf  # the `time.monotonic` at which to stop
+    # Limits of one enumeration: groups and prefixes.
     room: int = 200_000
     max_visits: int = 30_000_000
-    exact: bool = True
+    exact: bool = True  # whether to enumerate: without, only groups seen and guessed are priced, and there is no bound
 
 
 @dataclass

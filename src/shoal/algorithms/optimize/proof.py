@@ -10,7 +10,7 @@ programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per uni
 
 How many groups matter depends on the best partition known, so it is improved by every solution of the relaxation, that
 of the table and those of the cases (`optimize.branch_and_bound`): rounded and annealed by the caller, then joined with
-the best partition so far (`optimize.near_relaxation`).
+the best partition so far (`optimize.relaxation_rounding`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from shoal.algorithms.optimize.column_generation import ColumnGeneration, Genera
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.lower_bounds import Bound
-from shoal.algorithms.optimize.near_relaxation import improve_near
 from shoal.algorithms.optimize.pricing import enumerate_groups
+from shoal.algorithms.optimize.relaxation_rounding import improve_near
 from shoal.algorithms.optimize.set_partitioning import improve
 from shoal.core.measures import sse
 from shoal.core.progress import STOP, publish
@@ -135,16 +135,9 @@ def _choose(
 def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> ProofResult:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
-    Parameters
-    ----------
-    incumbent
-        The table and the partition to start from.
-    candidates
-        Groups that the search met.
-    until
-        The `time.monotonic` at which to stop; None goes on until the limits of each part.
-    polish
-        Gets groups, and the value of each in a solution of the relaxation; returns a partition near it, or None.
+    `candidates` are groups that the search met. It ends at the `time.monotonic` `until`; None goes on until the limits
+    of each part. `polish` gets groups, and the value of each in a solution of the relaxation; it returns a partition
+    near it, or None.
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later

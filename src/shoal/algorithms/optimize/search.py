@@ -1,7 +1,7 @@
 """Search: the least information loss that can be found within a time limit, with a proven bound on request.
 
 Large-neighbourhood search with annealing from MDAV (`optimize.annealing`), a set-partitioning problem over the
-groups it has seen (`optimize.recombination`), and on request column generation, cuts and a proof
+groups it has seen (`optimize.set_partitioning`), and on request column generation, cuts and a proof
 (`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for
 the proof of up to `PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
 
@@ -21,24 +21,23 @@ from functools import cache, partial
 
 import numpy as np
 
-from shoal.algorithms.auto import exchanged
+from shoal.algorithms.initial_partition import mdav_start, start_from_labels
 from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.certificate import few_records
-from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
-from shoal.algorithms.optimize.group_columns import GroupColumns
-from shoal.algorithms.optimize.initial_partition import mdav_start, start_from_labels
-from shoal.algorithms.optimize.neighbours import list_size, nearest
+from shoal.algorithms.optimize.exchange import anneal_by_exchange
+from shoal.algorithms.optimize.group_columns import ColumnPool, GroupColumns, columns_in, new_column_pool
 from shoal.algorithms.optimize.proof import Incumbent, ProofResult, prove, recombine
 from shoal.algorithms.optimize.random import seeded
-from shoal.algorithms.optimize.recombination import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.optimize.relaxation_rounding import round_groups, round_relaxation
+from shoal.algorithms.optimize.set_partitioning import Regions, recombine_regions
 from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
-from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.measures import canonical_labels, number_through, sse
 from shoal.core.progress import DONE, STOP, fresh_state, publish, within
 from shoal.core.types import Floats, Ints, State
+from shoal.kernels.neighbours import list_size, nearest
 
 __all__ = ["Budget", "search"]
 
@@ -70,11 +69,6 @@ COOL, STEPS_TO_POLISH, POLISHED, ALONE = 0.05, 20, 0.75, 0.25
 class Budget:
     """The time or steps that a phase of the search may use.
 
-    Parameters
-    ----------
-    seconds, steps
-        What the phase may use; None does not limit it.
-
     Examples
     --------
     >>> budget = Budget(None, 400)
@@ -82,6 +76,7 @@ class Budget:
     0.25
     """
 
+    # What the phase may use; None does not limit it.
     seconds: float | None
     steps: int | None
 
@@ -175,7 +170,9 @@ class _Search:
         """Take a light step a record, which even the shortest time limit leaves time for unless the table is large."""
         if self.n >= 2 * self.k:
             state = fresh_state() if self.alone else self.state
-            self._take(exchanged(self.X - self.X.mean(axis=0), self.k, self.best, 1, self.seed, state, self.threads))
+            self._take(
+                anneal_by_exchange(self.X - self.X.mean(axis=0), self.k, self.best, 1, self.seed, state, self.threads)
+            )
 
     def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal; recombine the groups seen; anneal again from there, cooler."""
@@ -379,7 +376,7 @@ class _Search:
             polish_steps = STEPS_TO_POLISH * self.n
             steps = polish_steps if budget.steps is None else min(polish_steps, budget.steps - (self.steps - first))
             seed = int(np.random.SeedSequence((self.seed, self.round)).generate_state(1)[0])
-            self._take(exchanged(X, self.k, self.best, steps / self.n, seed, self.state, self.threads))
+            self._take(anneal_by_exchange(X, self.k, self.best, steps / self.n, seed, self.state, self.threads))
             self.steps += steps
             self.round += 1
             self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * used))
@@ -414,9 +411,5 @@ class _Search:
 
         with ThreadPoolExecutor(self.threads) as workers:
             results = list(workers.map(run, range(len(parts))))
-        joined = np.empty(self.n, dtype=np.int64)
-        count = 0
-        for part, (part_labels, _) in zip(parts, results, strict=True):
-            joined[part] = part_labels + count
-            count += len(group_sizes(part_labels))
+        joined = number_through(self.n, parts, (part_labels for part_labels, _ in results))
         return joined, float(sum(change for _, change in results))
