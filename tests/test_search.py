@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import shoal
 from shoal.algorithms import initial_partition
 from shoal.algorithms.optimize import search as search_module
-from shoal.algorithms.optimize.annealing import anneal, groups_of
 from shoal.algorithms.optimize.group_columns import add_column, columns_in, new_column_pool
+from shoal.algorithms.optimize.large_neighbourhood import anneal, groups_of
 from shoal.algorithms.optimize.patch import (
     patch_assign,
     patch_cost,

@@ -65,13 +65,6 @@ def improve(X: Floats, labels: Ints, *, variant: str = "steepest", state: State)
     """Improve any partition by swaps.
 
     `variant` is ``"steepest"`` or ``"fast"``. Asked to stop, the partition reached is returned.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [9.0], [1.0], [8.0]])
-    >>> improve(X, np.array([0, 0, 1, 1]), state=fresh_state()).tolist()
-    [1, 0, 1, 0]
     """
     swaps = _Swaps(X, labels.copy(), centroids(X, labels), group_sizes(labels))
     lists = lists_of(X, labels)

@@ -31,7 +31,7 @@ from shoal.algorithms.optimize.separation import violated_cuts
 from shoal.algorithms.optimize.sparse.generation import Generation
 from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.core.measures import canonical_labels, sse
+from shoal.core.measures import Partition, partition_of
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Floats, Ints, State
 
@@ -71,9 +71,9 @@ class ColumnGeneration:
 
     X: Floats
     k: int
-    upper: float
+    partition: Partition  # the best one so far
     candidates: GroupColumns  # groups that the search has met
-    incumbent: int  # this number of them, the first ones, are a partition
+    incumbent: int  # this number of them, the first ones, are the partition that it began with
     state: State
     limits: GenerationLimits
     best: Bound | None = None
@@ -90,6 +90,11 @@ class ColumnGeneration:
         self.taken[first] = True
         # Reduced costs matter in relation to the share of one record.
         self.noise = 1e-7 * self.upper / self.n
+
+    @property
+    def upper(self) -> float:
+        """The SSE of the best partition."""
+        return self.partition.loss
 
     @property
     def bound(self) -> float:
@@ -109,17 +114,12 @@ class ColumnGeneration:
         """Return whether bound and incumbent agree."""
         return self.upper - self.bound <= self.limits.gap * self.upper
 
-    def better(self, labels: Ints, candidate: Ints | None) -> Ints:
-        """Return another partition if it loses less than any before, and `labels` if not."""
-        if candidate is None:
-            return labels
-        candidate = canonical_labels(candidate)
-        value = sse(self.X, candidate)
-        if value >= self.upper:
-            return labels
-        self.upper = value
-        publish(self.state, sse=value)
-        return candidate
+    def offer(self, labels: Ints | None) -> None:
+        """Keep another partition if it loses less than any before."""
+        partition = None if labels is None else partition_of(self.X, labels)
+        if partition is not None and partition.loss < self.upper:
+            self.partition = partition
+            publish(self.state, sse=partition.loss)
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
@@ -159,7 +159,7 @@ class ColumnGeneration:
         table = make_near(self.X, self.k, self.state)
         if table is None or len(table) <= self.k or self.over():
             return
-        first = Generation(table, self.k, self._incumbent_labels()[table.ids], Effort(self.state))
+        first = Generation(table, self.k, self.partition.labels[table.ids], Effort(self.state))
         first.relax(*_GUESSES, self.over)
         for _ in range(_LISTS[0] if self.limits.exact and self.k <= _LISTED else 0):
             first.solve(_LISTS[1])
@@ -202,12 +202,6 @@ class ColumnGeneration:
         self.known.difference_update(columns.keys())
         self.candidates = self.candidates.join(columns)
         self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
-
-    def _incumbent_labels(self) -> Ints:
-        labels = np.empty(self.n, dtype=np.int64)
-        for g in range(self.incumbent):
-            labels[self.candidates[g]] = g
-        return labels
 
     def relax(self, accuracy: float) -> RelaxationSolution | None:
         """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""

@@ -201,14 +201,7 @@ def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, deno
 
 
 def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
-    """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0.
-
-    Examples
-    --------
-    >>> column = GroupColumns.of(np.zeros((4, 1)), [np.array([0, 2, 3])])
-    >>> [entry.tolist() for entry in cut_entries(column, 4, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
-    [[0], [0], [1]]
-    """
+    """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0."""
     if not len(cuts) or not len(columns):
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
@@ -219,14 +212,7 @@ def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, 
 
 
 def reduced_costs(columns: GroupColumns, duals: Floats, cuts: Cuts) -> Floats:
-    """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [2.0]])
-    >>> reduced_costs(GroupColumns.of(X, [np.array([0, 1])]), np.array([0.5, 0.5]), no_cuts()).tolist()
-    [1.0]
-    """
+    """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column."""
     if not len(columns):
         return np.empty(0)
     rest = columns.cost - np.add.reduceat(duals[columns.member], columns.start[:-1])

@@ -68,16 +68,6 @@ def lower_bound(
 
     The multipliers may be any, but prices of cuts must not be negative. `room` and `max_visits` limit the enumeration
     of each size: groups found and prefixes visited. None is also returned when asked to stop.
-
-    Examples
-    --------
-    >>> from shoal.algorithms.optimize.cuts import no_cuts
-    >>> from shoal.algorithms.optimize.pricing import distances
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
-    >>> bound = lower_bound(X, distances(X), 2, np.ones(4), no_cuts(), room=99, max_visits=999, state=fresh_state())
-    >>> round(bound.value, 9)
-    4.0
     """
     n, d = X.shape
     fix = np.zeros(n)

@@ -225,15 +225,6 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
 
     `D` are all squared distances, summed over d columns. Beyond `room` groups or `max_visits` prefixes it gives up
     (``complete=False``), and when asked to stop. `work` is an n×n array to overwrite.
-
-    Examples
-    --------
-    >>> from shoal.algorithms.optimize.cuts import no_cuts
-    >>> from shoal.core.progress import fresh_state
-    >>> D = distances(np.array([[0.0], [1.0], [5.0], [7.0]]))
-    >>> found = enumerate_groups(D, 1, np.full(4, 0.5), no_cuts(), 2, 0.0, room=9, max_visits=99, state=fresh_state())
-    >>> found.groups.tolist()  # ½·1² − 1 is below 0, ½·2² − 1 is not
-    [[0, 1]]
     """
     W = np.empty_like(D) if work is None else work
     pair_weights(D, d, duals, cuts, size, W)

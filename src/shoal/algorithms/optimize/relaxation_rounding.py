@@ -40,14 +40,6 @@ def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: 
 
     `x` are the values of the groups `columns` in a fractional solution. The rest is grouped by several threads, on
     which the result does not depend.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [1.0], [5.0], [5.0], [8.0], [9.0]])
-    >>> pairs = GroupColumns.of_rows(X, np.array([[0, 1], [2, 3], [3, 4]]))
-    >>> round_groups(X, 2, pairs, np.array([1.0, 0.5, 0.5]), state=fresh_state(), threads=1).tolist()
-    [0, 0, 2, 2, 1, 1]
     """
     fixed = columns.take(np.flatnonzero(x > KEPT))
     # Where the solver's errors let two overlap, neither is kept.
@@ -111,15 +103,6 @@ def improve_near(
     `x` are the values of the groups `columns` in a solution of the relaxation; those without one count as 0. With more
     than `largest` records to be grouped again it is not tried; the integer programme gives up after so many nodes or
     seconds, or when asked to stop.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [0.0], [1.0], [5.0], [1.0], [5.0]])
-    >>> columns = GroupColumns.of_rows(X, np.array([[0, 1], [2, 4], [3, 5], [4, 5]]))
-    >>> limits = {"largest": 4, "nodes": 1, "time_limit": None, "state": fresh_state()}
-    >>> improve_near(X, np.array([0, 0, 1, 1, 2, 2]), columns, np.array([1.0, 0.5, 0.5, 0.5]), **limits).tolist()
-    [0, 0, 1, 2, 1, 2]
     """
     current = {group.tobytes() for group in groups_in(labels)}
     fixed = [j for j in np.flatnonzero(x > KEPT) if columns[j].tobytes() in current]

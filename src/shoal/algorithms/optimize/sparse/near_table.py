@@ -55,13 +55,6 @@ def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None =
     """Put the records in a tree, with `count` neighbours each (at least 2k−1); None if asked to stop.
 
     If duals are given, `zero` are the records whose dual is 0 and that no cut names: only such copies can be left out.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> table = make_table(np.array([[0.0], [2.0], [9.0], [11.0]]), 2, 3, fresh_state())
-    >>> table.floor.round(9).tolist()
-    [1.0, 1.0, 1.0, 1.0]
     """
     rows, copied = np.arange(len(X)), np.zeros(len(X), dtype=np.bool_)
     while True:

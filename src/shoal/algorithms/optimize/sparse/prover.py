@@ -76,14 +76,6 @@ def bound_from(
     The bound is compared with the partition `labels` and does not rely on it. Asked to stop, or after so many seconds,
     the best bound so far is returned, with labels that are no worse and a certificate (`shoal.verify_bound`). The
     result does not depend on the threads. `table` are the records as `make_near` puts them, if that is done.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
-    >>> proven = bound_from(X, 2, np.array([0, 0, 1, 1]), state=fresh_state())
-    >>> round(proven.bound, 6), proven.status
-    (4.0, 'optimal')
     """
     rounds, upper = rounds or Rounds(), sse(X, labels)
     with within(state, seconds, 0) as limited:

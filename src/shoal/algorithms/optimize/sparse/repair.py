@@ -131,19 +131,7 @@ def _lowered(groups: GroupColumns, short: Floats, duals: Floats, fixed: Bools) -
 
 
 def prove_by(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> FeasibleDuals | None:
-    """Return the bound that multipliers prove by themselves, or None if too many groups violate them.
-
-    Examples
-    --------
-    Three records 0, 2 and 4 as pairs with the dual 2 each: the pairs of neighbours cost 2, so each of them lacks 2.
-
-    >>> from shoal.algorithms.optimize.cuts import no_cuts
-    >>> from shoal.algorithms.optimize.sparse.near_table import make_table
-    >>> from shoal.core.progress import fresh_state
-    >>> table = make_table(np.array([[0.0], [2.0], [4.0]]), 2, 3, fresh_state())
-    >>> round(prove_by(table, 2, np.full(3, 2.0), no_cuts(), Effort(fresh_state())).value, 9)
-    3.0
-    """
+    """Return the bound that multipliers prove by themselves, or None if too many groups violate them."""
     listing = list_groups(table, k, jitter(duals), cuts, effort)
     if listing is None:
         return None
