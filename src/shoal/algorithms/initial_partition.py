@@ -17,7 +17,7 @@ from shoal.core.messages import option
 from shoal.core.progress import DONE, STOP, fresh_state
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["initial_labels", "mdav_start", "split_large", "start_from_labels"]
+__all__ = ["initial_labels", "mdav_start", "split_large"]
 
 # MDAV groups a region of this number of records in a moment or two: larger tables start from regions.
 START_REGION = 100_000
@@ -53,17 +53,6 @@ def split_large(X: Floats, labels: Ints, k: int, split: Callable[..., Ints] = md
         numbered[members] = count + parts
         count += int(parts.max()) + 1
     return canonical_labels(numbered)
-
-
-def start_from_labels(X: Floats, k: int, labels: object, method: str) -> Ints:
-    """Return labels that were given as a start, checked, with groups of 2k and more split.
-
-    Examples
-    --------
-    >>> start_from_labels(np.array([[0.0], [9.0], [1.0], [8.0]]), 2, [5, 5, 5, 5], "search").tolist()
-    [0, 1, 0, 1]
-    """
-    return split_large(X, initial_labels(labels, len(X), k, method), k)
 
 
 def initial_labels(start: object, n: int, k: int, method: str) -> Ints:

@@ -20,11 +20,9 @@ from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
-from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers
-from shoal.kernels.pool import Pool
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.group_growth import GroupBuffers, gather, new_group_buffers
+from shoal.kernels.pool import Pool, pool_new, pool_remove
 from shoal.kernels.pool_queries import pool_farthest_from_centroid, pool_nearest
-from shoal.kernels.pool_removal import pool_remove
 
 __all__ = ["path"]
 

@@ -17,11 +17,11 @@ import numpy as np
 from shoal.blocks.fusion import fuse, leaf_sums
 from shoal.blocks.quantisation import Frame, bounds, frame_of, moments, scaling_of
 from shoal.blocks.rule import Blocking, Extent, Split
-from shoal.blocks.runs import beginning_of_runs, runs_of
 from shoal.blocks.tree import (
     CODE_BITS,
     Counts,
     Tree,
+    beginning_of_runs,
     combine_counts,
     count_boxes,
     deepen,
@@ -30,6 +30,7 @@ from shoal.blocks.tree import (
     leaf_order,
     locate,
     new_tree,
+    runs_of,
 )
 from shoal.core.compiler import kernel
 from shoal.core.measures import Scaling

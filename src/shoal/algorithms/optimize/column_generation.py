@@ -5,7 +5,7 @@ are looked for among those that the search has seen and by a heuristic, then by 
 (`optimize.pricing`), which also turns the duals into a proven bound (`optimize.lower_bounds`). When there is
 none, cuts that the fractional solution violates are added (`optimize.separation`) and it goes on.
 
-The first columns are those of a first-order method over near records (`sparse.generation`), whose multipliers also
+The first columns are those of a first-order method over near records (`sparse.near_generation`), whose multipliers also
 prove a first bound: from the incumbent alone the simplex method would take tens of times as long, most of all where
 groups are large and the master problem is degenerate.
 
@@ -28,7 +28,7 @@ from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_tha
 from shoal.algorithms.optimize.master import Master, RelaxationSolution
 from shoal.algorithms.optimize.pricing import distances, pair_weights
 from shoal.algorithms.optimize.separation import violated_cuts
-from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_generation import NearGeneration
 from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.core.measures import Partition, partition_of
@@ -159,7 +159,7 @@ class ColumnGeneration:
         table = make_near(self.X, self.k, self.state)
         if table is None or len(table) <= self.k or self.over():
             return
-        first = Generation(table, self.k, self.partition.labels[table.ids], Effort(self.state))
+        first = NearGeneration(table, self.k, self.partition.labels[table.ids], Effort(self.state))
         first.relax(*_GUESSES, self.over)
         for _ in range(_LISTS[0] if self.limits.exact and self.k <= _LISTED else 0):
             first.solve(_LISTS[1])

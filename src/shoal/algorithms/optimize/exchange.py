@@ -176,7 +176,7 @@ class MovingGroups(NamedTuple):
     size: Ints
     members: Ints  # (rows, 3k): one place more than a group may have, for exchanges
     sums: Floats  # (rows, d): the sum of the members of each row
-    free: Ints  # the empty rows, the first `left[0]` of them
+    free: Ints  # the empty rows, the first `free_count[0]` of them
     free_count: Ints  # (1,)
     moved: Ints  # records that a step has moved, in order, and where they were
     origin: Ints

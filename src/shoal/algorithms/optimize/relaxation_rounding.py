@@ -20,7 +20,7 @@ import numpy as np
 from shoal.algorithms.auto import auto
 from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.set_partitioning import improve
-from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_generation import NearGeneration
 from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.core.measures import canonical_labels
@@ -58,7 +58,7 @@ def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: 
     return labels
 
 
-def round_generation(generation: Generation, n: int, state: State) -> Ints | None:
+def round_generation(generation: NearGeneration, n: int, state: State) -> Ints | None:
     """Round the latest solution of a master problem of a table of n records; None if it says too little."""
     table, columns = generation.table, generation.columns
     if not len(columns) or len(table) < n:
@@ -80,7 +80,7 @@ def round_relaxation(
         table = make_near(X, k, limited)
         if table is None or len(table) < len(X):
             return None
-        generation = Generation(table, k, labels[table.ids], Effort(limited, threads=threads))
+        generation = NearGeneration(table, k, labels[table.ids], Effort(limited, threads=threads))
         generation.relax(ROUNDS, STEPS, lambda: bool(limited[STOP]))
         if limited[STOP]:
             return None

@@ -21,7 +21,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from shoal.algorithms.initial_partition import mdav_start, start_from_labels
+from shoal.algorithms.initial_partition import initial_labels, mdav_start, split_large
 from shoal.algorithms.optimize.certificate import few_records
 from shoal.algorithms.optimize.exchange import anneal_by_exchange
 from shoal.algorithms.optimize.group_columns import ColumnPool, GroupColumns, columns_in, new_column_pool
@@ -110,7 +110,7 @@ def search(
     _compile(bound=bound, large=large)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
-        initial = None if start is None else start_from_labels(X, k, start, "search")
+        initial = None if start is None else split_large(X, initial_labels(start, n, k, "search"), k)
         run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, initial)
         if steps != 0:
             run.improve_start()

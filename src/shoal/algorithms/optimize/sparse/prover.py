@@ -19,7 +19,7 @@ from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import ProofResult
 from shoal.algorithms.optimize.relaxation_rounding import round_generation
 from shoal.algorithms.optimize.set_partitioning import Regions, recombine_regions
-from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_generation import NearGeneration
 from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.core.measures import canonical_labels, sse
@@ -146,7 +146,7 @@ class _Proof:
 
     def relax(self, rounds: Rounds) -> None:
         """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
-        generation = Generation(self.table, self.k, self.labels[self.table.ids], self.effort)
+        generation = NearGeneration(self.table, self.k, self.labels[self.table.ids], self.effort)
         self.generation = generation
         generation.relax(rounds.guesses, rounds.steps, self.over)
         self._rounds(rounds.exact, lambda: generation.solve(rounds.exact_steps))

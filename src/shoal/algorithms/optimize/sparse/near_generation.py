@@ -24,7 +24,7 @@ from shoal.core.measures import canonical_labels, centroids
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Generation", "first_duals"]
+__all__ = ["NearGeneration", "first_duals"]
 
 # Records whose groups are guessed in one go, by one thread.
 _CHUNK = 8192
@@ -50,7 +50,7 @@ def first_duals(X: Floats, labels: Ints) -> Floats:
     return shared
 
 
-class Generation:
+class NearGeneration:
     """A master problem, its groups, and its latest multipliers, all by places of the table.
 
     `labels` are a partition of the places, for the sizes of duals; `effort` limits each listing.
