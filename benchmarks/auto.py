@@ -14,7 +14,7 @@ from _reference import load
 from results import table
 
 import shoal
-from shoal.algorithms.auto import exchanged
+from shoal.algorithms.optimize.exchange import anneal_by_exchange
 from shoal.core.measures import sse
 from shoal.core.progress import fresh_state
 
@@ -48,7 +48,8 @@ def row(X: np.ndarray, k: int, steps: list[int], seeds: int, best: bool) -> list
     base, figures = sse(X, start), [1e6 * cpu / n]
     for count in steps:
         runs = [
-            timed(lambda c=count, s=seed: exchanged(centred, k, start, c, s, fresh_state(), 1)) for seed in range(seeds)
+            timed(lambda c=count, s=seed: anneal_by_exchange(centred, k, start, c, s, fresh_state(), 1))
+            for seed in range(seeds)
         ]
         change = np.mean([100 * (sse(X, labels) / base - 1) for labels, _, _ in runs])
         figures += [float(change), 1e6 * float(np.mean([cpu for _, cpu, _ in runs])) / n]

@@ -18,7 +18,7 @@ from results import table
 from scipy.spatial import cKDTree
 
 import shoal
-from shoal.algorithms.auto import exchanged
+from shoal.algorithms.optimize.exchange import anneal_by_exchange
 from shoal.blocks.blocking import InMemory, assign, extent_of, find_blocks
 from shoal.blocks.rule import choose_blocking
 from shoal.core.measures import canonical_labels, sse, standardise
@@ -78,7 +78,7 @@ def measure(X: np.ndarray, k: int, method: str) -> list[float]:
     began_pass = time.process_time()
     regrouped = sse(own, shoal.partition(own, k, method)) if len(own) >= 2 * k else before
     passed = time.process_time() - began_pass
-    improved = sse(own, exchanged(own, k, canonical_labels(labels[border]), STEPS, 0, fresh_state(), 2))
+    improved = sse(own, anneal_by_exchange(own, k, canonical_labels(labels[border]), STEPS, 0, fresh_state(), 2))
     gains = [100 * (before - min(before, after)) / total for after in (regrouped, improved)]
     cost = 100 * (release.loss / whole - 1)
     return [

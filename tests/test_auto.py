@@ -8,18 +8,17 @@ import pytest
 
 import shoal
 from shoal.algorithms import auto as module
+from shoal.algorithms.initial_partition import split_large
 from shoal.algorithms.optimize import exchange as exchange_module
 from shoal.algorithms.optimize.certificate import Certificates
-from shoal.algorithms.optimize.exchange import exchange, new_partition
-from shoal.algorithms.optimize.initial_partition import split_large
-from shoal.algorithms.optimize.neighbours import list_size, nearest
+from shoal.algorithms.optimize.exchange import exchange, moving_groups
 from shoal.algorithms.optimize.random import below, seeded, uniform
 from shoal.algorithms.optimize.search import _Search
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, sse, standardise
 from shoal.core.progress import STOP, fresh_state
-from shoal.kernels.nearby import nearby
+from shoal.kernels.neighbours import list_size, nearby, nearest
 
 
 @pytest.mark.parametrize(("name", "k", "share"), [("census", 3, 0.87), ("tarragona", 5, 0.93), ("eia", 5, 0.46)])
@@ -52,7 +51,8 @@ def test_threads_regions_and_the_seed(monkeypatch):
     X = np.random.default_rng(0).normal(size=(900, 2))
     np.testing.assert_array_equal(shoal.partition(X, 3), shoal.partition(X, 3, seed=0))
     assert (shoal.partition(X, 3) != shoal.partition(X, 3, seed=1)).any()
-    monkeypatch.setattr(module, "REGION", 200)
+    for part in (module, exchange_module):
+        monkeypatch.setattr(part, "REGION", 200)
     one, four = (shoal.partition(X, 3, threads=threads) for threads in (1, 4))
     np.testing.assert_array_equal(one, four)
     assert sse(X, one) < 0.9 * sse(X, shoal.partition(X, 3, "mdav"))
@@ -83,7 +83,7 @@ def test_exchange_counts_its_changes():
     X = np.random.default_rng(1).normal(size=(200, 3))
     k, labels = 4, shoal.partition(X, 4, "mdav")
     near, squares = nearby(X, 12, state=fresh_state())
-    partition = new_partition(X, labels, k)
+    partition = moving_groups(X, labels, k)
     change = exchange(X, k, near, squares[:, 2].copy(), partition, 20_000, (0.0, 0.5), fresh_state(), seeded(0))
     found = canonical_labels(partition.label)
     assert sse(X, found) == pytest.approx(sse(X, labels) + change)
@@ -98,7 +98,7 @@ def test_exchange_counts_its_changes():
 
 
 def test_what_is_compiled_ahead_is_what_is_run():
-    module.compile_annealing()
+    exchange_module.compile_annealing()
     shoal.partition(np.random.default_rng(0).normal(size=(40, 2)), 3)
     assert len(exchange.signatures) == 1
 
@@ -145,7 +145,7 @@ def test_a_partition_needs_no_memory_that_grows_with_k():
     used = []
     for k in (10, 1500):
         labels = np.minimum(np.arange(n) // k, n // k - 1)
-        used.append(sum(array.nbytes for array in new_partition(np.zeros((n, 2)), labels, k)))
+        used.append(sum(array.nbytes for array in moving_groups(np.zeros((n, 2)), labels, k)))
     assert used[1] < 2 * used[0]
 
 
@@ -173,7 +173,7 @@ def interpreted(monkeypatch):
 def light_steps(k, seed=1):
     X = np.random.default_rng(seed).normal(size=(6 * k, 2))
     near, squares = nearby(X, 2 * k, state=fresh_state())
-    return X, near, squares[:, 0].copy(), new_partition(X, shoal.partition(X, k, "mdav"), k)
+    return X, near, squares[:, 0].copy(), moving_groups(X, shoal.partition(X, k, "mdav"), k)
 
 
 def test_light_steps_look_whether_to_stop_at_every_step(interpreted):
@@ -193,19 +193,19 @@ def test_dissolving_a_group_looks_whether_to_stop_at_every_record(interpreted):
 
 
 def test_a_stop_ends_all_rounds(monkeypatch):
-    monkeypatch.setattr(module, "REGION", 100)
-    rounds, split = [], module.split_groups
+    monkeypatch.setattr(exchange_module, "REGION", 100)
+    rounds, split = [], exchange_module.split_groups
 
     def stopped(X, labels, most, random):
         rounds.append(len(X))
         state[STOP] = 1
         return split(X, labels, most, random)
 
-    monkeypatch.setattr(module, "split_groups", stopped)
+    monkeypatch.setattr(exchange_module, "split_groups", stopped)
     state = fresh_state()
     X = np.random.default_rng(0).normal(size=(600, 2)) ** 5
     labels = shoal.partition(X, 5, "mdav")
-    np.testing.assert_array_equal(module.exchanged(X, 5, labels, 20, 0, state, 1), labels)
+    np.testing.assert_array_equal(exchange_module.anneal_by_exchange(X, 5, labels, 20, 0, state, 1), labels)
     assert len(rounds) == 1
 
 
@@ -218,7 +218,7 @@ def test_nothing_is_searched_where_nothing_is_lost(monkeypatch, method):
         raise AssertionError
 
     shoal.partition(np.random.default_rng(0).normal(size=(40, 2)), 3, method, **EFFORT[method])
-    monkeypatch.setattr(module, "nearby", unexpected)
+    monkeypatch.setattr(exchange_module, "neighbour_lists", unexpected)
     monkeypatch.setattr(_Search, "anneal", unexpected)
     X = np.repeat([[0.1, 3.0], [0.7, 1.0]], 6, axis=0)
     assert sse(X, shoal.partition(X, 3, method, **EFFORT[method])) == 0.0

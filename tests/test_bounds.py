@@ -12,9 +12,10 @@ from test_search import best_partition
 import shoal
 from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, pair_prices, reduced_costs
 from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.algorithms.optimize.heuristic_pricing import guess_groups
 from shoal.algorithms.optimize.lower_bounds import lower_bound
 from shoal.algorithms.optimize.master import Master
-from shoal.algorithms.optimize.pricing import distances, enumerate_groups, guess_groups, pair_weights
+from shoal.algorithms.optimize.pricing import distances, enumerate_groups, pair_weights
 from shoal.algorithms.optimize.separation import KINDS, _linked, _pick, violated_cuts
 from shoal.algorithms.optimize.set_partitioning import choose
 from shoal.algorithms.partition import find_groups

@@ -21,7 +21,7 @@ from shoal.algorithms.optimize.master import Master
 from shoal.algorithms.optimize.pricing import distances, enumerate_groups
 from shoal.algorithms.optimize.relaxation_rounding import round_groups
 from shoal.algorithms.partition import find_groups
-from shoal.core.measures import sse
+from shoal.core.measures import partition_of, sse
 from shoal.core.progress import STOP, fresh_state
 
 
@@ -97,28 +97,27 @@ def test_the_master_problem_keeps_to_decisions_and_forgets_columns_and_cuts(seed
         assert master.solve().value == pytest.approx(found.value)
 
 
-def unfinished(proof, labels, eager):
+def unfinished(proof, eager):
     """No integer programme."""
-    return labels, False
+    return False
 
 
 def rounding(generation):
-    """What improves the labels by the solution of a case: its groups, as far as they have no fractions."""
+    """What improves the partition by the solution of a case: its groups, as far as they have no fractions."""
 
-    def improve(x, labels, eager):
-        found = round_groups(
-            generation.X, generation.k, generation.master.columns, x, state=generation.state, threads=1
+    def improve(x, eager):
+        generation.offer(
+            round_groups(generation.X, generation.k, generation.master.columns, x, state=generation.state, threads=1)
         )
-        return generation.better(labels, found)
 
     return improve
 
 
 def start(X, k, labels):
     """Column generation that knows one partition and has solved its relaxation, without cuts."""
-    own = groups_in(labels)
+    own, partition = groups_in(labels), partition_of(X, labels)
     generation = ColumnGeneration(
-        X, k, sse(X, labels), GroupColumns.of(X, own), len(own), fresh_state(), GenerationLimits(rounds=0)
+        X, k, partition, GroupColumns.of(X, own), len(own), fresh_state(), GenerationLimits(rounds=0)
     )
     generation.run()
     return generation
@@ -130,11 +129,11 @@ def test_branching_proves_the_optimum_of_tiny_tables(monkeypatch, n, k, seed, ro
     monkeypatch.setattr(branch_and_bound, "_ROUNDS", rounds)
     X = np.random.default_rng(seed).normal(size=(n, 2)).round(1)
     generation = start(X, k, shoal.partition(X, k))
-    labels, improve = shoal.partition(X, k), rounding(generation)
-    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=500)
+    improve = rounding(generation)
+    result = branch(generation, generation.best, finish=unfinished, improve=improve, until=np.inf, limit=500)
     optimum = best_partition(X, k)
     assert result.closed
-    assert sse(X, result.labels) == pytest.approx(optimum)
+    assert sse(X, generation.partition.labels) == pytest.approx(optimum)
     cases = tuple(Case(one.decisions, one.proof.duals, one.proof.cuts) for one in result.every)
     claim = Certificate(k, generation.best.duals, no_cuts(), optimum * (1 - 1e-6), cases=cases)
     check = shoal.verify_bound(X, k, claim)
@@ -156,10 +155,10 @@ def divided(no_rounds):
     generation = start(X, 2, labels)
     root = generation.best
     improve = rounding(generation)
-    result = branch(generation, root, labels, finish=unfinished, improve=improve, until=np.inf, limit=500)
+    result = branch(generation, root, finish=unfinished, improve=improve, until=np.inf, limit=500)
     cases = tuple(Case(one.decisions, one.proof.duals, one.proof.cuts) for one in result.every)
     assert len(cases) > 2
-    bound = sse(X, result.labels) * (1 - 1e-6)
+    bound = sse(X, generation.partition.labels) * (1 - 1e-6)
     return X, root, Certificate(2, root.duals, root.cuts, bound, cases=cases)
 
 
@@ -199,9 +198,7 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
     for most in (1, 2, 4, 8):
         generation = start(X, 2, labels)
         improve = rounding(generation)
-        result = branch(
-            generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=most
-        )
+        result = branch(generation, generation.best, finish=unfinished, improve=improve, until=np.inf, limit=most)
         assert len(result.every) <= most
         bounds.append(min(one.proof.value for one in result.every))
     assert all(a <= b for a, b in pairwise(bounds))
@@ -209,7 +206,7 @@ def test_branching_is_bounded_and_stops_when_told(no_rounds):
     generation = start(X, 2, labels)
     generation.state[STOP] = 1
     improve = rounding(generation)
-    result = branch(generation, generation.best, labels, finish=unfinished, improve=improve, until=np.inf, limit=8)
+    result = branch(generation, generation.best, finish=unfinished, improve=improve, until=np.inf, limit=8)
     assert [one.decisions for one in result.every] == [()]
     assert not result.closed
 
@@ -224,7 +221,7 @@ def test_groups_that_keep_to_decisions():
 @pytest.mark.parametrize("seed", range(3))
 def test_search_ends_in_cases_with_the_optimum(monkeypatch, no_rounds, few, seed):
     monkeypatch.setattr(proof, "_FEW", few)
-    monkeypatch.setattr(proof, "_prove_optimal", lambda _generation, _best, labels, _until: (labels, False, 0))
+    monkeypatch.setattr(proof, "_prove_optimal", lambda *_: (False, 0))
     monkeypatch.setattr(ColumnGeneration, "run", lambda self: self.relax(1e-9))
     X = np.random.default_rng(seed).normal(size=(10, 2)).round(1)
     outcome = find_groups(X, 3, "search", steps=10, seed=0, bound=True)

@@ -24,7 +24,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 import shoal
-from shoal.algorithms.auto import compile_annealing
+from shoal.algorithms.optimize.exchange import compile_annealing
 from shoal.cli import app
 from shoal.core import kernel_cache
 from shoal.core.errors import FileError, InputError, VerificationError

@@ -16,7 +16,7 @@ from conftest import command
 
 from shoal.algorithms.registry import METHODS
 from shoal.core.progress import SIGNALS, STOP, fresh_state, watch
-from shoal.kernels import gather
+from shoal.kernels import group_growth
 from shoal.masking import pipeline
 from shoal.tables import outputs
 
@@ -197,7 +197,7 @@ def test_a_method_that_is_stopped_before_it_began_writes_nowhere_else(method, mo
         assert groups > 0
         leftovers(X, place, groups, labels)
 
-    leftovers = gather.place_leftovers
+    leftovers = group_growth.place_leftovers
     for module in ("centroid", "v_mdav", "diameter"):
         monkeypatch.setattr(f"shoal.algorithms.{module}.place_leftovers", guarded)
     X = np.random.default_rng(0).normal(size=(40, 1 if METHODS[method].univariate else 3))

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.algorithms.method import EFFORTS
-from shoal.algorithms.optimize.neighbours import nearest
 from shoal.algorithms.optimize.random import seeded
 from shoal.assessment.disclosure import attribute
 from shoal.core import kernel_cache
@@ -25,6 +24,7 @@ from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.core.progress import STOP, fresh_state
+from shoal.kernels.neighbours import nearest
 from shoal.models import rule_enforcement
 from shoal.models.closeness_first import closeness_first
 from shoal.models.constrained_annealing import anneal_with_rules

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import shoal
-from shoal.algorithms._ordered import group_in_order
-from shoal.algorithms._tour import _improve, _move, _reverse, tour
 from shoal.algorithms.mst import preorder
 from shoal.algorithms.partition import find_groups
 from shoal.algorithms.path import _maximum_distance, _nearest_point_next
+from shoal.algorithms.record_order import group_in_order
+from shoal.algorithms.tour import _improve, _move, _reverse, tour
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
 from shoal.core.progress import STOP, fresh_state

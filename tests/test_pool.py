@@ -12,10 +12,8 @@ from shoal.algorithms import mdav as mdav_module
 from shoal.core.measures import canonical_labels, standardise
 from shoal.core.progress import fresh_state
 from shoal.kernels import prediction
-from shoal.kernels.pool import BUILT, HALVINGS, LEAF, LEVELS, pool_centroid
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.pool import BUILT, HALVINGS, LEAF, LEVELS, pool_centroid, pool_new, pool_refresh, pool_remove
 from shoal.kernels.pool_queries import pool_farthest, pool_farthest_from_centroid, pool_nearest
-from shoal.kernels.pool_removal import pool_refresh, pool_remove
 from shoal.kernels.scan import CHUNK, scan_farthest, scan_nearest, scan_new, scan_remove, scan_score
 
 TABLES = {

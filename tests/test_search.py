@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.algorithms.optimize import initial_partition
+from shoal.algorithms import initial_partition
 from shoal.algorithms.optimize import search as search_module
-from shoal.algorithms.optimize.annealing import anneal, groups_of
-from shoal.algorithms.optimize.column_pool import add_column, columns_in, new_column_pool
-from shoal.algorithms.optimize.neighbours import nearest
+from shoal.algorithms.optimize.group_columns import add_column, columns_in, new_column_pool
+from shoal.algorithms.optimize.large_neighbourhood import anneal, groups_of
 from shoal.algorithms.optimize.patch import (
     patch_assign,
     patch_cost,
@@ -34,6 +33,7 @@ from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.partition import find_groups
 from shoal.core.measures import group_sizes, information_loss, sse
 from shoal.core.progress import DONE, STOP, fresh_state, observe, publish, within
+from shoal.kernels.neighbours import nearest
 
 
 def best_partition(X, k):

@@ -18,7 +18,7 @@ from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.optimize.sparse.repair import Effort, list_groups, prove_by, repair
 from shoal.algorithms.partition import find_groups
 from shoal.core.errors import InputError
-from shoal.core.measures import group_sizes, sse, sst, standardise
+from shoal.core.measures import group_sizes, partition_of, sse, sst, standardise
 from shoal.core.progress import STOP, fresh_state
 
 SHORT = Rounds(guesses=4, exact=2, cuts=2, turns=1, steps=100, exact_steps=200, cut_steps=100)
@@ -150,7 +150,9 @@ def _relaxation(X, k, labels):
     from shoal.algorithms.optimize.group_columns import groups_in
 
     columns = GroupColumns.of(X, groups_in(labels))
-    run = ColumnGeneration(X, k, sse(X, labels), columns, len(columns), fresh_state(), GenerationLimits(rounds=0))
+    run = ColumnGeneration(
+        X, k, partition_of(X, labels), columns, len(columns), fresh_state(), GenerationLimits(rounds=0)
+    )
     run.run()
     return run.best.value
 

@@ -29,21 +29,7 @@ def predicted_seconds(
     *,
     seed: int | None = 0,
 ) -> float:
-    """Predict the seconds that a method takes to partition some blocks of records, each on its own.
-
-    Parameters
-    ----------
-    method
-        The registry entry.
-    blocks
-        The standardised records of each block.
-    k
-        The least number of records in a group.
-    options
-        Options as `Method.read_options` returns them.
-    seed
-        Seed of a random method.
-    """
+    """Predict the seconds that a method takes to partition some blocks of records, each on its own."""
     largest = max(blocks, key=len)
     # The first run of a kernel may have to compile it, which is no part of any run's time.
     method.run(np.ascontiguousarray(largest[: max(WARM_UP, k)]), k, options, seed=seed)

@@ -22,11 +22,9 @@ from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
-from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers, place_leftovers
-from shoal.kernels.pool import Pool, pool_centroid
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.group_growth import GroupBuffers, gather, new_group_buffers, place_leftovers
+from shoal.kernels.pool import Pool, pool_centroid, pool_needs_refresh, pool_new, pool_refresh
 from shoal.kernels.pool_queries import pool_farthest
-from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh
 
 __all__ = ["Diameters", "diameter", "diameters_new", "most_distant"]
 

@@ -19,10 +19,17 @@ from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.float32 import FLOAT32_LARGEST
-from shoal.kernels.pool import LAST_SCANNED, SCANNED, Pool, pool_mean
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.pool import (
+    LAST_SCANNED,
+    SCANNED,
+    Pool,
+    pool_mean,
+    pool_needs_refresh,
+    pool_new,
+    pool_refresh,
+    pool_remove,
+)
 from shoal.kernels.pool_queries import pool_farthest, pool_nearest
-from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh, pool_remove
 from shoal.kernels.prediction import ROWS, TURNS, USED, Predictions, Predictor, take_remaining
 from shoal.kernels.scan import Scan, scan_farthest, scan_nearest, scan_new, scan_remove, scan_score
 

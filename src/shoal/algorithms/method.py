@@ -96,43 +96,22 @@ class Option:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a method.
+    """The outcome of a method."""
 
-    Parameters
-    ----------
-    labels
-        The group of each record; ``(n, d)`` for a method that groups every column on its own.
-    bound
-        A proven lower bound on the SSE of any partition of the given records, or None.
-    status
-        ``"optimal"``, ``"bounded"`` or ``"heuristic"``.
-    facts
-        Choices the method made that a reader of the summary wants to know.
-    certificate
-        What an independent check of the bound needs, or None.
-    """
-
-    labels: Ints
-    bound: float | None = None
+    labels: Ints  # the group of each record; ``(n, d)`` for a method that groups every column on its own
+    bound: float | None = None  # a proven lower bound on the SSE of any partition of the given records, or None
     status: Literal["optimal", "bounded", "heuristic"] = "heuristic"
+    # Choices the method made that a reader of the summary wants to know.
     facts: Mapping[str, object] = field(default_factory=dict)
-    certificate: Any = None
+    certificate: Any = None  # what an independent check of the bound needs, or None
 
 
 @dataclass(frozen=True)
 class SharedWork:
-    """Work on the records that does not depend on k, so that several runs can share it.
+    """Work on the records that does not depend on k, so that several runs can share it."""
 
-    Parameters
-    ----------
-    option
-        The option that takes the result.
-    function
-        What does the work, given the records: ``"module:function"`` as in `Method`.
-    """
-
-    option: str
-    function: str
+    option: str  # the option that takes the result
+    function: str  # what does the work, given the records: ``"module:function"`` as in `Method`
 
     def load(self) -> Callable[..., Any]:
         """Import the function that does the work."""
@@ -141,58 +120,31 @@ class SharedWork:
 
 @dataclass(frozen=True)
 class Method:
-    """An entry of the registry.
+    """An entry of the registry."""
 
-    Parameters
-    ----------
-    name
-        What users type.
-    summary, paper, cost
-        One line each: what it does, where it comes from, what it costs in n, d and k.
-    function
-        ``"module:function"`` below `shoal.algorithms` (or a full dotted path), or a user's function itself.
-    univariate
-        Whether it groups one column only.
-    sizes
-        ``"fixed"`` when groups have k records but for a remainder, else ``"variable"``.
-    below_2k
-        Whether every group has fewer than 2k records.
-    options
-        Its keywords.
-    random
-        Whether it takes a ``seed``.
-    whole_records
-        Whether its groups are of whole records; if not, masking is not k-anonymous.
-    anytime
-        Whether it publishes what it has reached and has a result at any time: Ctrl-C ends it with the best so far.
-    growth
-        How its time grows with n.
-    time_option, steps_option
-        The options that say how many seconds a run may take, and how many steps. A method with a time option looks at
-        the clock, and its result depends on the machine, unless it is given steps.
-    shared
-        The work that runs with other k can share.
-    confidential
-        Whether it groups by confidential columns too: only a masking has them.
-    """
-
-    name: str
+    name: str  # what users type
+    # One line each: what it does, where it comes from, what it costs in n, d and k.
     summary: str
     paper: str
     cost: str
+    # ``"module:function"`` below `shoal.algorithms` (or a full dotted path), or a user's function itself.
     function: str | Callable[..., Any]
+    # ``"fixed"`` when groups have k records but for a remainder, else ``"variable"``.
     sizes: Literal["fixed", "variable"] = "variable"
-    univariate: bool = False
-    below_2k: bool = True
-    options: tuple[Option, ...] = ()
-    random: bool = False
-    whole_records: bool = True
+    univariate: bool = False  # whether it groups one column only
+    below_2k: bool = True  # whether every group has fewer than 2k records
+    options: tuple[Option, ...] = ()  # its keywords
+    random: bool = False  # whether it takes a ``seed``
+    whole_records: bool = True  # whether its groups are of whole records; if not, masking is not k-anonymous
+    # Whether it publishes what it has reached and has a result at any time: Ctrl-C ends it with the best so far.
     anytime: bool = False
-    growth: Growth = Growth.QUADRATIC
+    growth: Growth = Growth.QUADRATIC  # how its time grows with n
+    # The options that say how many seconds a run may take, and how many steps. A method with
+    # a time option looks at the clock, and its result depends on the machine, unless it is given steps.
     time_option: str | None = None
     steps_option: str | None = None
-    shared: SharedWork | None = None
-    confidential: bool = False
+    shared: SharedWork | None = None  # the work that runs with other k can share
+    confidential: bool = False  # whether it groups by confidential columns too: only a masking has them
 
     @property
     def by_user(self) -> bool:

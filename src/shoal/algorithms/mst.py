@@ -11,20 +11,18 @@ by Euclidean distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from shoal.algorithms.centroid import centroid
 from shoal.algorithms.diameter import diameter
+from shoal.algorithms.initial_partition import split_large
 from shoal.algorithms.spanning_tree import METRICS, Algorithm, Metric, SpanningTree, check_tree, find_tree
 from shoal.core.checks import check_choice
 from shoal.core.compiler import kernel
 from shoal.core.errors import InputError
-from shoal.core.measures import group_sizes
 from shoal.core.messages import option
-from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 
 __all__ = ["mst", "mst_c", "mst_d", "preorder"]
@@ -54,30 +52,12 @@ def mst(
 
 def mst_d(X: Floats, k: int, *, state: State, **options: Any) -> Ints:
     """Group the records by method M, then split oversized groups by method D."""
-    return _split_oversized(X, mst(X, k, state=state, **options), k, diameter, state)
+    return split_large(X, mst(X, k, state=state, **options), k, diameter, state)
 
 
 def mst_c(X: Floats, k: int, *, state: State, **options: Any) -> Ints:
     """Group the records by method M, then split oversized groups by method C."""
-    return _split_oversized(X, mst(X, k, state=state, **options), k, centroid, state)
-
-
-def _split_oversized(X: Floats, labels: Ints, k: int, split: Callable[..., Ints], state: State) -> Ints:
-    sizes = group_sizes(labels)
-    order = np.argsort(labels, kind="stable")
-    starts = np.cumsum(sizes) - sizes
-    groups = len(sizes)
-    done = state[DONE]
-    for group in np.flatnonzero(sizes >= 2 * k):
-        if state[STOP]:
-            break
-        members = order[starts[group] : starts[group] + sizes[group]]
-        parts = split(X[members], k, state=state)
-        labels[members] = np.where(parts == 0, group, groups + parts - 1)
-        groups += parts.max()
-        # These records were counted when the tree was built.
-        state[DONE] = done
-    return labels
+    return split_large(X, mst(X, k, state=state, **options), k, centroid, state)
 
 
 @kernel

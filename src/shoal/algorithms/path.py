@@ -3,7 +3,7 @@
 J. Domingo-Ferrer, A. Martínez-Ballesté, J. M. Mateo-Sanz and F. Sebé, Efficient multivariate data-oriented
 microaggregation, VLDB Journal 15 (2006): nearest point next and maximum distance, O(d n²). A. Maya-López, F. Casino
 and A. Solanas, Improving multivariate microaggregation through Hamiltonian paths and optimal univariate
-microaggregation, Symmetry 13 (2021): a travelling salesman's path (`_tour`). The grouping is O(k n d).
+microaggregation, Symmetry 13 (2021): a travelling salesman's path (`tour`). The grouping is O(k n d).
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shoal.algorithms._ordered import best_of_orders
-from shoal.algorithms._tour import tour
 from shoal.algorithms.diameter import Diameters, diameters_new, most_distant
+from shoal.algorithms.record_order import best_of_orders
 from shoal.algorithms.registry import Outcome
+from shoal.algorithms.tour import tour
 from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import squared_distance
-from shoal.kernels.gather import GroupBuffers, gather, new_group_buffers
-from shoal.kernels.pool import Pool
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.group_growth import GroupBuffers, gather, new_group_buffers
+from shoal.kernels.pool import Pool, pool_new, pool_remove
 from shoal.kernels.pool_queries import pool_farthest_from_centroid, pool_nearest
-from shoal.kernels.pool_removal import pool_remove
 
 __all__ = ["path"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shoal.algorithms._ordered import best_of_orders
+from shoal.algorithms.record_order import best_of_orders
 from shoal.algorithms.registry import Outcome
 from shoal.core.errors import InputError
 from shoal.core.measures import standardise

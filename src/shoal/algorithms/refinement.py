@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.neighbours import list_size, nearest
 from shoal.algorithms.optimize.random import Word, below, seeded, uniform
 from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels, group_sizes
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
+from shoal.kernels.neighbours import list_size, nearest
 
 __all__ = ["ANCESTOR", "MEAN", "MEDIAN", "MODE", "Variables", "group_cost", "refine"]
 
@@ -45,22 +45,8 @@ def refine(
 ) -> Ints:
     """Return the labels after a number of steps for each record.
 
-    Parameters
-    ----------
-    X
-        Where the records lie: neighbours are found there.
-    labels
-        The group of each record, 0, 1, …; every group has at least k.
-    k
-        The least number of records in a group.
-    variables
-        What a release costs.
-    steps
-        Steps a record.
-    seed
-        Decides the steps.
-    state
-        See `shoal.core.progress`.
+    Neighbours are found among the records X; a release costs what `variables` tell. There are `steps` for each record,
+    which the seed decides.
     """
     n, sizes = len(X), group_sizes(labels)
     if len(sizes) < 2 or not steps:

@@ -26,6 +26,7 @@ from shoal.core.types import Floats, Ints, State
 from shoal.kernels.boruvka import boruvka, find_root
 from shoal.kernels.prim import prim
 from shoal.kernels.sort import sort_values
+from shoal.kernels.words import number_words, words_of
 
 __all__ = ["METRICS", "Metric", "SpanningTree", "check_tree", "distinct", "find_tree", "spanning_tree"]
 
@@ -254,39 +255,8 @@ def _in_range(X: Floats) -> tuple[Floats, int]:
     return np.ldexp(deviations, -exponent), exponent + 1
 
 
-@kernel
 def distinct(X: Floats) -> tuple[Ints, Ints]:
     """Return the records that no earlier one equals, and for every record the first one that equals it."""
-    n, d = X.shape
-    size = 4
-    while size < 2 * n:
-        size *= 2
-    table = np.full(size, -1)
-    first, unique = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    count = 0
-    bits = X.view(np.uint64)
-    for i in range(n):
-        code = np.uint64(0)
-        for j in range(d):
-            # 0.0 and −0.0 are equal and must share a code.
-            word = bits[i, j] if X[i, j] != 0.0 else np.uint64(0)
-            code = (code ^ word) * np.uint64(0x9E3779B97F4A7C15)
-            code ^= code >> np.uint64(29)
-        slot = np.int64(code & np.uint64(size - 1))
-        while table[slot] >= 0 and not _equal(X, table[slot], i):
-            slot = (slot + 1) % size
-        if table[slot] < 0:
-            table[slot] = i
-            unique[count] = i
-            count += 1
-        first[i] = table[slot]
-    return unique[:count], first
-
-
-@kernel
-def _equal(X: Floats, a: int, b: int) -> bool:
-    j, d = 0, X.shape[1]
-    while j < d and X[a, j] == X[b, j]:
-        j += 1
-    same: bool = j == d
-    return same
+    number = number_words(words_of(X))
+    unique = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+    return unique, unique[number]

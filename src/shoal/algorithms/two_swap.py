@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.initial_labels import initial_labels
-from shoal.algorithms.optimize.neighbours import list_size, nearest
+from shoal.algorithms.initial_partition import initial_labels
 from shoal.algorithms.registry import Outcome, find
 from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels, centroids, group_sizes, sse
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Bools, Floats, Ints, State
+from shoal.kernels.neighbours import list_size, nearest
 
 __all__ = ["improve", "start_labels", "two_swap"]
 
@@ -64,23 +64,7 @@ def start_labels(X: Floats, k: int, start: str, state: State) -> tuple[Ints, str
 def improve(X: Floats, labels: Ints, *, variant: str = "steepest", state: State) -> Ints:
     """Improve any partition by swaps.
 
-    Parameters
-    ----------
-    X
-        Records ``(n, d)``.
-    labels
-        The group of each record, 0 … q−1.
-    variant
-        ``"steepest"`` or ``"fast"``.
-    state
-        Shared progress; when asked to stop, the partition reached is returned.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [9.0], [1.0], [8.0]])
-    >>> improve(X, np.array([0, 0, 1, 1]), state=fresh_state()).tolist()
-    [1, 0, 1, 0]
+    `variant` is ``"steepest"`` or ``"fast"``. Asked to stop, the partition reached is returned.
     """
     swaps = _Swaps(X, labels.copy(), centroids(X, labels), group_sizes(labels))
     lists = lists_of(X, labels)

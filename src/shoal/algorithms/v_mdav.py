@@ -18,11 +18,9 @@ from shoal.core.compiler import kernel
 from shoal.core.measures import sse
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
-from shoal.kernels.gather import place_leftovers
-from shoal.kernels.pool import Pool, pool_centroid
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.group_growth import place_leftovers
+from shoal.kernels.pool import Pool, pool_centroid, pool_needs_refresh, pool_new, pool_refresh, pool_remove
 from shoal.kernels.pool_queries import pool_farthest, pool_nearest
-from shoal.kernels.pool_removal import pool_needs_refresh, pool_refresh, pool_remove
 
 __all__ = ["GAMMAS", "v_mdav"]
 

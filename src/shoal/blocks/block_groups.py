@@ -22,15 +22,8 @@ __all__ = ["group_blocks", "group_cells", "share_options"]
 def share_options(entry: Method, options: Mapping[str, Any], share: float, parallel: int = 1) -> dict[str, Any]:
     """Return the options for a part of the records: its share of the time or the steps that are allowed for all.
 
-    Parameters
-    ----------
-    entry, options
-        The method and its options.
-    share
-        The part's share of all records.
-    parallel
-        How many parts are searched at a time. Each of them may take the whole time meanwhile; steps are shared
-        regardless, so that the result does not depend on it.
+    Parts that are searched at a time may each take the whole time meanwhile. Steps are shared regardless, so that the
+    result does not depend on `parallel`.
 
     Examples
     --------
@@ -38,10 +31,10 @@ def share_options(entry: Method, options: Mapping[str, Any], share: float, paral
     >>> share_options(find("search"), {"time_limit": 60.0, "steps": None}, 0.5)
     {'time_limit': 30.0, 'steps': None}
     """
-    shared, seconds, steps = dict(options), entry.seconds(options), entry.steps(options)
-    if entry.time_option is not None and seconds is not None:
+    shared = dict(options)
+    if entry.time_option is not None and (seconds := entry.seconds(options)) is not None:
         shared[entry.time_option] = seconds * share * parallel
-    if entry.steps_option is not None and steps is not None:
+    if entry.steps_option is not None and (steps := entry.steps(options)) is not None:
         shared[entry.steps_option] = max(1, int(steps * share))
     return shared
 
@@ -61,22 +54,9 @@ def group_blocks(  # noqa: PLR0913 - five describe the task, five the run
 ) -> Ints:
     """Let a method group the records of each block separately; return the group of each record.
 
-    Parameters
-    ----------
-    Z
-        Standardised records; those of a block miss the same columns (NaN).
-    block
-        The block of each record.
-    entry, k, options, seed
-        The method, k, its options, and the seed, the same in every block.
-    records
-        How many records share the time limit or the number of steps.
-    state
-        See `shoal.core.progress`.
-    workers
-        Threads that work on blocks; their number does not change the groups.
-    parallel
-        How many blocks are searched at a time, here and elsewhere; `workers` if not given.
+    The records of a block miss the same columns (NaN). The seed is the same in every block; `records` share the time
+    limit or the number of steps. The number of workers, threads that work on blocks, does not change the groups.
+    `parallel` is how many blocks are searched at a time, here and elsewhere; `workers` if not given.
     """
     order = np.argsort(block, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(block[order]) > 0, True])
@@ -108,21 +88,13 @@ def group_cells(
 ) -> Outcome:
     """Let a method group the records of every cell on its own, and number the groups through.
 
-    Parameters
-    ----------
-    Z
-        Standardised records.
-    cells
-        Of each cell: its records, and the columns that they do not miss.
-    entry, k, options, seed, state
-        As in `group_blocks`.
-    shared
-        Options of each cell that serve many runs.
+    `cells` are records and the columns that they do not miss; `shared` are options of each cell that serve many runs.
     """
     labels = np.zeros(len(Z) if entry.whole_records else Z.shape, dtype=np.int64)
     outcomes: list[Outcome] = []
     offset = 0
-    limit, seconds, records_left = entry.time_option, entry.seconds(options), len(Z)
+    limit, records_left = entry.time_option, len(Z)
+    seconds = None if limit is None else entry.seconds(options)
     for (rows, present), cell_options in zip(cells, shared or repeat({}), strict=False):
         if not len(present):
             outcome = Outcome(np.zeros(len(rows), dtype=np.int64))

@@ -17,11 +17,11 @@ import numpy as np
 from shoal.blocks.fusion import fuse, leaf_sums
 from shoal.blocks.quantisation import Frame, bounds, frame_of, moments, scaling_of
 from shoal.blocks.rule import Blocking, Extent, Split
-from shoal.blocks.runs import beginning_of_runs, runs_of
 from shoal.blocks.tree import (
     CODE_BITS,
     Counts,
     Tree,
+    beginning_of_runs,
     combine_counts,
     count_boxes,
     deepen,
@@ -30,6 +30,7 @@ from shoal.blocks.tree import (
     leaf_order,
     locate,
     new_tree,
+    runs_of,
 )
 from shoal.core.compiler import kernel
 from shoal.core.measures import Scaling
@@ -120,15 +121,6 @@ def find_blocks(records: BlockRecords, extent: Extent, rule: Blocking) -> Blocks
     A block of a tree has up to max(L, 2·min(L, `PIECE`) − 1) + k − 1 records: equal records come in pieces of almost
     twice that size, and a leaf below k joins another even if none has room. With split="sorted" it has up to L, with
     split="univariate" any number.
-
-    Parameters
-    ----------
-    records
-        The records, in parts.
-    extent
-        Their bounds, and how many records each root has.
-    rule
-        How to divide them.
 
     Examples
     --------

@@ -15,8 +15,7 @@ import numpy as np
 from shoal.blocks.quantisation import Frame, quantise_record
 from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
-from shoal.kernels.pool import Pool
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.pool import Pool, pool_new
 from shoal.kernels.pool_queries import pool_nearest
 
 __all__ = ["fuse", "leaf_sums"]
@@ -42,16 +41,9 @@ def leaf_sums(X: Floats, leaves: Ints, frame: Frame, count: int) -> Ints:
 def fuse(sizes: Ints, sums: Ints, roots: Ints, spread: Floats, k: int, L: int) -> Ints:
     """Return the block of each leaf: the lowest leaf that it was fused with, or itself.
 
-    Parameters
-    ----------
-    sizes, sums, roots
-        For each leaf: the number of its records, their sums (`leaf_sums`) and the root it belongs to.
-    spread
-        The standard deviation of each column; distances are between standardised columns.
-    k
-        The least number of records of a block; a root with fewer is one block.
-    L
-        The most records of a block, unless no other leaf has room for a small one.
+    Of each leaf there are the number of its records, their sums (`leaf_sums`) and the root it belongs to; a root with
+    fewer than k records is one block. Distances are between columns divided by their `spread`. A block has at most L
+    records, unless no other leaf has room for a small one.
 
     Examples
     --------

@@ -64,18 +64,10 @@ def choose_blocking(
 ) -> Blocking | None:
     """Read the user's choice, or apply the rule: blocks of 10,000 records if a stratum has more than 100,000.
 
-    Parameters
-    ----------
-    block
-        A number of records; None leaves the choice to the rule, False and 0 mean never.
-    split
-        How nodes are split; None chooses by the number of columns, which a sample may overrule.
-    by
-        The places of the columns that blocks are cut along; none for all.
-    k, d, records
-        The least group size, the masked columns and the records of the largest stratum.
-    method, useful, able
-        The method's name, whether the rule applies to it, and whether it can run in blocks at all.
+    A `block` of None leaves the choice to the rule, False and 0 mean never. A `split` of None chooses by the number of
+    columns, which a sample may overrule. `by` are the places of the columns that blocks are cut along; none for all.
+    `d` columns are masked, and the largest stratum has so many `records`. The rule applies to the method if it is
+    `useful`; it must be `able` to run in blocks at all.
 
     Examples
     --------

@@ -50,12 +50,8 @@ def choose_split(
 ) -> Split:
     """Return how blocks are split.
 
-    Parameters
-    ----------
-    records, extent, rule
-        As in `find_blocks`; the rule names the usual split.
-    place
-        Returns the coordinates by which records are grouped.
+    Records, extent and rule are those of `find_blocks`; the rule names the usual split. `place` returns the coordinates
+    by which records are grouped.
 
     Examples
     --------

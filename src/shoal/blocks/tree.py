@@ -24,7 +24,6 @@ import numpy as np
 
 from shoal.blocks.quantisation import BITS, Bins, Frame, quantise, quantise_record
 from shoal.blocks.rule import Split
-from shoal.blocks.runs import run_of, runs_of
 from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
@@ -32,6 +31,7 @@ __all__ = [
     "CODE_BITS",
     "Counts",
     "Tree",
+    "beginning_of_runs",
     "combine_counts",
     "count_boxes",
     "deepen",
@@ -40,6 +40,7 @@ __all__ = [
     "leaf_order",
     "locate",
     "new_tree",
+    "runs_of",
 ]
 
 CODE_BITS = 40  # the lower bits of a key hold a code, the others the node
@@ -144,18 +145,7 @@ def combine_counts(first: Counts, second: Counts) -> Counts:
 def deepen(tree: Tree, X: Floats, roots: Ints, frame: Frame, share: float, L: int, split: Split) -> Tree:
     """Let the next round count more levels below the open nodes where, by a sample of the records, that pays.
 
-    Parameters
-    ----------
-    tree
-        The tree after some rounds.
-    X, roots
-        The sample and the root of each of its records.
-    frame
-        The frame that records are quantised in.
-    share
-        The sample's share of all records.
-    L, split
-        As in `grow`.
+    `X` and `roots` are the sample, which has a `share` of all records.
     """
     d = X.shape[1]
     step = d if split == "all" else 1
@@ -407,3 +397,35 @@ def _descend(X: Floats, roots: Ints, frame: Frame, tree: Tree) -> Ints:
             node = target[low]
         nodes[i] = node
     return nodes
+
+
+@kernel
+def run_of(rank: int, total: int, L: int, k: int) -> int:
+    """Return the run that holds the record of a rank, of `total` records of a root.
+
+    Records of equal value are cut in the order of the input. The last k records of a root stay together: the last run
+    begins earlier if fewer would be left over, so that every run has k to L records.
+    """
+    return (total - 1) // L if rank >= total - k else rank // L
+
+
+@kernel
+def runs_of(rank: Ints, total: Ints, L: int, k: int) -> Ints:
+    """Return the runs of several records."""
+    runs = np.empty(len(rank), dtype=np.int64)
+    for i in range(len(rank)):
+        runs[i] = run_of(rank[i], total[i], L, k)
+    return runs
+
+
+def beginning_of_runs(total: int, L: int, k: int) -> Ints:
+    """Return the rank of the first record of each run.
+
+    Examples
+    --------
+    >>> beginning_of_runs(21, L=10, k=3).tolist()
+    [0, 10, 18]
+    """
+    begins = np.arange(0, total, L)
+    begins[-1] = min(begins[-1], max(0, total - k))
+    return begins

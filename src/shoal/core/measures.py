@@ -12,6 +12,7 @@ from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 
 __all__ = [
+    "Partition",
     "Scaling",
     "canonical_labels",
     "centroids",
@@ -19,6 +20,7 @@ __all__ = [
     "group_sizes",
     "information_loss",
     "number_through",
+    "partition_of",
     "released_loss",
     "scaling",
     "squared_errors",
@@ -142,8 +144,35 @@ def sse(X: Floats, labels: Ints) -> float:
     2.0
     """
     X = _plain(X)
-    pivot, means = _deviations(X, labels, np.ones(len(X)))
+    return _squares(X, labels, *_deviations(X, labels, np.ones(len(X))))
+
+
+def _squares(X: Floats, labels: Ints, pivot: Ints, means: Floats) -> float:
+    """Sum the squared deviations from the means, which are counted from the first record of each group."""
     return float(np.square(X - X[pivot[labels]] - means[labels]).sum())
+
+
+class Partition(NamedTuple):
+    """Records in groups: the group of each record (numbered by first appearance), and per group size and centroid."""
+
+    labels: Ints
+    sizes: Ints
+    centroids: Floats
+    loss: float  # the SSE
+
+
+def partition_of(X: Floats, labels: Ints) -> Partition:
+    """Return the groups of records, numbered 0, 1, …, with their sizes, centroids and SSE.
+
+    Examples
+    --------
+    >>> partition_of(np.array([[1.0], [3.0], [8.0]]), np.array([5, 5, 2]))
+    Partition(labels=array([0, 0, 1]), sizes=array([2, 1]), centroids=array([[2.], [8.]]), loss=2.0)
+    """
+    X, labels = _plain(X), canonical_labels(labels)
+    pivot, means = _deviations(X, labels, np.ones(len(X)))
+    centres: Floats = np.take(X, pivot, axis=0) + means
+    return Partition(labels, group_sizes(labels), centres, _squares(X, labels, pivot, means))
 
 
 def sst(X: Floats) -> float:

@@ -19,7 +19,7 @@ from shoal.core.compiler import kernel
 from shoal.core.progress import DONE, STOP
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.distances import NO_RECORD
-from shoal.kernels.select import select_nth
+from shoal.kernels.quickselect import select_nth
 
 __all__ = [
     "DEPTH",

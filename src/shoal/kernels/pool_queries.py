@@ -209,7 +209,7 @@ def pool_farthest(pool: Pool, point: Floats) -> int:
 def pool_farthest_from_centroid(pool: Pool) -> int:
     """Return the record farthest from the centroid of those left, and count the leaves scanned for it.
 
-    `shoal.kernels.pool_removal.pool_needs_refresh` reads the count.
+    `shoal.kernels.pool.pool_needs_refresh` reads the count.
     """
     farthest: int = pool_farthest(pool, pool_mean(pool))
     pool.counts[SCANNED] += pool.counts[LAST_SCANNED]

@@ -55,12 +55,7 @@ def take_remaining(candidates: Ints, place: Ints, near_ids: Ints) -> bool:
 class Predictor:
     """Threads that answer queries ahead of time; a single thread predicts nothing.
 
-    Parameters
-    ----------
-    X, pool, k
-        The records, the pool that MDAV takes them from, and the size of its groups.
-    threads
-        How many threads there are, the calling one included.
+    `threads` include the calling one.
     """
 
     def __init__(self, X: Floats, pool: Pool, k: int, threads: int) -> None:

@@ -47,7 +47,7 @@ def _compiling(request: MaskRequest, template: Template | None) -> AbstractConte
 
 
 def _annealing() -> Callable[[], None]:
-    from shoal.algorithms.auto import compile_annealing
+    from shoal.algorithms.optimize.exchange import compile_annealing
 
     return compile_annealing
 

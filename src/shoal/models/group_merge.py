@@ -15,8 +15,7 @@ import numpy as np
 from shoal.core.compiler import kernel
 from shoal.core.measures import canonical_labels, centroids, number_through
 from shoal.core.types import Bools, Floats, Ints
-from shoal.kernels.pool import Pool
-from shoal.kernels.pool_construction import pool_new
+from shoal.kernels.pool import Pool, pool_new
 from shoal.kernels.pool_queries import pool_nearest
 
 __all__ = ["merge_groups"]

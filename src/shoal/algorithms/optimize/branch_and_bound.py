@@ -28,7 +28,7 @@ from shoal.algorithms.optimize.group_columns import GroupColumns
 from shoal.algorithms.optimize.lower_bounds import Bound
 from shoal.algorithms.optimize.master import RelaxationSolution
 from shoal.core.progress import publish
-from shoal.core.types import Floats, Ints
+from shoal.core.types import Floats
 
 __all__ = ["Branch", "Branches", "branch"]
 
@@ -54,34 +54,20 @@ class Branch:
 
 @dataclass(frozen=True)
 class Branches:
-    """Branches that cover all partitions, and the best partition known.
-
-    Parameters
-    ----------
-    every
-        The branches.
-    labels
-        The partition.
-    closed
-        Whether every branch proves that there is no better one.
-    solved
-        How many do so by an integer programme: their own bounds prove less.
-    """
+    """Branches that cover all partitions."""
 
     every: tuple[Branch, ...]
-    labels: Ints
-    closed: bool
-    solved: int = 0
+    closed: bool  # whether every branch proves that there is no better one
+    solved: int = 0  # how many do so by an integer programme: their own bounds prove less
 
 
-Finish = Callable[[Bound, Ints, bool], tuple[Ints, bool]]
-Improve = Callable[[Floats, Ints, bool], Ints]
+Finish = Callable[[Bound, bool], bool]
+Improve = Callable[[Floats, bool], None]
 
 
 def branch(
     generation: ColumnGeneration,
     root: Bound,
-    labels: Ints,
     *,
     finish: Finish,
     improve: Improve,
@@ -90,40 +76,25 @@ def branch(
 ) -> Branches:
     """Divide all partitions into cases until each is closed, the time is over or there are `limit` of them.
 
-    Parameters
-    ----------
-    generation
-        Column generation, after its run.
-    root
-        The bound that it proved for the table.
-    labels
-        The best partition known.
-    finish
-        Gets what is proven in a case, the labels, and whether to look for better ones eagerly; returns the best labels
-        and whether none in this case are better.
-    improve
-        Gets the solution of a case, the labels, and whether to look for better ones eagerly; returns the best labels.
-        The more is decided, the fewer fractions are left: good partitions are found on the way.
-    until
-        The `time.monotonic` at which to stop.
-    limit
-        The number of cases at which to stop.
+    `generation` has been run, proved `root` for the table, and holds the best partition. It ends at the
+    `time.monotonic` `until`, or with `limit` cases. `finish` gets what is proven in a case, and whether to look for
+    better partitions eagerly; it returns whether none in this case is better. `improve` gets the solution of a case,
+    and whether to look eagerly. The more is decided, the fewer fractions are left: good partitions are found on the
+    way.
     """
-    tree = _Tree(generation, labels, finish, improve, until)
+    tree = _Tree(generation, finish, improve, until)
     tree.push(Branch((), root))
     while tree.open and len(tree) < limit and not generation.over():
         tree.step()
     open_branches = (*tree.stuck, *tree.waiting())
-    return Branches((*tree.closed, *tree.solved, *open_branches), tree.labels, not open_branches, len(tree.solved))
+    return Branches((*tree.closed, *tree.solved, *open_branches), not open_branches, len(tree.solved))
 
 
 class _Tree:
     """The branches that are closed and those to look at, least bound first."""
 
-    def __init__(
-        self, generation: ColumnGeneration, labels: Ints, finish: Finish, improve: Improve, until: float
-    ) -> None:
-        self.generation, self.labels, self.finish, self.improve = generation, labels, finish, improve
+    def __init__(self, generation: ColumnGeneration, finish: Finish, improve: Improve, until: float) -> None:
+        self.generation, self.finish, self.improve = generation, finish, improve
         self.master = generation.master
         generation.limits = replace(generation.limits, deadline=until)
         self.master.deadline = until
@@ -156,15 +127,13 @@ class _Tree:
         self.steps += 1
         eager = self.steps & (self.steps - 1) == 0  # at the 1st, 2nd, 4th, 8th … step
         if answer is not None and not generation.over():
-            self.labels = self.improve(answer.x, self.labels, eager or self.steps % _OFTEN == 0)
+            self.improve(answer.x, eager or self.steps % _OFTEN == 0)
         if generation.closed():
             self.closed.append(branch)
             return
-        if not generation.over():
-            self.labels, ended = self.finish(branch.proof, self.labels, eager)
-            if ended:
-                self.solved.append(branch)
-                return
+        if not generation.over() and self.finish(branch.proof, eager):
+            self.solved.append(branch)
+            return
         pair = self._choose(answer) if answer is not None else None
         if pair is not None:
             for decided in (0, 1):

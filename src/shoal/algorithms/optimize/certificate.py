@@ -38,17 +38,10 @@ __all__ = ["BoundCheck", "Case", "Certificate", "Certificates", "StratumCertific
 
 @dataclass(frozen=True)
 class Case:
-    """Decisions that pairs of records are together or apart, and multipliers that prove the bound where these hold.
+    """Decisions that pairs of records are together or apart, and multipliers that prove the bound where these hold."""
 
-    Parameters
-    ----------
-    decisions
-        Two records and whether they are together, in the order in which they were made.
-    duals, cuts
-        The multipliers of records, of cuts and of these decisions.
-    """
-
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Decision, ...]  # two records and whether they are together, in the order in which they were made
+    # The multipliers of records, of cuts and of these decisions.
     duals: Floats
     cuts: Cuts
 
@@ -98,21 +91,11 @@ def few_records(X: Floats, k: int) -> Certificate:
 
 
 class StratumCertificate(NamedTuple):
-    """Records that have groups of their own, and the proof of a bound for these.
+    """Records that have groups of their own, and the proof of a bound for these."""
 
-    Parameters
-    ----------
-    rows
-        The records, by number.
-    columns
-        The columns that they do not miss.
-    certificate
-        The proof for these records and columns.
-    """
-
-    rows: Ints
-    columns: Ints
-    certificate: Certificate
+    rows: Ints  # the records, by number
+    columns: Ints  # the columns that they do not miss
+    certificate: Certificate  # the proof for these records and columns
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ are looked for among those that the search has seen and by a heuristic, then by 
 (`optimize.pricing`), which also turns the duals into a proven bound (`optimize.lower_bounds`). When there is
 none, cuts that the fractional solution violates are added (`optimize.separation`) and it goes on.
 
-The first columns are those of a first-order method over near records (`sparse.generation`), whose multipliers also
+The first columns are those of a first-order method over near records (`sparse.near_generation`), whose multipliers also
 prove a first bound: from the incumbent alone the simplex method would take tens of times as long, most of all where
 groups are large and the master problem is degenerate.
 
@@ -23,14 +23,15 @@ import numpy as np
 
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.algorithms.optimize.heuristic_pricing import guess_groups
 from shoal.algorithms.optimize.lower_bounds import Bound, lower_bound, sizes_that_matter
 from shoal.algorithms.optimize.master import Master, RelaxationSolution
-from shoal.algorithms.optimize.pricing import distances, guess_groups, pair_weights
+from shoal.algorithms.optimize.pricing import distances, pair_weights
 from shoal.algorithms.optimize.separation import violated_cuts
-from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.sparse.near_generation import NearGeneration
 from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
-from shoal.core.measures import canonical_labels, sse
+from shoal.core.measures import Partition, partition_of
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Floats, Ints, State
 
@@ -53,28 +54,15 @@ _PRICINGS = 2000
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """The limits of column generation.
+    """The limits of column generation."""
 
-    Parameters
-    ----------
-    gap
-        Stop when bound and incumbent are this close, relative to the incumbent.
-    rounds
-        Rounds of cuts.
-    deadline
-        The `time.monotonic` at which to stop.
-    room, max_visits
-        Limits of one enumeration: groups and prefixes.
-    exact
-        Whether to enumerate: without, only groups seen and guessed are priced, and there is no bound.
-    """
-
-    gap: float = 1e-7
-    rounds: int = 60
-    deadline: float = np.inf
+    gap: float = 1e-7  # stop when bound and incumbent are this close, relative to the incumbent
+    rounds: int = 60  # rounds of cuts
+    deadline: float = np.inf  # the `time.monotonic` at which to stop
+    # Limits of one enumeration: groups and prefixes.
     room: int = 200_000
     max_visits: int = 30_000_000
-    exact: bool = True
+    exact: bool = True  # whether to enumerate: without, only groups seen and guessed are priced, and there is no bound
 
 
 @dataclass
@@ -83,9 +71,9 @@ class ColumnGeneration:
 
     X: Floats
     k: int
-    upper: float
+    partition: Partition  # the best one so far
     candidates: GroupColumns  # groups that the search has met
-    incumbent: int  # this number of them, the first ones, are a partition
+    incumbent: int  # this number of them, the first ones, are the partition that it began with
     state: State
     limits: GenerationLimits
     best: Bound | None = None
@@ -102,6 +90,11 @@ class ColumnGeneration:
         self.taken[first] = True
         # Reduced costs matter in relation to the share of one record.
         self.noise = 1e-7 * self.upper / self.n
+
+    @property
+    def upper(self) -> float:
+        """The SSE of the best partition."""
+        return self.partition.loss
 
     @property
     def bound(self) -> float:
@@ -121,17 +114,12 @@ class ColumnGeneration:
         """Return whether bound and incumbent agree."""
         return self.upper - self.bound <= self.limits.gap * self.upper
 
-    def better(self, labels: Ints, candidate: Ints | None) -> Ints:
-        """Return another partition if it loses less than any before, and `labels` if not."""
-        if candidate is None:
-            return labels
-        candidate = canonical_labels(candidate)
-        value = sse(self.X, candidate)
-        if value >= self.upper:
-            return labels
-        self.upper = value
-        publish(self.state, sse=value)
-        return candidate
+    def offer(self, labels: Ints | None) -> None:
+        """Keep another partition if it loses less than any before."""
+        partition = None if labels is None else partition_of(self.X, labels)
+        if partition is not None and partition.loss < self.upper:
+            self.partition = partition
+            publish(self.state, sse=partition.loss)
 
     def run(self) -> None:
         """Solve the relaxation, then add cuts and solve again, until the gap is closed or a limit is reached."""
@@ -171,7 +159,7 @@ class ColumnGeneration:
         table = make_near(self.X, self.k, self.state)
         if table is None or len(table) <= self.k or self.over():
             return
-        first = Generation(table, self.k, self._incumbent_labels()[table.ids], Effort(self.state))
+        first = NearGeneration(table, self.k, self.partition.labels[table.ids], Effort(self.state))
         first.relax(*_GUESSES, self.over)
         for _ in range(_LISTS[0] if self.limits.exact and self.k <= _LISTED else 0):
             first.solve(_LISTS[1])
@@ -214,12 +202,6 @@ class ColumnGeneration:
         self.known.difference_update(columns.keys())
         self.candidates = self.candidates.join(columns)
         self.taken = np.concatenate([self.taken, np.zeros(len(columns), dtype=bool)])
-
-    def _incumbent_labels(self) -> Ints:
-        labels = np.empty(self.n, dtype=np.int64)
-        for g in range(self.incumbent):
-            labels[self.candidates[g]] = g
-        return labels
 
     def relax(self, accuracy: float) -> RelaxationSolution | None:
         """Price until value and bound of the relaxation agree to a relative accuracy; None out of time or rounds."""

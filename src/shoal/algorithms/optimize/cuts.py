@@ -37,18 +37,6 @@ Decision = tuple[int, int, int]  # two records; 1 if they are together, 0 if apa
 class Cuts:
     """Rank-one cuts with their multipliers: cut c is about the records ``member[start[c]:start[c + 1]]``.
 
-    Parameters
-    ----------
-    start, member
-        The records of each cut.
-    part, denominator
-        The weight of record ``member[a]`` in cut c is ``part[a] / denominator[c]``.
-    price
-        The multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and μ⌊p(R)/q⌋ leaves the bound.
-    decided
-        −1 for a cut; for a decision about two records 1 if they are together and 0 if not. Its multiplier has any sign,
-        and this is its right side.
-
     Examples
     --------
     >>> cuts = Cuts.of([((0, 1, 2), (1, 1, 1), 2), ((0, 2, 3, 4, 5), (1, 1, 1, 1, 1), 2)])
@@ -56,11 +44,15 @@ class Cuts:
     [1, 2]
     """
 
+    # The records of each cut.
     start: Ints
     member: Ints
+    # The weight of record ``member[a]`` in cut c is ``part[a] / denominator[c]``.
     part: Ints
     denominator: Ints
-    price: Floats
+    price: Floats  # the multiplier μ ≥ 0 of each cut: a group pays μ⌊p(G∩R)/q⌋, and μ⌊p(R)/q⌋ leaves the bound
+    # −1 for a cut; for a decision about two records 1 if they are together and 0 if not. Its multiplier has any sign,
+    # and this is its right side.
     decided: Ints
 
     @classmethod
@@ -209,14 +201,7 @@ def _entries(start: Ints, member: Ints, first: Ints, cut: Ints, part: Ints, deno
 
 
 def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Ints]:
-    """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0.
-
-    Examples
-    --------
-    >>> column = GroupColumns.of(np.zeros((4, 1)), [np.array([0, 2, 3])])
-    >>> [entry.tolist() for entry in cut_entries(column, 4, Cuts.of([((0, 1, 2), (1, 1, 1), 2)]))]
-    [[0], [0], [1]]
-    """
+    """Return (column, cut, ⌊p(G∩R)/q⌋) for every column and cut where this is not 0."""
     if not len(cuts) or not len(columns):
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
@@ -227,14 +212,7 @@ def cut_entries(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, 
 
 
 def reduced_costs(columns: GroupColumns, duals: Floats, cuts: Cuts) -> Floats:
-    """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [2.0]])
-    >>> reduced_costs(GroupColumns.of(X, [np.array([0, 1])]), np.array([0.5, 0.5]), no_cuts()).tolist()
-    [1.0]
-    """
+    """Return c_G − Σ π_i + Σ μ_R ⌊p(G∩R)/q⌋ of every column."""
     if not len(columns):
         return np.empty(0)
     rest = columns.cost - np.add.reduceat(duals[columns.member], columns.start[:-1])
@@ -261,12 +239,8 @@ def pair_prices(cuts: Cuts, size: int) -> tuple[Ints, Floats]:
 
     For a cut let b be the least ⌊p(S)/q⌋ / (pairs of S with p_i + p_j ≥ q) over its subsets S of at most `size` records
     that have such a pair. Every such pair gets μ·b: then a group G with S = G∩R gets at most μ⌊p(S)/q⌋. For a triple
-    with weights ½, b = 1/3; for a decision b = 1, whatever the sign of its price.
-
-    Returns
-    -------
-    pair, price
-        Pairs ``(m, 2)``, a pair as often as there are cuts for it, and what each adds.
+    with weights ½, b = 1/3; for a decision b = 1, whatever the sign of its price. A pair is listed as often as there
+    are cuts for it.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from shoal.algorithms.optimize.proof import PROVABLE, Incumbent, prove
 from shoal.algorithms.optimize.relaxation_rounding import round_groups
 from shoal.algorithms.registry import Outcome
 from shoal.algorithms.two_swap import improve, start_labels
-from shoal.core.measures import canonical_labels, group_sizes, information_loss, sse
+from shoal.core.measures import canonical_labels, group_sizes, information_loss, number_through, sse
 from shoal.core.progress import DONE, STOP, fresh_state, within
 from shoal.core.types import Floats, Ints, State
 
@@ -113,8 +113,7 @@ def _solve_all(
     X: Floats, k: int, labels: Ints, parts: list[Ints], until: float, subset_limit: float, state: State
 ) -> Ints:
     """Solve one subset after the other, as long as there is time."""
-    result = np.empty(len(X), dtype=np.int64)
-    count = 0
+    results = []
     for number, part in enumerate(parts):
         # The time left is shared by the remaining subsets and Step 7.
         share = (until - time.monotonic()) / (len(parts) - number + 1)
@@ -126,10 +125,9 @@ def _solve_all(
             # As in the paper, even if it is worse; but a subset that the time limit cut short must not be.
             if until == np.inf or sse(records, solved) < sse(records, better):
                 better = solved
-        result[part] = better + count
-        count += len(group_sizes(better))
+        results.append(better)
         state[DONE] += len(part)
-    return result
+    return number_through(len(X), parts, results)
 
 
 def _solve(X: Floats, k: int, state: State, seconds: float) -> Ints:

@@ -38,28 +38,15 @@ __all__ = ["Bound", "lower_bound", "sizes_that_matter"]
 
 @dataclass(frozen=True)
 class Bound:
-    """A proven lower bound on the SSE.
+    """A proven lower bound on the SSE."""
 
-    Parameters
-    ----------
-    value
-        The bound.
-    duals, cuts
-        The multipliers, repaired: no group that matters has a negative reduced cost.
-    tolerance
-        The amount subtracted for rounding.
-    columns
-        The groups whose reduced cost was negative before the repair.
-    visited
-        How many prefixes the enumeration looked at.
-    """
-
-    value: float
+    value: float  # the bound
+    # The multipliers, repaired: no group that matters has a negative reduced cost.
     duals: Floats
     cuts: Cuts
-    tolerance: float
-    columns: GroupColumns
-    visited: int
+    tolerance: float  # the amount subtracted for rounding
+    columns: GroupColumns  # the groups whose reduced cost was negative before the repair
+    visited: int  # how many prefixes the enumeration looked at
 
 
 def sizes_that_matter(n: int, k: int, cuts: Cuts) -> range:
@@ -79,28 +66,8 @@ def lower_bound(
 ) -> Bound | None:
     """Return the bound that the multipliers prove, or None if too many groups violate them to enumerate.
 
-    Parameters
-    ----------
-    X, D
-        Records and all their squared distances.
-    k
-        The least size of a group.
-    duals, cuts
-        Any multipliers; prices of cuts must not be negative.
-    room, max_visits
-        Limits of the enumeration for each size: groups found and prefixes visited.
-    state
-        Shared progress; None is returned when asked to stop.
-
-    Examples
-    --------
-    >>> from shoal.algorithms.optimize.cuts import no_cuts
-    >>> from shoal.algorithms.optimize.pricing import distances
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
-    >>> bound = lower_bound(X, distances(X), 2, np.ones(4), no_cuts(), room=99, max_visits=999, state=fresh_state())
-    >>> round(bound.value, 9)
-    4.0
+    The multipliers may be any, but prices of cuts must not be negative. `room` and `max_visits` limit the enumeration
+    of each size: groups found and prefixes visited. None is also returned when asked to stop.
     """
     n, d = X.shape
     fix = np.zeros(n)

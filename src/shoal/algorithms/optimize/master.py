@@ -29,22 +29,13 @@ _DUAL, _PRIMAL = 1, 4
 
 
 class RelaxationSolution(NamedTuple):
-    """The relaxation solved to a tolerance.
+    """The relaxation solved to a tolerance."""
 
-    Parameters
-    ----------
-    value
-        Its objective.
-    duals, cuts
-        The multiplier of each record, and the cuts with theirs.
-    x
-        The share of each column.
-    """
-
-    value: float
+    value: float  # its objective
+    # The multiplier of each record, and the cuts with theirs.
     duals: Floats
     cuts: Cuts
-    x: Floats
+    x: Floats  # the share of each column
 
 
 def matrix(columns: GroupColumns, n: int, cuts: Cuts) -> tuple[Ints, Ints, Floats]:

@@ -37,9 +37,9 @@ import numpy as np
 from shoal.algorithms.optimize.cuts import Cuts, double_rows, pair_prices
 from shoal.core.compiler import kernel
 from shoal.core.progress import STOP
-from shoal.core.types import Bools, Floats, Ints, State
+from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Enumeration", "distances", "enumerate_groups", "guess_groups", "pair_weights"]
+__all__ = ["Enumeration", "distances", "enumerate_groups", "pair_weights"]
 
 
 @dataclass(frozen=True)
@@ -223,101 +223,10 @@ def enumerate_groups(  # noqa: PLR0913 - six describe the groups, four the work
 ) -> Enumeration:
     """Return all groups of one size whose reduced cost may be at most `limit`, unless there are too many.
 
-    Parameters
-    ----------
-    D, d
-        All squared distances, and the number of columns they were summed over.
-    duals, cuts
-        The multipliers.
-    size, limit
-        The size of the groups and the largest reduced cost asked for.
-    room, max_visits
-        Give up (``complete=False``) beyond this number of groups or prefixes.
-    state
-        Shared progress; a stop also gives up.
-    work
-        An n×n array to overwrite.
-
-    Examples
-    --------
-    >>> from shoal.algorithms.optimize.cuts import no_cuts
-    >>> from shoal.core.progress import fresh_state
-    >>> D = distances(np.array([[0.0], [1.0], [5.0], [7.0]]))
-    >>> found = enumerate_groups(D, 1, np.full(4, 0.5), no_cuts(), 2, 0.0, room=9, max_visits=99, state=fresh_state())
-    >>> found.groups.tolist()  # ½·1² − 1 is below 0, ½·2² − 1 is not
-    [[0, 1]]
+    `D` are all squared distances, summed over d columns. Beyond `room` groups or `max_visits` prefixes it gives up
+    (``complete=False``), and when asked to stop. `work` is an n×n array to overwrite.
     """
     W = np.empty_like(D) if work is None else work
     pair_weights(D, d, duals, cuts, size, W)
     groups, count, visited = _search(W, size, size * limit, room, max_visits, state)
     return Enumeration(np.sort(groups, axis=1), bool(count <= room), int(visited))
-
-
-@kernel
-def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
-    """Grow a group from each record by the smallest weights, improve it by exchanges, keep it if below the limit.
-
-    Asked to stop, it returns the groups of the records so far.
-    The heuristic that goes before the enumeration: O(n² s) and a few O(n s) exchanges for each record.
-    """
-    n = len(W)
-    sets = np.empty((n, size), dtype=np.int64)
-    count = 0
-    degree = np.empty(n)
-    inside = np.zeros(n, dtype=np.bool_)
-    group = np.empty(size, dtype=np.int64)
-    for first in range(n):
-        if state[STOP]:
-            break
-        total = _gather(W, first, group, inside, degree)
-        for _ in range(2 * size):
-            out, into, gain = _best_exchange(W, group, inside, degree)
-            if out < 0:
-                break
-            u = group[out]
-            for v in range(n):
-                degree[v] += W[into, v] - W[u, v]
-            inside[u], inside[into] = False, True
-            group[out] = into
-            total += gain
-        if total < limit:
-            sets[count] = group
-            count += 1
-    return sets[:count]
-
-
-@kernel
-def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -> float:
-    """Add to one record those of the smallest weights; write the degrees of all, and return the sum of the weights."""
-    for v in range(len(W)):
-        degree[v] = W[first, v]
-        inside[v] = False
-    group[0] = first
-    inside[first] = True
-    total = 0.0
-    for m in range(1, len(group)):
-        best, smallest = -1, np.inf
-        for v in range(len(W)):
-            if degree[v] < smallest and not inside[v]:
-                best, smallest = v, degree[v]
-        group[m] = best
-        inside[best] = True
-        total += smallest
-        for v in range(len(W)):
-            degree[v] += W[best, v]
-    return total
-
-
-@kernel
-def _best_exchange(W: Floats, group: Ints, inside: Bools, degree: Floats) -> tuple[int, int, float]:
-    """Return the place to empty (−1 if that gains nothing), the record to put there and the change of the sum."""
-    out, into, gain = -1, -1, 0.0
-    for t in range(1, len(group)):
-        u = group[t]
-        # W has a meaningless diagonal: degrees of members are corrected where they are used.
-        lost = degree[u] - W[u, u]
-        for v in range(len(W)):
-            change = degree[v] - W[u, v] - lost
-            if change < gain and not inside[v]:
-                out, into, gain = t, v, change
-    return out, into, gain

@@ -10,7 +10,7 @@ programmes are solved by HiGHS to a gap of 0 and its tolerances of 1e-9 (per uni
 
 How many groups matter depends on the best partition known, so it is improved by every solution of the relaxation, that
 of the table and those of the cases (`optimize.branch_and_bound`): rounded and annealed by the caller, then joined with
-the best partition so far (`optimize.near_relaxation`).
+the best partition so far (`optimize.relaxation_rounding`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from shoal.algorithms.optimize.column_generation import ColumnGeneration, Genera
 from shoal.algorithms.optimize.cuts import Cuts, Decision, no_cuts, reduced_costs
 from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.lower_bounds import Bound
-from shoal.algorithms.optimize.near_relaxation import improve_near
 from shoal.algorithms.optimize.pricing import enumerate_groups
+from shoal.algorithms.optimize.relaxation_rounding import improve_near
 from shoal.algorithms.optimize.set_partitioning import improve
-from shoal.core.measures import sse
+from shoal.core.measures import partition_of, sse
 from shoal.core.progress import STOP, publish
 from shoal.core.types import Bools, Floats, Ints, State
 
@@ -80,11 +80,9 @@ class ProofResult:
 
 
 def _generation(incumbent: Incumbent, candidates: list[Ints], limits: GenerationLimits) -> ColumnGeneration:
-    current = groups_in(incumbent.labels)
-    columns = GroupColumns.of(incumbent.X, current + candidates)
-    return ColumnGeneration(
-        incumbent.X, incumbent.k, sse(incumbent.X, incumbent.labels), columns, len(current), incumbent.state, limits
-    )
+    partition = partition_of(incumbent.X, incumbent.labels)
+    columns = GroupColumns.of(incumbent.X, groups_in(partition.labels) + candidates)
+    return ColumnGeneration(incumbent.X, incumbent.k, partition, columns, len(partition.sizes), incumbent.state, limits)
 
 
 def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> Ints | None:
@@ -102,12 +100,12 @@ def recombine(incumbent: Incumbent, candidates: list[Ints], until: float | None,
     if latest is None:
         return None
     columns = generation.master.columns
-    labels = _near(generation, latest.x, incumbent.labels, polish, until, eager=True)
+    _near(generation, latest.x, polish, until, eager=True)
     rest = reduced_costs(columns, latest.duals, latest.cuts)
     near = np.argsort(rest, kind="stable")[: 2 * generation.n]
     nodes = 1 if until is None else None
-    choice, _ = _choose(generation, columns.take(np.sort(near)), latest.cuts, labels, until, nodes)
-    return generation.better(labels, choice)
+    _choose(generation, columns.take(np.sort(near)), latest.cuts, until, nodes)
+    return generation.partition.labels
 
 
 def _after(share: float, until: float | None) -> float | None:
@@ -116,35 +114,23 @@ def _after(share: float, until: float | None) -> float | None:
 
 
 def _choose(
-    generation: ColumnGeneration,
-    columns: GroupColumns,
-    cuts: Cuts,
-    labels: Ints,
-    until: float | None,
-    nodes: int | None,
-) -> tuple[Ints | None, bool]:
-    """Solve the set partitioning over the columns and the incumbent's."""
+    generation: ColumnGeneration, columns: GroupColumns, cuts: Cuts, until: float | None, nodes: int | None
+) -> bool:
+    """Offer the best choice among columns and the groups of the best partition; return whether it is proven."""
     seconds = None if until is None else max(0.1, until - time.monotonic())
     paying = cuts.paying(generation.noise)
-    choice = improve(
-        generation.X, labels, columns, cuts=paying, time_limit=seconds, nodes=nodes, state=generation.state
-    )
-    return choice.labels, choice.proven
+    labels, state = generation.partition.labels, generation.state
+    choice = improve(generation.X, labels, columns, cuts=paying, time_limit=seconds, nodes=nodes, state=state)
+    generation.offer(choice.labels)
+    return choice.proven
 
 
 def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, polish: Polish) -> ProofResult:
     """Bound the SSE from below, improve the partition meanwhile, and prove it optimal if possible.
 
-    Parameters
-    ----------
-    incumbent
-        The table and the partition to start from.
-    candidates
-        Groups that the search met.
-    until
-        The `time.monotonic` at which to stop; None goes on until the limits of each part.
-    polish
-        Gets groups, and the value of each in a solution of the relaxation; returns a partition near it, or None.
+    `candidates` are groups that the search met. It ends at the `time.monotonic` `until`; None goes on until the limits
+    of each part. `polish` gets groups, and the value of each in a solution of the relaxation; it returns a partition
+    near it, or None.
     """
     now, later = time.monotonic(), _after(0.6, until)
     deadline = np.inf if later is None else later
@@ -160,26 +146,26 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
     if best is None:
         # Out of time before any bound: the columns generated may still hold a better partition.
         nodes = 1 if until is None else None
-        better, _ = _choose(generation, generation.master.columns, no_cuts(), labels, until, nodes)
-        return ProofResult(generation.better(labels, better), 0.0, "bounded", nothing)
+        _choose(generation, generation.master.columns, no_cuts(), until, nodes)
+        return ProofResult(generation.partition.labels, 0.0, "bounded", nothing)
 
-    def near(x: Floats, labels: Ints, eager: bool) -> Ints:
-        return _near(generation, x, labels, polish, until, eager=eager)
+    def near(x: Floats, eager: bool) -> None:
+        _near(generation, x, polish, until, eager=eager)
 
     if generation.latest is not None and not generation.closed():
-        labels = near(generation.latest.x, labels, True)
+        near(generation.latest.x, True)
     optimal, group_count = generation.closed(), 0
     solved = not optimal  # multipliers that close the gap prove what they prove, and no digit more
     if not optimal and not incumbent.state[STOP]:
-        labels, optimal, group_count = _prove_optimal(generation, best, labels, _after(0.1, until))
-    branches = Branches((Branch((), best),), labels, closed=False)
+        optimal, group_count = _prove_optimal(generation, best, _after(0.1, until))
+    branches = Branches((Branch((), best),), closed=False)
     if not optimal and not incumbent.state[STOP]:
         end, cases = (np.inf, _CASES) if until is None else (until, _MANY_CASES)
 
-        def finish(proof: Bound, labels: Ints, eager: bool) -> tuple[Ints, bool]:
-            return _finish(generation, proof, labels, until, eager=eager)
+        def finish(proof: Bound, eager: bool) -> bool:
+            return _finish(generation, proof, until, eager=eager)
 
-        branches = branch(generation, best, labels, finish=finish, improve=near, until=end, limit=cases)
+        branches = branch(generation, best, finish=finish, improve=near, until=end, limit=cases)
         # Bounds of cases that an integer programme ended are not theirs.
         optimal = branches.closed and branches.solved > 0
     claim = min(_claim(one.proof) for one in branches.every)
@@ -197,7 +183,7 @@ def prove(incumbent: Incumbent, candidates: list[Ints], until: float | None, pol
         "cases": len(branches.every),
     }
     status: Literal["optimal", "bounded"] = "optimal" if optimal or branches.closed else "bounded"
-    return ProofResult(branches.labels, bound, status, certificate, facts)
+    return ProofResult(generation.partition.labels, bound, status, certificate, facts)
 
 
 def _claim(proof: Bound) -> float:
@@ -205,13 +191,11 @@ def _claim(proof: Bound) -> float:
     return proof.value - 1e-12 * float(np.abs(proof.duals).sum() + proof.cuts.magnitude)
 
 
-def _prove_optimal(
-    generation: ColumnGeneration, best: Bound, labels: Ints, until: float | None
-) -> tuple[Ints, bool, int]:
+def _prove_optimal(generation: ColumnGeneration, best: Bound, until: float | None) -> tuple[bool, int]:
     """Solve the integer programme over all groups with a reduced cost within reach, and extend the reach step by step.
 
     A partition of SSE at most B + reach has no other groups: one that is found there is the optimum, however far the
-    incumbent was. Returns the labels, whether they are proven optimal, and how many groups were listed.
+    incumbent was. Returns whether the best partition is proven optimal, and how many groups were listed.
     """
     rest = np.sort(reduced_costs(generation.master.columns, best.duals, best.cuts))
     reach = float(rest[min(2 * generation.n, len(rest)) - 1])
@@ -226,25 +210,21 @@ def _prove_optimal(
             break
         group_count = len(columns)
         nodes = 500 if until is None else None
-        better, proven = _choose(generation, columns, best.cuts, labels, _after(0.6, until), nodes)
-        labels = generation.better(labels, better)
-        if not proven:
+        if not _choose(generation, columns, best.cuts, _after(0.6, until), nodes):
             break
         if complete and generation.upper - best.value <= reach:
-            return labels, True, group_count
+            return True, group_count
         if reach >= gap:
             break
         reach *= 1.5
-    return labels, False, group_count
+    return False, group_count
 
 
-def _finish(
-    generation: ColumnGeneration, proof: Bound, labels: Ints, until: float | None, *, eager: bool
-) -> tuple[Ints, bool]:
+def _finish(generation: ColumnGeneration, proof: Bound, until: float | None, *, eager: bool) -> bool:
     """End a case by an integer programme, if the groups within reach of a better partition are few.
 
     An eager one also tries a smaller reach, where a better partition may be found if not the end.
-    Returns the labels, and whether no partition of this case is better.
+    Returns whether no partition of this case is better.
     """
     gap = _reach(generation, proof)
     for share in (1.0, 0.5, 0.25, 0.1) if eager else (1.0,):
@@ -253,21 +233,18 @@ def _finish(
             # The decisions are kept by the choice of columns, so that the best partition known stays a solution.
             columns = columns.take(np.flatnonzero(_keeping(columns, proof.cuts.decisions())))
             cuts = proof.cuts.take(np.flatnonzero(proof.cuts.decided < 0))
-            better, proven = _choose(generation, columns, cuts, labels, until, _NODES)
-            labels = generation.better(labels, better)
-            return labels, proven and generation.upper - proof.value <= share * gap
-    return labels, False
+            proven = _choose(generation, columns, cuts, until, _NODES)
+            return proven and generation.upper - proof.value <= share * gap
+    return False
 
 
-def _near(
-    generation: ColumnGeneration, x: Floats, labels: Ints, polish: Polish, until: float | None, *, eager: bool
-) -> Ints:
-    """Return the best of a partition and of those near a solution of the relaxation."""
+def _near(generation: ColumnGeneration, x: Floats, polish: Polish, until: float | None, *, eager: bool) -> None:
+    """Offer partitions near a solution of the relaxation."""
     columns = generation.master.columns
-    labels = generation.better(labels, polish(columns, x))
+    generation.offer(polish(columns, x))
     near = improve_near(
         generation.X,
-        labels,
+        generation.partition.labels,
         columns,
         x,
         largest=generation.n if eager else _NEAR,
@@ -275,7 +252,7 @@ def _near(
         time_limit=None if until is None else max(0.1, 0.1 * (until - time.monotonic())),
         state=generation.state,
     )
-    return generation.better(labels, near)
+    generation.offer(near)
 
 
 def _keeping(columns: GroupColumns, decisions: list[Decision]) -> Bools:

@@ -5,6 +5,12 @@ solver's errors. Those near one are kept, and the records of all others are grou
 large table is integral in most places if groups are small: of 20,000 records and k = 3 a third or fewer are left. What
 comes out may lose more than a partition that is known, but it is near to better ones: annealing from there, warm, finds
 them (`optimize.search`). O(n k) but for grouping the rest.
+
+`improve_near` is relaxation-induced neighbourhood search (E. Danna, E. Rothberg and C. Le Pape, Exploring relaxation
+induced neighborhoods to improve MIP solutions, Mathematical Programming 102, 2005). Groups of the best partition whose
+value is near one are kept. The records of all others are a set-partitioning problem over the groups known among them,
+of which the partition is one solution: an integer programme, small where the relaxation is almost integral, gives a
+better one.
 """
 
 from __future__ import annotations
@@ -12,14 +18,16 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.algorithms.auto import auto
-from shoal.algorithms.optimize.group_columns import GroupColumns
-from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
+from shoal.algorithms.optimize.set_partitioning import improve
+from shoal.algorithms.optimize.sparse.near_generation import NearGeneration
 from shoal.algorithms.optimize.sparse.near_table import make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
+from shoal.core.measures import canonical_labels
 from shoal.core.progress import STOP, within
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["round_generation", "round_groups", "round_relaxation"]
+__all__ = ["improve_near", "round_generation", "round_groups", "round_relaxation"]
 
 # Groups of a greater value are kept; with fewer than this share of the records in them the solution says too little.
 KEPT, ENOUGH = 0.7, 0.2
@@ -30,24 +38,8 @@ ROUNDS, STEPS = 30, 150
 def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: State, threads: int) -> Ints | None:
     """Return a partition that has the groups whose value is near one, or None if these are few.
 
-    Parameters
-    ----------
-    X, k
-        The records and the least size of a group.
-    columns, x
-        Groups, and the value of each in a fractional solution.
-    state
-        Shared progress; a stop is obeyed.
-    threads
-        For grouping the rest; the result does not depend on them.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [1.0], [5.0], [5.0], [8.0], [9.0]])
-    >>> pairs = GroupColumns.of_rows(X, np.array([[0, 1], [2, 3], [3, 4]]))
-    >>> round_groups(X, 2, pairs, np.array([1.0, 0.5, 0.5]), state=fresh_state(), threads=1).tolist()
-    [0, 0, 2, 2, 1, 1]
+    `x` are the values of the groups `columns` in a fractional solution. The rest is grouped by several threads, on
+    which the result does not depend.
     """
     fixed = columns.take(np.flatnonzero(x > KEPT))
     # Where the solver's errors let two overlap, neither is kept.
@@ -66,7 +58,7 @@ def round_groups(X: Floats, k: int, columns: GroupColumns, x: Floats, *, state: 
     return labels
 
 
-def round_generation(generation: Generation, n: int, state: State) -> Ints | None:
+def round_generation(generation: NearGeneration, n: int, state: State) -> Ints | None:
     """Round the latest solution of a master problem of a table of n records; None if it says too little."""
     table, columns = generation.table, generation.columns
     if not len(columns) or len(table) < n:
@@ -82,25 +74,55 @@ def round_relaxation(
 ) -> Ints | None:
     """Solve the linear relaxation over groups that are guessed, and round it; None if it takes longer or gives little.
 
-    Parameters
-    ----------
-    X, k
-        The records and the least size of a group.
-    labels
-        A partition, for the sizes of duals.
-    state
-        Shared progress; a stop is obeyed.
-    seconds
-        How long it may take; None does not limit it.
-    threads
-        The result does not depend on them.
+    `labels` are a partition, for the sizes of duals; `seconds` may be None for no limit.
     """
     with within(state, seconds, 0) as limited:
         table = make_near(X, k, limited)
         if table is None or len(table) < len(X):
             return None
-        generation = Generation(table, k, labels[table.ids], Effort(limited, threads=threads))
+        generation = NearGeneration(table, k, labels[table.ids], Effort(limited, threads=threads))
         generation.relax(ROUNDS, STEPS, lambda: bool(limited[STOP]))
         if limited[STOP]:
             return None
     return round_generation(generation, len(X), state)
+
+
+def improve_near(
+    X: Floats,
+    labels: Ints,
+    columns: GroupColumns,
+    x: Floats,
+    *,
+    largest: int,
+    nodes: int,
+    time_limit: float | None,
+    state: State,
+) -> Ints | None:
+    """Return a partition that loses less, or None.
+
+    `x` are the values of the groups `columns` in a solution of the relaxation; those without one count as 0. With more
+    than `largest` records to be grouped again it is not tried; the integer programme gives up after so many nodes or
+    seconds, or when asked to stop.
+    """
+    current = {group.tobytes() for group in groups_in(labels)}
+    fixed = [j for j in np.flatnonzero(x > KEPT) if columns[j].tobytes() in current]
+    free = np.ones(len(X), dtype=bool)
+    free[columns.take(np.array(fixed, dtype=np.int64)).member] = False
+    rest = np.flatnonzero(free)
+    if not 0 < len(rest) <= largest:
+        return None
+    place = np.cumsum(free) - 1
+    inside = columns.take(np.flatnonzero(np.bincount(columns.owner, ~free[columns.member], len(columns)) == 0))
+    choice = improve(
+        np.ascontiguousarray(X[rest]),
+        canonical_labels(labels[rest]),
+        GroupColumns(inside.start, place[inside.member], inside.cost),
+        time_limit=time_limit,
+        nodes=nodes,
+        state=state,
+    )
+    if choice.labels is None:
+        return None
+    improved = labels.copy()
+    improved[rest] = labels.max() + 1 + choice.labels
+    return canonical_labels(improved)

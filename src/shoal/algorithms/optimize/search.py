@@ -1,9 +1,9 @@
 """Search: the least information loss that can be found within a time limit, with a proven bound on request.
 
-Large-neighbourhood search with annealing from MDAV (`optimize.annealing`), a set-partitioning problem over the
-groups it has seen (`optimize.recombination`), and on request column generation, cuts and a proof
-(`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for
-the proof of up to `PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
+Large-neighbourhood search with annealing from MDAV (`optimize.large_neighbourhood`), a set-partitioning problem over
+the groups it has seen (`optimize.set_partitioning`), and on request column generation, cuts and a proof
+(`optimize.proof`). The cost of a step does not depend on n; memory is O(n (d + k)), and O(n²) for the proof of up to
+`PAIRED` records. Beyond that a bound is proven from near records (`sparse.prover`).
 
 Tables beyond `REGION` records are searched in regions, on all cores, from the solution of the linear relaxation,
 rounded (`optimize.relaxation_rounding`). The result depends on the seed and the steps only; with a time limit the speed
@@ -21,24 +21,23 @@ from functools import cache, partial
 
 import numpy as np
 
-from shoal.algorithms.auto import exchanged
-from shoal.algorithms.optimize.annealing import anneal, groups_of
+from shoal.algorithms.initial_partition import initial_labels, mdav_start, split_large
 from shoal.algorithms.optimize.certificate import few_records
-from shoal.algorithms.optimize.column_pool import ColumnPool, columns_in, new_column_pool
-from shoal.algorithms.optimize.group_columns import GroupColumns
-from shoal.algorithms.optimize.initial_partition import mdav_start, start_from_labels
-from shoal.algorithms.optimize.neighbours import list_size, nearest
+from shoal.algorithms.optimize.exchange import anneal_by_exchange
+from shoal.algorithms.optimize.group_columns import ColumnPool, GroupColumns, columns_in, new_column_pool
+from shoal.algorithms.optimize.large_neighbourhood import anneal, groups_of
 from shoal.algorithms.optimize.proof import Incumbent, ProofResult, prove, recombine
 from shoal.algorithms.optimize.random import seeded
-from shoal.algorithms.optimize.recombination import Regions, recombine_regions
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.algorithms.optimize.relaxation_rounding import round_groups, round_relaxation
+from shoal.algorithms.optimize.set_partitioning import Regions, recombine_regions
 from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.prover import Rounds, bound_from
 from shoal.algorithms.registry import SEARCH_SECONDS, Outcome
-from shoal.core.measures import canonical_labels, group_sizes, sse
+from shoal.core.measures import canonical_labels, number_through, partition_of
 from shoal.core.progress import DONE, STOP, fresh_state, publish, within
 from shoal.core.types import Floats, Ints, State
+from shoal.kernels.neighbours import list_size, nearest
 
 __all__ = ["Budget", "search"]
 
@@ -70,11 +69,6 @@ COOL, STEPS_TO_POLISH, POLISHED, ALONE = 0.05, 20, 0.75, 0.25
 class Budget:
     """The time or steps that a phase of the search may use.
 
-    Parameters
-    ----------
-    seconds, steps
-        What the phase may use; None does not limit it.
-
     Examples
     --------
     >>> budget = Budget(None, 400)
@@ -82,6 +76,7 @@ class Budget:
     0.25
     """
 
+    # What the phase may use; None does not limit it.
     seconds: float | None
     steps: int | None
 
@@ -115,7 +110,7 @@ def search(
     _compile(bound=bound, large=large)
     # Each part looks at the clock between its steps; one that takes long is stopped.
     with within(state, time_limit, n) as limited:
-        initial = None if start is None else start_from_labels(X, k, start, "search")
+        initial = None if start is None else split_large(X, initial_labels(start, n, k, "search"), k)
         run = _Search(X, k, limited, chosen_seed, threads or os.cpu_count() or 1, initial)
         if steps != 0:
             run.improve_start()
@@ -136,9 +131,9 @@ def _compile(*, bound: bool, large: bool) -> None:
     n, k = (60, 3) if large else (12, 2)
     tiny = _Search(np.random.default_rng(0).normal(size=(n, 2)), k, fresh_state(), 0, 1)
     if bound and large:
-        bound_from(tiny.X, k, tiny.best, state=fresh_state(), rounds=Rounds(2, 1, 2, 1, 60, 60, 60))
+        bound_from(tiny.X, k, tiny.best.labels, state=fresh_state(), rounds=Rounds(2, 1, 2, 1, 60, 60, 60))
     elif large:
-        round_relaxation(tiny.X, k, tiny.best, state=fresh_state(), seconds=None, threads=1)
+        round_relaxation(tiny.X, k, tiny.best.labels, state=fresh_state(), seconds=None, threads=1)
     if bound and not large:
         tiny.with_bound(None, 8)
     else:
@@ -155,9 +150,8 @@ class _Search:
         self.steps = 0
         self.round = 0
         # The start is quick and must be complete: a stop takes effect after it.
-        self.best = mdav_start(X, k, seed, fresh_state()) if start is None else start
-        self.upper = sse(X, self.best)
-        self.scale = self.upper / self.n
+        self.best = partition_of(X, mdav_start(X, k, seed, fresh_state()) if start is None else start)
+        self.scale = self.best.loss / self.n
         self.alone = self.n <= REGION
         self.near = np.zeros((self.n, 0), dtype=np.int64)
         if self.n >= 2 * k and k <= PATCHED:
@@ -169,21 +163,27 @@ class _Search:
         while places * (2 * k - 1) > POOLED:
             places //= 2
         self.column_pool: ColumnPool = new_column_pool(self.n if self.alone else 1, 2 * k - 1, places, seed)
-        publish(state, steps=0, sse=self.upper)
+        publish(state, steps=0, sse=self.best.loss)
 
     def improve_start(self) -> None:
         """Take a light step a record, which even the shortest time limit leaves time for unless the table is large."""
         if self.n >= 2 * self.k:
-            state = fresh_state() if self.alone else self.state
-            self._take(exchanged(self.X - self.X.mean(axis=0), self.k, self.best, 1, self.seed, state, self.threads))
+            self._take_light_steps(1, self.seed, fresh_state() if self.alone else self.state)
+
+    def _take_light_steps(self, steps: float, seed: int, state: State) -> None:
+        """Take light steps from the best partition, so many for each record."""
+        X = self.X - self.X.mean(axis=0)
+        self._take(anneal_by_exchange(X, self.k, self.best.labels, steps, seed, state, self.threads))
 
     def without_bound(self, time_limit: float | None, steps: int | None) -> Outcome:
         """Anneal; recombine the groups seen; anneal again from there, cooler."""
         if self.n < 2 * self.k:
             proof = few_records(self.X, self.k)
-            return Outcome(self.best, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof)
-        if not self.upper:  # nothing to gain
-            return Outcome(self.best, facts=self._facts())
+            return Outcome(
+                self.best.labels, status="optimal", bound=proof.bound, facts=self._facts(), certificate=proof
+            )
+        if not self.best.loss:  # nothing to gain
+            return Outcome(self.best.labels, facts=self._facts())
         seconds = None if time_limit is None else time_limit - (time.monotonic() - self.began)
         if self._roundable(seconds, steps):
             return self._by_rounding(seconds, steps)
@@ -199,7 +199,7 @@ class _Search:
             # Once more from there, cooler: for what is left of the time, or the other half of the steps.
             end = None if time_limit is None else self.began + time_limit
             self.anneal(self._rest(end, steps), 0.1, 0.95, 1.0)
-        return Outcome(self.best, facts=self._facts())
+        return Outcome(self.best.labels, facts=self._facts())
 
     def _recombinable(self, seconds: float | None, steps: int | None) -> bool:
         """Return whether there is time to recombine: linear programmes of large groups or tables need more."""
@@ -220,10 +220,10 @@ class _Search:
         until = None if seconds is None else time.monotonic() + seconds
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         rounded = round_relaxation(
-            self.X, self.k, self.best, state=self.state, seconds=seconds and seconds / 2, threads=self.threads
+            self.X, self.k, self.best.labels, state=self.state, seconds=seconds and seconds / 2, threads=self.threads
         )
         self._go_on(rounded, until, steps)
-        return Outcome(self.best, facts=self._facts())
+        return Outcome(self.best.labels, facts=self._facts())
 
     def _go_on(self, rounded: Ints | None, until: float | None, steps: int | None) -> None:
         """Anneal for what is left: from a solution that was rounded, or else from the best partition, hot."""
@@ -236,7 +236,7 @@ class _Search:
             self._take(
                 recombine_regions(
                     self.X,
-                    self.best,
+                    self.best.labels,
                     candidates,
                     candidates.cost / candidates.sizes,
                     RECOMBINED,
@@ -259,8 +259,8 @@ class _Search:
         result = self._prove_pairs(seconds, until, steps) if paired else self._prove_near(seconds, until, steps, table)
         self.state[DONE] = self.n
         return Outcome(
-            self.best,
-            bound=min(result.bound or 0.0, self.upper),
+            self.best.labels,
+            bound=min(result.bound or 0.0, self.best.loss),
             status=result.status,
             facts={**self._facts(), **result.facts},
             certificate=result.certificate,
@@ -287,7 +287,7 @@ class _Search:
         self.anneal(self._part(seconds, steps, BEFORE), 1.5, 0.0, BEFORE)
         share = PROVEN[0] if self.alone else PROVEN[1]
         result = bound_from(
-            self.X, self.k, self.best, state=self.state, seconds=seconds and seconds * (share - BEFORE),
+            self.X, self.k, self.best.labels, state=self.state, seconds=seconds and seconds * (share - BEFORE),
             threads=self.threads, table=table,
         )  # fmt: skip
         self._take(result.labels)
@@ -310,7 +310,7 @@ class _Search:
             BEFORE,
             rounded,
         )
-        return self.best
+        return self.best.labels
 
     @staticmethod
     def _part(seconds: float | None, steps: int | None, share: float) -> Budget:
@@ -323,26 +323,27 @@ class _Search:
         return Budget(seconds, None if steps is None else max(0, steps - self.steps))
 
     def _incumbent(self) -> Incumbent:
-        return Incumbent(self.X, self.k, self.best, self.state)
+        return Incumbent(self.X, self.k, self.best.labels, self.state)
 
     def _take(self, labels: Ints | None) -> None:
         if labels is None:
             return
-        labels = canonical_labels(labels)
-        value = sse(self.X, labels)
-        if value < self.upper:
-            self.best, self.upper = labels, value
-            publish(self.state, sse=value)
+        partition = partition_of(self.X, labels)
+        if partition.loss < self.best.loss:
+            self.best = partition
+            publish(self.state, sse=partition.loss)
 
     def _facts(self) -> dict[str, object]:
         return {"seed": self.seed, "steps": self.steps}
 
     def anneal(self, budget: Budget, hot: float, done_from: float, done_to: float, start: Ints | None = None) -> None:
         """Anneal from a partition, or the best one; cool by the share of the budget used, be cold in its last 5 %."""
-        labels, value = (self.best, self.upper) if start is None else (canonical_labels(start), sse(self.X, start))
+        begin = self.best if start is None else partition_of(self.X, start)
         if self.k > PATCHED:
             self._exchange(budget, done_from, done_to)
             return
+        labels, value = begin.labels, begin.loss
+        best, least = self.best.labels, self.best.loss
         first = self.steps
         size = max(64, (budget.steps or 40_000) // (400 if self.alone else 40))
         runner = self._alone(labels) if self.alone else self._regions
@@ -357,21 +358,20 @@ class _Search:
             value += change
             self.steps += steps
             self.round += 1
-            if value < self.upper:
-                self.best, self.upper = labels.copy(), value
+            if value < least:
+                best, least = labels.copy(), value
             if budget.steps is None:
                 # Rounds of about a fiftieth of a second alone and a second in regions follow the clock closely.
                 aim = min(0.02 if self.alone else 1.0, (budget.seconds or 1.0) / 20)
                 size = int(np.clip(size * aim / max(time.monotonic() - began, 1e-4), size / 4, size * 4)) + 1
             self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * min(used, 1.0)))
-            publish(self.state, steps=self.steps, sse=self.upper)
-        self.best = canonical_labels(self.best)
+            publish(self.state, steps=self.steps, sse=least)
         # The sum of the changes has drifted by as many roundings as there were steps.
-        self.upper = sse(self.X, self.best)
+        self.best = partition_of(self.X, best)
 
     def _exchange(self, budget: Budget, done_from: float, done_to: float) -> None:
-        """Take light steps from the best partition, again and again, a fixed number per record at a time."""
-        X, first = self.X - self.X.mean(axis=0), self.steps
+        """Take light steps, again and again, a fixed number per record at a time."""
+        first = self.steps
         while not self.state[STOP]:
             used = budget.used(self.steps - first)
             if used >= 1.0:
@@ -379,11 +379,11 @@ class _Search:
             polish_steps = STEPS_TO_POLISH * self.n
             steps = polish_steps if budget.steps is None else min(polish_steps, budget.steps - (self.steps - first))
             seed = int(np.random.SeedSequence((self.seed, self.round)).generate_state(1)[0])
-            self._take(exchanged(X, self.k, self.best, steps / self.n, seed, self.state, self.threads))
+            self._take_light_steps(steps / self.n, seed, self.state)
             self.steps += steps
             self.round += 1
             self.state[DONE] = int(self.n * (done_from + (done_to - done_from) * used))
-            publish(self.state, steps=self.steps, sse=self.upper)
+            publish(self.state, steps=self.steps, sse=self.best.loss)
 
     def _alone(self, labels: Ints) -> Callable[[Ints, int, float], tuple[Ints, float]]:
         groups = groups_of(labels, self.k)
@@ -414,9 +414,5 @@ class _Search:
 
         with ThreadPoolExecutor(self.threads) as workers:
             results = list(workers.map(run, range(len(parts))))
-        joined = np.empty(self.n, dtype=np.int64)
-        count = 0
-        for part, (part_labels, _) in zip(parts, results, strict=True):
-            joined[part] = part_labels + count
-            count += len(group_sizes(part_labels))
+        joined = number_through(self.n, parts, (part_labels for part_labels, _ in results))
         return joined, float(sum(change for _, change in results))

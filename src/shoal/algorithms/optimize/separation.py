@@ -186,16 +186,7 @@ def _linked(columns: GroupColumns, x: Floats, n: int) -> tuple[Ints, Ints, Ints]
 def violated_cuts(
     columns: GroupColumns, x: Floats, n: int, *, threshold: float, limit: int, each: int, state: State
 ) -> Cuts:
-    """Return violated cuts: of each kind up to `limit`, the worst first, no record in more than `each` of them.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.zeros((3, 1))
-    >>> halves = GroupColumns.of(X, [np.array([0, 1]), np.array([1, 2]), np.array([0, 2])])
-    >>> violated_cuts(halves, np.full(3, 0.5), 3, threshold=0.1, limit=9, each=1, state=fresh_state()).each()
-    [((0, 1, 2), (1, 1, 1), 2)]
-    """
+    """Return violated cuts: of each kind up to `limit`, the worst first, no record in more than `each` of them."""
     used = np.flatnonzero(x > 1e-4)
     part, x = columns.take(used), x[used]
     open_ones = np.unique(part.member[np.repeat(x < 1 - 1e-4, part.sizes)])

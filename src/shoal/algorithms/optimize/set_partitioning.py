@@ -1,10 +1,17 @@
 """Set partitioning: choose among given groups those that hold every record once, at the least SSE. Solved by HiGHS.
 
 An integer programme: exponential in the worst case, seconds where reduced costs have thinned out the columns.
+
+Of a large table the records are divided into regions of whole groups (`optimize.regions`), and in each region a
+programme chooses among the groups that lie in it and rank first: those of small reduced cost, as a partition better
+than the one at hand has no others (`optimize.proof`), or of small mean squared error where there are no multipliers.
+Regions lie elsewhere in every turn, so that groups across a border are chosen from later. O(n) but for the programmes,
+which are limited in time or, without a clock, in nodes. What is chosen is counted again, and kept if it loses less.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,26 +20,20 @@ import numpy as np
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.group_columns import GroupColumns, groups_in
 from shoal.algorithms.optimize.master import matrix
+from shoal.algorithms.optimize.regions import split_groups
+from shoal.core.measures import canonical_labels, number_through
 from shoal.core.progress import STOP
 from shoal.core.types import Floats, Ints, State
 
-__all__ = ["Choice", "choose", "improve"]
+__all__ = ["Choice", "Regions", "choose", "improve", "recombine_regions"]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The best choice found.
+    """The best choice found."""
 
-    Parameters
-    ----------
-    labels
-        The group of each record, or None if nothing better than the incumbent was found.
-    proven
-        Whether no choice among the columns is better than this one, or than the incumbent.
-    """
-
-    labels: Ints | None
-    proven: bool
+    labels: Ints | None  # the group of each record, or None if nothing better than the incumbent was found
+    proven: bool  # whether no choice among the columns is better than this one, or than the incumbent
 
 
 def choose(
@@ -48,22 +49,9 @@ def choose(
 ) -> Choice:
     """Choose groups of total SSE below `upper`.
 
-    Parameters
-    ----------
-    columns
-        The groups to choose from.
-    n
-        The number of records.
-    upper
-        The SSE to beat.
-    cuts
-        Inequalities that tighten the solver's own relaxation; every partition fulfils them.
-    incumbent
-        Numbers of the columns of a known solution, to start from.
-    time_limit, nodes
-        Seconds and nodes of the branching after which to give up proving.
-    state
-        Shared progress; a stop is obeyed at the solver's next step.
+    `cuts` tighten the solver's own relaxation; every partition fulfils them. `incumbent` are the numbers of the columns
+    of a known solution, to start from. It gives up proving after so many seconds or nodes; a stop is obeyed at the
+    solver's next step.
 
     Examples
     --------
@@ -176,3 +164,65 @@ def _checked(columns: GroupColumns, n: int, upper: float, x: Floats) -> Ints | N
     if columns.sizes[selected].sum() != n or (labels < 0).any() or columns.cost[selected].sum() >= upper:
         return None
     return labels
+
+
+@dataclass(frozen=True)
+class Regions:
+    """The size of regions and the limits of their integer programmes."""
+
+    records: int  # the most records of a region
+    choices: int  # groups for each of them that the programme may choose from, besides those of the partition
+    nodes: int  # branching ends after so many, if there is no clock
+    seconds: float = np.inf  # branching ends after so many, if there is a clock
+
+
+def recombine_regions(
+    X: Floats,
+    labels: Ints,
+    columns: GroupColumns,
+    rank: Floats,
+    regions: Regions,
+    seed: tuple[int, int],
+    *,
+    until: float | None = None,
+    state: State,
+) -> Ints:
+    """Return a partition that loses no more.
+
+    Of the groups `columns` those of least `rank` come first; the seed decides where regions lie. It ends at the
+    `time.monotonic` `until`; None limits the nodes of each programme instead.
+
+    Examples
+    --------
+    >>> from shoal.core.progress import fresh_state
+    >>> X = np.array([[0.0], [1.0], [5.0], [5.0]])
+    >>> pairs, limits = GroupColumns.of_rows(X, np.array([[0, 1], [2, 3]])), Regions(4, 6, nodes=1)
+    >>> labels = np.array([0, 1, 0, 1])
+    >>> recombine_regions(X, labels, pairs, np.zeros(2), limits, (0, 0), state=fresh_state()).tolist()
+    [0, 0, 1, 1]
+    """
+    labels = canonical_labels(labels)
+    parts = split_groups(X, labels, regions.records, np.random.default_rng(seed))
+    region, place = np.empty(len(X), dtype=np.int64), np.empty(len(X), dtype=np.int64)
+    for number, part in enumerate(parts):
+        region[part], place[part] = number, np.arange(len(part))
+    of, at = region[columns.member], columns.start[:-1]
+    inside = np.flatnonzero(np.minimum.reduceat(of, at) == np.maximum.reduceat(of, at))
+    order = inside[np.lexsort((rank[inside], of[at][inside]))]
+    first = np.searchsorted(of[at][order], np.arange(len(parts) + 1))
+    results = []
+    for number, part in enumerate(parts):
+        part_labels = canonical_labels(labels[part])
+        if not state[STOP] and (until is None or time.monotonic() < until):
+            candidates = columns.take(np.sort(order[first[number] : first[number + 1]][: regions.choices * len(part)]))
+            choice = improve(
+                np.ascontiguousarray(X[part]),
+                part_labels,
+                GroupColumns(candidates.start, place[candidates.member], candidates.cost),
+                time_limit=None if until is None else min(regions.seconds, max(0.1, until - time.monotonic())),
+                nodes=regions.nodes if until is None else None,
+                state=state,
+            )
+            part_labels = part_labels if choice.labels is None else choice.labels
+        results.append(part_labels)
+    return canonical_labels(number_through(len(X), parts, results))

@@ -294,18 +294,8 @@ def list_negative(
 ) -> NegativeGroups:
     """Return all groups of one size whose pair weights sum to at most 0, unless there are too many.
 
-    Parameters
-    ----------
-    w
-        The pair weights for that size.
-    size
-        The size of the groups.
-    room, max_visits
-        Give up (``complete=False``) beyond this number of groups or prefixes for each record, on average.
-    state
-        Shared progress; a stop also gives up.
-    threads
-        How many chunks are worked on at a time; the groups are the same.
+    It gives up (``complete=False``) beyond `room` groups or `max_visits` prefixes for each record, on average, and when
+    asked to stop. The groups do not depend on the number of threads.
     """
     n = len(w.rows)
     if n < size:

@@ -24,32 +24,17 @@ _NEAR = ((3, 14), (7, 20), (np.inf, 30))
 
 @dataclass(frozen=True)
 class NearTable:
-    """Records as places in a kd-tree.
+    """Records as places in a kd-tree."""
 
-    Parameters
-    ----------
-    tree
-        The records that are priced.
-    ids
-        The record at each place.
-    records
-        How many there are with those that are not priced.
-    near
-        The places nearest to each, nearest first, ``(n, count)``.
-    floor
-        A dual for each place that is feasible in any case: half its share of the distances to its k−1 nearest. A group
-        of s records costs Σ_i Σ_{j≠i} D_ij/(2s), where the inner sum is at least (s−1)/(k−1) times that over the k−1
-        nearest, and (s−1)/s ≥ (k−1)/k.
-    fixed
-        Places whose dual is 0, because there are so many copies.
-    """
-
-    tree: KdTree
-    ids: Ints
-    records: int
-    near: Ints
+    tree: KdTree  # the records that are priced
+    ids: Ints  # the record at each place
+    records: int  # how many there are with those that are not priced
+    near: Ints  # the places nearest to each, nearest first, ``(n, count)``
+    # A dual for each place that is feasible in any case: half its share of the distances to its k−1 nearest. A group of
+    # s records costs Σ_i Σ_{j≠i} D_ij/(2s), where the inner sum is at least (s−1)/(k−1) times that over the k−1
+    # nearest, and (s−1)/s ≥ (k−1)/k.
     floor: Floats
-    fixed: Bools
+    fixed: Bools  # places whose dual is 0, because there are so many copies
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -69,19 +54,7 @@ def make_near(X: Floats, k: int, state: State) -> NearTable | None:
 def make_table(X: Floats, k: int, count: int, state: State, zero: Bools | None = None) -> NearTable | None:
     """Put the records in a tree, with `count` neighbours each (at least 2k−1); None if asked to stop.
 
-    Parameters
-    ----------
-    X, k, count, state
-        As above.
-    zero
-        Records whose dual is 0 and that no cut names, if duals are given: only such copies can be left out.
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> table = make_table(np.array([[0.0], [2.0], [9.0], [11.0]]), 2, 3, fresh_state())
-    >>> table.floor.round(9).tolist()
-    [1.0, 1.0, 1.0, 1.0]
+    If duals are given, `zero` are the records whose dual is 0 and that no cut names: only such copies can be left out.
     """
     rows, copied = np.arange(len(X)), np.zeros(len(X), dtype=np.bool_)
     while True:

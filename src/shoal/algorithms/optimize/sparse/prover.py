@@ -17,9 +17,9 @@ import numpy as np
 from shoal.algorithms.optimize.certificate import Certificate
 from shoal.algorithms.optimize.cuts import Cuts, no_cuts
 from shoal.algorithms.optimize.proof import ProofResult
-from shoal.algorithms.optimize.recombination import Regions, recombine_regions
 from shoal.algorithms.optimize.relaxation_rounding import round_generation
-from shoal.algorithms.optimize.sparse.generation import Generation
+from shoal.algorithms.optimize.set_partitioning import Regions, recombine_regions
+from shoal.algorithms.optimize.sparse.near_generation import NearGeneration
 from shoal.algorithms.optimize.sparse.near_table import NearTable, make_near
 from shoal.algorithms.optimize.sparse.repair import Effort
 from shoal.core.measures import canonical_labels, sse
@@ -46,22 +46,15 @@ _REGIONS = Regions(records=600, choices=6, nodes=5, seconds=3.0)
 
 @dataclass(frozen=True)
 class Rounds:
-    """The limits of the prover if nothing ends it before.
+    """The limits of the prover if nothing ends it before."""
 
-    Parameters
-    ----------
-    guesses, exact, cuts
-        The most rounds of each kind.
-    turns
-        How often the partition is improved by a choice among the groups generated (`optimize.recombination`).
-    steps, exact_steps, cut_steps
-        The steps of the first-order method in each of them.
-    """
-
+    # The most rounds of each kind.
     guesses: int = 30
     exact: int = 4
     cuts: int = 8
+    # How often the partition is improved by a choice among the groups generated (`optimize.set_partitioning`).
     turns: int = 2
+    # The steps of the first-order method in each of them.
     steps: int = 150
     exact_steps: int = 600
     cut_steps: int = 400
@@ -80,35 +73,9 @@ def bound_from(
 ) -> ProofResult:
     """Bound the SSE of every partition from below, and improve the given one by what was learnt.
 
-    Parameters
-    ----------
-    X, k
-        Records and the least size of a group.
-    labels
-        A partition. It is what the bound is compared with; the bound itself does not rely on it.
-    state
-        Shared progress: asked to stop, the best bound so far is returned. Bounds are published.
-    seconds
-        How long it may take; None goes through all rounds.
-    rounds
-        How many rounds there are.
-    threads
-        Threads for listing and guessing; the result does not depend on them.
-    table
-        The records as `make_near` puts them, if that is done.
-
-    Returns
-    -------
-    proven
-        Labels of a partition that is no worse, bound, status and certificate (`shoal.verify_bound`).
-
-    Examples
-    --------
-    >>> from shoal.core.progress import fresh_state
-    >>> X = np.array([[0.0], [2.0], [9.0], [11.0]])
-    >>> proven = bound_from(X, 2, np.array([0, 0, 1, 1]), state=fresh_state())
-    >>> round(proven.bound, 6), proven.status
-    (4.0, 'optimal')
+    The bound is compared with the partition `labels` and does not rely on it. Asked to stop, or after so many seconds,
+    the best bound so far is returned, with labels that are no worse and a certificate (`shoal.verify_bound`). The
+    result does not depend on the threads. `table` are the records as `make_near` puts them, if that is done.
     """
     rounds, upper = rounds or Rounds(), sse(X, labels)
     with within(state, seconds, 0) as limited:
@@ -179,7 +146,7 @@ class _Proof:
 
     def relax(self, rounds: Rounds) -> None:
         """Solve the linear relaxation: guess groups as long as that finds many, then list all that are missing."""
-        generation = Generation(self.table, self.k, self.labels[self.table.ids], self.effort)
+        generation = NearGeneration(self.table, self.k, self.labels[self.table.ids], self.effort)
         self.generation = generation
         generation.relax(rounds.guesses, rounds.steps, self.over)
         self._rounds(rounds.exact, lambda: generation.solve(rounds.exact_steps))

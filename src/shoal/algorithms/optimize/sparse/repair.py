@@ -59,30 +59,14 @@ class Effort:
 
 @dataclass(frozen=True)
 class FeasibleDuals:
-    """Feasible multipliers and what they prove.
+    """Feasible multipliers and what they prove."""
 
-    Parameters
-    ----------
-    value
-        The bound on the SSE.
-    duals
-        One for each place of the table.
-    tolerance
-        What was taken off the duals for rounding.
-    groups
-        The groups that were listed, places of the table.
-    rest
-        Their reduced costs before the repair.
-    visited
-        How many prefixes were looked at.
-    """
-
-    value: float
-    duals: Floats
-    tolerance: float
-    groups: GroupColumns
-    rest: Floats
-    visited: int
+    value: float  # the bound on the SSE
+    duals: Floats  # one for each place of the table
+    tolerance: float  # what was taken off the duals for rounding
+    groups: GroupColumns  # the groups that were listed, places of the table
+    rest: Floats  # their reduced costs before the repair
+    visited: int  # how many prefixes were looked at
 
 
 def list_groups(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> tuple[GroupColumns, int] | None:
@@ -147,19 +131,7 @@ def _lowered(groups: GroupColumns, short: Floats, duals: Floats, fixed: Bools) -
 
 
 def prove_by(table: NearTable, k: int, duals: Floats, cuts: Cuts, effort: Effort) -> FeasibleDuals | None:
-    """Return the bound that multipliers prove by themselves, or None if too many groups violate them.
-
-    Examples
-    --------
-    Three records 0, 2 and 4 as pairs with the dual 2 each: the pairs of neighbours cost 2, so each of them lacks 2.
-
-    >>> from shoal.algorithms.optimize.cuts import no_cuts
-    >>> from shoal.algorithms.optimize.sparse.near_table import make_table
-    >>> from shoal.core.progress import fresh_state
-    >>> table = make_table(np.array([[0.0], [2.0], [4.0]]), 2, 3, fresh_state())
-    >>> round(prove_by(table, 2, np.full(3, 2.0), no_cuts(), Effort(fresh_state())).value, 9)
-    3.0
-    """
+    """Return the bound that multipliers prove by themselves, or None if too many groups violate them."""
     listing = list_groups(table, k, jitter(duals), cuts, effort)
     if listing is None:
         return None
@@ -192,16 +164,7 @@ def _both_ways(groups: GroupColumns, n: int) -> _Incidence:
 def repair(table: NearTable, k: int, duals: Floats, cuts: Cuts, over: Floats, effort: Effort) -> FeasibleDuals | None:
     """Return feasible multipliers near the given ones, or None if too many groups have to be listed.
 
-    Parameters
-    ----------
-    table, k
-        The records and the least size of a group.
-    duals, cuts
-        The multipliers; prices stay as they are.
-    over
-        By how much duals may be raised.
-    effort
-        The limits of the listing.
+    Prices stay as they are; no dual is raised by more than `over`.
     """
     # The random part of `over` keeps degrees apart, as `jitter` does.
     above = duals + over * np.random.default_rng(0).uniform(0.9, 1.0, len(duals))

@@ -1,7 +1,7 @@
 """Column generation at any size: groups that are guessed, then all that are missing, and the multipliers they give.
 
 The master problem over the groups known so far is solved by `sparse.first_order`; groups that its multipliers make too
-cheap are guessed from the neighbours of each record (`sparse.heuristic_pricing`), later listed exactly
+cheap are guessed from the neighbours of each record (`optimize.heuristic_pricing`), later listed exactly
 (`sparse.repair`), which proves a bound each time. Then cuts that the fractional solution violates are added
 (`optimize.separation`). Memory O(n): some dozens of groups for each record.
 """
@@ -13,18 +13,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts
+from shoal.algorithms.optimize.cuts import Cuts, cut_entries, no_cuts, reduced_costs
 from shoal.algorithms.optimize.group_columns import GroupColumns
+from shoal.algorithms.optimize.heuristic_pricing import guess_near
 from shoal.algorithms.optimize.separation import violated_cuts
 from shoal.algorithms.optimize.sparse.first_order import Iterate, Programme, solve, start_point
-from shoal.algorithms.optimize.sparse.heuristic_pricing import guess_near
 from shoal.algorithms.optimize.sparse.near_table import NearTable
 from shoal.algorithms.optimize.sparse.repair import Effort, FeasibleDuals, repair
 from shoal.core.measures import canonical_labels, centroids
 from shoal.core.threads import spread
 from shoal.core.types import Floats, Ints
 
-__all__ = ["Generation", "first_duals"]
+__all__ = ["NearGeneration", "first_duals"]
 
 # Records whose groups are guessed in one go, by one thread.
 _CHUNK = 8192
@@ -50,19 +50,10 @@ def first_duals(X: Floats, labels: Ints) -> Floats:
     return shared
 
 
-class Generation:
+class NearGeneration:
     """A master problem, its groups, and its latest multipliers, all by places of the table.
 
-    Parameters
-    ----------
-    table
-        The records.
-    k
-        The least size of a group.
-    labels
-        A partition of the places, for the sizes of duals.
-    effort
-        The limits of each listing, and the state that asks to stop.
+    `labels` are a partition of the places, for the sizes of duals; `effort` limits each listing.
     """
 
     def __init__(self, table: NearTable, k: int, labels: Ints, effort: Effort) -> None:
@@ -142,11 +133,7 @@ class Generation:
 
     def rest(self) -> Floats:
         """Return the reduced costs of all groups of the master problem."""
-        rest = self.columns.cost - np.add.reduceat(self.duals[self.columns.member], self.columns.start[:-1])
-        column, cut, times = cut_entries(self.columns, len(self.table), self.cuts)
-        if len(column):
-            rest += np.bincount(column, self.cuts.price[cut] * times, minlength=len(rest))
-        return rest
+        return reduced_costs(self.columns, self.duals, self.cuts)
 
     def _weights(self) -> Floats:
         weights = np.add.reduceat(self.scale[self.columns.member], self.columns.start[:-1]) / self.columns.sizes

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.algorithms.optimize.column_pool import ColumnPool, add_column
+from shoal.algorithms.optimize.group_columns import ColumnPool, add_column
 from shoal.algorithms.optimize.patch import (
     Patch,
     patch_assign,

@@ -13,9 +13,8 @@ import numpy as np
 from shoal.core.compiler import kernel
 from shoal.core.types import Floats, Ints
 from shoal.kernels.distances import squared_distance
-from shoal.kernels.pool import Pool
+from shoal.kernels.pool import Pool, pool_remove
 from shoal.kernels.pool_queries import pool_nearest
-from shoal.kernels.pool_removal import pool_remove
 
 __all__ = ["GroupBuffers", "gather", "new_group_buffers", "place_leftovers"]
 

@@ -1,0 +1,117 @@
+"""Heuristic pricing: a group of small reduced cost for every record, the step before an enumeration that misses none.
+
+A group grows by the record of smallest weight (`optimize.pricing`) and is improved by exchanges: among all records in
+O(n s) and a few O(n s) exchanges for each, or among the M nearest of each record in O(M² d + M s²).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.core.compiler import kernel
+from shoal.core.progress import STOP
+from shoal.core.types import Bools, Floats, Ints, State
+
+__all__ = ["guess_groups", "guess_near"]
+
+
+@kernel
+def guess_groups(W: Floats, size: int, limit: float, state: State) -> Ints:
+    """Return the groups guessed for all records whose weights sum to less than a limit; fewer if asked to stop."""
+    n = len(W)
+    sets = np.empty((n, size), dtype=np.int64)
+    count = 0
+    degree, inside = np.empty(n), np.zeros(n, dtype=np.bool_)
+    group = np.empty(size, dtype=np.int64)
+    for first in range(n):
+        if state[STOP]:
+            break
+        total = _gather(W, first, group, inside, degree)
+        for _ in range(2 * size):
+            gain = _exchange(W, group, inside, degree, 0.0)
+            if gain == 0.0:
+                break
+            total += gain
+        if total < limit:
+            sets[count] = group
+            count += 1
+    return sets[:count]
+
+
+@kernel
+def guess_near(rows: Floats, near: Ints, duals: Floats, size: int, begin: int, end: int, state: State) -> Ints:
+    """Return a group for each of the records begin … end−1, fewer if asked to stop."""
+    count = near.shape[1] + 1
+    sets = np.empty((end - begin, size), dtype=np.int64)
+    place, W = np.empty(count, dtype=np.int64), np.zeros((count, count))
+    degree, inside = np.empty(count), np.empty(count, dtype=np.bool_)
+    group = np.empty(size, dtype=np.int64)
+    for i in range(begin, end):
+        if state[STOP]:
+            return sets[: i - begin]
+        place[0] = i
+        for a in range(1, count):
+            place[a] = near[i, a - 1]
+        _fill(rows, duals, size / (size - 1.0), place, W)
+        _gather(W, 0, group, inside, degree)
+        for _ in range(2 * size):
+            if _exchange(W, group, inside, degree, 1e-12) == 0.0:
+                break
+        for a in range(size):
+            sets[i - begin, a] = place[group[a]]
+    return sets
+
+
+@kernel
+def _fill(rows: Floats, duals: Floats, factor: float, place: Ints, W: Floats) -> None:
+    """Write the pair weights of some records."""
+    for a in range(len(place)):
+        for b in range(a):
+            total = -factor * (duals[place[a]] + duals[place[b]])
+            for t in range(rows.shape[1]):
+                delta = rows[place[a], t] - rows[place[b], t]
+                total += delta * delta
+            W[a, b] = total
+            W[b, a] = total
+
+
+@kernel
+def _gather(W: Floats, first: int, group: Ints, inside: Bools, degree: Floats) -> float:
+    """Add to one record those of the smallest weights; write the degrees of all, and return the sum of the weights."""
+    for v in range(len(W)):
+        degree[v], inside[v] = W[first, v], False
+    group[0], inside[first] = first, True
+    total = 0.0
+    for m in range(1, len(group)):
+        best, smallest = -1, np.inf
+        for v in range(len(W)):
+            if degree[v] < smallest and not inside[v]:
+                best, smallest = v, degree[v]
+        group[m], inside[best] = best, True
+        total += smallest
+        for v in range(len(W)):
+            degree[v] += W[best, v]
+    return total
+
+
+@kernel
+def _exchange(W: Floats, group: Ints, inside: Bools, degree: Floats, noise: float) -> float:
+    """Exchange the record, the first one excepted, and the other that gain most; return the change, 0 if nothing gains.
+
+    Gains below a share `noise` of the degree do not count.
+    """
+    out, into, gain = -1, -1, 0.0
+    for t in range(1, len(group)):
+        u = group[t]
+        # The diagonal of W has no meaning: degrees of members are corrected where they are used.
+        lost = degree[u] - W[u, u]
+        for v in range(len(W)):
+            change = degree[v] - W[u, v] - lost
+            if change < gain - noise * abs(lost) and not inside[v]:
+                out, into, gain = t, v, change
+    if out >= 0:
+        u = group[out]
+        for v in range(len(W)):
+            degree[v] += W[into, v] - W[u, v]
+        inside[u], inside[into], group[out] = False, True, into
+    return gain
