@@ -122,8 +122,8 @@ def mask_large(browser: object, folder: Path) -> None:
         page.get_by_label(f"Role of x{i}", exact=True).select_option("other")
     page.get_by_role("button", name="3 Protect").click()
     started, most = time.perf_counter(), 0.0
-    page.get_by_role("button", name="Try", exact=True).click()
-    while not page.locator("[data-test=try-1]").count():
+    page.get_by_role("button", name="Mask", exact=True).click()
+    while not page.locator("[data-test=version-1]").count():
         most = max(most, memory(server.pid))
         page.wait_for_timeout(300)
     note(f"masking, at most {most:.2f} GB in all processes", started)

@@ -1,8 +1,9 @@
 """Record what a benchmark measures, and write the page of current figures, RESULTS.md, from the records.
 
 A benchmark prints each of its tables through `table`. With the flag ``--record`` a table that is complete also replaces
-its last record in ``results/SCRIPT.json``, which holds command, date, machine, columns with units, and rows. Titles,
-notes and the load of old records are edited by hand in these files.
+its last record in ``results/SCRIPT.json``, which holds command, date, machine, columns with units, and rows. Edited by
+hand in these files are titles, the load, ``notes`` (a sentence or two, without history) and ``shown``: the values of
+columns whose rows are on the page, or false for a table that is not on it.
 
 Run: python benchmarks/results.py [--check]     writes RESULTS.md; with --check it fails if the page is not current
 """
@@ -26,10 +27,10 @@ RECORDS = HERE / "results"
 PAGE = HERE / "RESULTS.md"
 INTRODUCTION = """# Results
 
-The current figures of all benchmarks, from the records in `benchmarks/results/`. Do not edit this page: run a benchmark
-with `--record`, then `python benchmarks/results.py`. Above a table are its date, machine and command; a table without
-them has those of the table before. Older figures are in the history of the repository. Times of different machines and
-loads cannot be compared; ratios within one table can. A goal that was not reached is marked **Missed**.
+The current figures of the benchmarks. Do not edit this page: run a benchmark with `--record`, then
+`python benchmarks/results.py`. All rows of all tables are in `benchmarks/results/`. Above a table are its date, machine
+and command, unless they are those of the table before. Times of different machines and loads cannot be compared; ratios
+within one table can. A goal that is not reached is marked **Missed**.
 """
 COLUMN = re.compile(r"(?P<name>.*?)(?:, (?P<unit>[^{,]*?))?(?: (?P<format>\S*\{.*))?")
 
@@ -116,7 +117,8 @@ def record(script: str, key: str, measured: dict[str, Any]) -> None:
     path = RECORDS / Path(script).with_suffix(".json")
     records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"script": f"benchmarks/{script}"}
     tables = records.setdefault("tables", {})
-    tables[key] = measured | {"notes": tables.get(key, {}).get("notes", [])}
+    by_hand = {name: value for name, value in tables.get(key, {}).items() if name in ("notes", "shown")}
+    tables[key] = measured | {"notes": []} | by_hand
     path.write_text(dump(records) + "\n", encoding="utf-8")
     if tables[key]["notes"]:
         print(f"(recorded; check the notes of {key!r} in {path.name})")
@@ -141,23 +143,31 @@ def page() -> str:
     parts = [INTRODUCTION]
     for path in sorted(RECORDS.glob("*.json")):
         records = json.loads(path.read_text(encoding="utf-8"))
+        hidden = [key for key, measured in records["tables"].items() if measured.get("shown") is False]
+        elsewhere = f"Only in `results/{path.name}`: {', '.join(hidden)}." if hidden else ""
         parts.append(f"## {records.get('title', path.stem)}\n")
-        script = f"Script: `{records['script']}`." if "script" in records else ""
-        parts.append(f"{script} {records.get('about', '')}".strip() + "\n")
-        before = ""
-        for measured in records["tables"].values():
-            facts = [measured["date"], measured["machine"], measured.get("load"), f"`{measured['command']}`"]
-            where = " · ".join(filter(None, facts))
-            parts.append(section(measured, "" if where == before else where))
-            before = where
+        about = " ".join(filter(None, [records.get("about"), elsewhere]))
+        parts += [f"{about}\n"] if about else []
+        before: list[str] = []
+        for key, measured in records["tables"].items():
+            if key not in hidden:
+                facts = [measured["date"], measured["machine"], measured.get("load"), f"`{measured['command']}`"]
+                facts = list(filter(None, facts))
+                where = facts[-1:] if facts[:-1] == before[:-1] else facts
+                parts.append(section(measured, "" if facts == before else " · ".join(where)))
+                before = facts
     return "\n".join(parts)
 
 
 def section(measured: dict[str, Any], where: str) -> str:
-    """Return a table with its circumstances, unless they are those of the table before, and its notes."""
-    columns = measured["columns"]
-    lines = [f"### {measured['title']}\n", *([f"{where}\n"] if where else []), head_of(columns)]
-    for row in measured["rows"]:
+    """Return the rows of a table that are shown, with its circumstances and notes."""
+    columns, rows = measured["columns"], measured["rows"]
+    for name, values in (measured.get("shown") or {}).items():
+        place = [column["name"] for column in columns].index(name)
+        rows = [row for row in rows if row[place] in values]
+    part = f" ({len(rows)} of {len(measured['rows'])} rows)" if len(rows) < len(measured["rows"]) else ""
+    lines = [f"### {measured['title']}{part}\n", *([f"{where}\n"] if where else []), head_of(columns)]
+    for row in rows:
         lines += [line_of([text_of(cell, column) for cell, column in zip(row, columns, strict=True)])]
     notes = measured.get("notes", [])
     return "\n".join([*lines, "", *(f"- {note}" for note in notes), *([""] if notes else [])])

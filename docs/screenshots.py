@@ -31,8 +31,8 @@ def walk(page: Page) -> None:
         entry.fill(str(k))
         entry.press("Tab")
         page.locator(f"[data-test=preview][data-k='{k}']").wait_for()
-        page.get_by_role("button", name="Try", exact=True).click()
-        page.locator(f"[data-test=try-{number}]").wait_for()
+        page.get_by_role("button", name="Mask", exact=True).click()
+        page.locator(f"[data-test=version-{number}]").wait_for()
     page.wait_for_timeout(1000)
     page.screenshot(path=HERE / "page-compare.png")
 

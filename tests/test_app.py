@@ -18,6 +18,7 @@ import pytest
 from conftest import ROOT, command
 
 import shoal
+from shoal.app.table_file import TableFile, identified
 from shoal.demo import firms
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -49,10 +50,15 @@ class Server:
     def sessions(self):
         return list((self.state / "shoal").glob("session-*"))
 
+    def connections(self):
+        """Return the connections that browsers have open."""
+        psutil = pytest.importorskip("psutil")  # Dask brings it
+        return [one for one in psutil.Process(self.process.pid).net_connections("tcp") if one.raddr]
+
     def end(self, sign=None):
         if sign is not None:
             self.process.send_signal(sign)
-        code = self.process.wait(30)
+        code = self.process.wait(LONG / 1000)
         self.process.stdout.close()
         return code
 
@@ -100,6 +106,14 @@ def page(context, server):
     assert asked <= {"127.0.0.1", None, ""}
 
 
+def eventually(condition):
+    """Wait for a condition that no element of the page shows, such as one of the disk."""
+    deadline = time.monotonic() + LONG / 1000
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def root(server):
     return server.address.partition("?")[0]
 
@@ -120,13 +134,13 @@ def start(page, **choices):
         page.get_by_label("Group size k", exact=True).fill(str(choices["k"]))
         page.get_by_label("Group size k", exact=True).press("Tab")
         page.locator(f"[data-test=preview][data-k='{choices['k']}']", has_text="sample of").wait_for()
-    page.get_by_role("button", name="Try", exact=True).click()
+    page.get_by_role("button", name="Mask", exact=True).click()
     begun = page.locator("[data-test=job]").or_(page.get_by_role("heading", name="Compare", level=1)).first
     try:
         begun.wait_for(timeout=10_000)
     except playwright.TimeoutError:
         # A click in the moment in which the page is built anew is lost: who sees that nothing runs clicks again.
-        page.get_by_role("button", name="Try", exact=True).click()
+        page.get_by_role("button", name="Mask", exact=True).click()
 
 
 def drag(page, level, target):
@@ -156,6 +170,12 @@ def move_by_arrows(page, level):
     page.get_by_role("button", name=f"Move {level} down the list").click()
 
 
+def cancel(page):
+    """Close the dialog, and wait until it is gone: the next one must be alone."""
+    page.get_by_role("button", name="Cancel").click()
+    playwright.expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 def tick_all(page):
     """Read all warnings: each is its own box."""
     boxes = page.locator("section", has_text="What you should know").get_by_role("checkbox")
@@ -183,14 +203,14 @@ def test_the_whole_way_on_the_demo_table(page, home):
     unique = firms().group_by("region", "employees").len()["len"].eq(1).sum()
     playwright.expect(counts).to_contain_text(f"{unique:,}")
     start(page, k=4)
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     start(page, k=8)
-    page.locator("[data-test=try-2]").wait_for()
-    point = page.get_by_role("img", name="Map of tries").locator("text", has_text=re.compile("^1$")).last
+    page.locator("[data-test=version-2]").wait_for()
+    point = page.get_by_role("img", name="Map of versions").locator("text", has_text=re.compile("^1$")).last
     point.hover()
-    playwright.expect(page.get_by_role("img", name="Map of tries")).to_contain_text("Try 1: univariate, k = 4")
+    playwright.expect(page.get_by_role("img", name="Map of versions")).to_contain_text("Version 1: univariate, k = 4")
     point.click()
-    page.get_by_role("button", name="Release try 1").click()
+    page.get_by_role("button", name="Release version 1").click()
     playwright.expect(page.locator("[data-test=verified]")).to_contain_text("shared by at least 4 records")
     write = page.get_by_role("button", name="Write the files")
     playwright.expect(write).to_be_disabled()
@@ -208,13 +228,13 @@ def test_the_whole_way_on_the_demo_table(page, home):
     exec(page.locator("[data-test=python]").inner_text(), {})
     assert (home / "given.csv").read_bytes() == given
     assert "same bytes" in command("mask", "--from-manifest", "given-manifest.json", cwd=home).stdout
-    for report in ((home / "given-report.html").read_text(), page.frame_locator("iframe").locator("body").inner_text()):
-        assert "Masking report" in report
-        assert "The ring marks univariate at k = 4." in report  # on the map, as in that of the command line
+    for words in ("Masking report", "The ring marks univariate at k = 4."):  # on the map, as from the command line
+        assert words in (home / "given-report.html").read_text()
+        playwright.expect(page.frame_locator("iframe").locator("body")).to_contain_text(words)
 
 
 def test_what_a_release_does_not_protect_stands_first(page, home):
-    """On the card of a try before any figure, and at the head of the checklist."""
+    """On the card of a version before any figure, and at the head of the checklist."""
     same = ["flu", "none", "none", "none"] * 25
     pl.DataFrame({"sales": [*range(1, 100), 10**6], "illness": sorted(same)}).write_csv(home / "patients.csv")
     page.get_by_label("Path of the file").fill(str(home / "patients.csv"))
@@ -224,11 +244,11 @@ def test_what_a_release_does_not_protect_stands_first(page, home):
     for name, role in (("sales", "key"), ("illness", "confidential")):
         page.get_by_label(f"Role of {name}").select_option(role)
     start(page, k=5, method="mdav")
-    card = page.locator("[data-test=try-1]")
+    card = page.locator("[data-test=version-1]")
     playwright.expect(card.locator("h3 + [data-test=warning]")).to_contain_text("learns: illness in ")
     warnings = card.locator("[data-test=warning]").all_inner_texts()
     assert warnings[1].endswith("(p %-rule): sales in 1 of 20 groups.")
-    card.get_by_role("button", name="Release try 1").click()
+    card.get_by_role("button", name="Release version 1").click()
     labels = page.locator(".s-check label")
     playwright.expect(labels.first).to_have_text(warnings[0])
     playwright.expect(labels.nth(1)).to_have_text(warnings[1])
@@ -248,8 +268,8 @@ def test_the_whole_way_on_adult_from_its_path(page, home):
         row.select_option("key" if name in ("age", "sex") else "confidential" if name == "Salary" else "identifier")
     playwright.expect(page.locator("[data-test=counts]")).to_contain_text("over 2 keys")
     start(page, k=7, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
-    playwright.expect(page.locator("[data-test=try-1]")).to_contain_text("Values in every group")
+    page.locator("[data-test=version-1]").wait_for()
+    playwright.expect(page.locator("[data-test=version-1]")).to_contain_text("Values in every group")
     go(page, "Release")
     tick_all(page)
     page.get_by_role("button", name="Write the files").click()
@@ -281,7 +301,7 @@ def test_only_what_the_form_shows_is_released(page, home):
     go(page, "Roles")
     page.get_by_label("Role of name").select_option("other")
     start(page, k=2, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     go(page, "Release")
     tick_all(page)
     write, outdated = page.get_by_role("button", name="Write the files"), page.locator("[data-test=outdated]")
@@ -293,7 +313,7 @@ def test_only_what_the_form_shows_is_released(page, home):
     playwright.expect(outdated).to_contain_text("Role of name: Identifier: left out (was Left as it is)")
     playwright.expect(outdated).to_contain_text("Group size k: 10 (was 2)")
     playwright.expect(write).to_have_count(0)
-    page.get_by_role("button", name="Return to the settings of try 1").click()
+    page.get_by_role("button", name="Return to the settings of version 1").click()
     playwright.expect(write).to_be_disabled()  # what was ticked before the change does not count
     go(page, "Protect")
     playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("2")
@@ -302,13 +322,13 @@ def test_only_what_the_form_shows_is_released(page, home):
     set_k(page, 10)
     go(page, "Release")
     page.get_by_role("button", name="Run again with the current settings").click()
-    page.locator("[data-test=try-2]").wait_for()
-    page.get_by_role("button", name="Choose try 1").click()  # on purpose: the form follows
+    page.locator("[data-test=version-2]").wait_for()
+    page.get_by_role("button", name="Choose version 1").click()  # on purpose: the form follows
     go(page, "Protect")
     playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("2")
     go(page, "Compare")
-    page.get_by_role("button", name="Choose try 2").click()
-    page.get_by_role("button", name="Release try 2").click()
+    page.get_by_role("button", name="Choose version 2").click()
+    page.get_by_role("button", name="Release version 2").click()
     tick_all(page)
     write.click()
     page.locator("[data-test=written]").wait_for()
@@ -321,7 +341,7 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     firms(200).write_csv(home / "moving.csv")
     open_table(page, home / "moving.csv", 200)
     start(page, k=3, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     go(page, "Release")
     tick_all(page)
     write = page.get_by_role("button", name="Write the files")
@@ -331,7 +351,7 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     playwright.expect(page.locator("[data-test=outdated]")).to_contain_text("The file moving.csv on disk")
     assert not (home / "moving-masked.csv").exists()
     go(page, "Protect")
-    page.get_by_role("button", name="Try", exact=True).click()
+    page.get_by_role("button", name="Mask", exact=True).click()
     playwright.expect(page.get_by_role("alert")).to_have_count(2)  # the refusal, and the way on
     playwright.expect(page.get_by_role("alert").first).to_contain_text("changed on disk since it was opened")
     page.get_by_role("button", name="Read it again").click()
@@ -340,7 +360,7 @@ def test_a_table_that_changed_on_disk_is_not_released_before_it_is_read_again(pa
     go(page, "Protect")
     playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value("3")  # the settings stay
     go(page, "Release")
-    playwright.expect(page.get_by_text("There is no try yet.")).to_be_visible()
+    playwright.expect(page.get_by_text("There is no version yet.")).to_be_visible()
 
 
 def test_replace_replaces_the_files_it_names_and_the_form_keeps_what_was_typed(page, home):
@@ -351,7 +371,7 @@ def test_replace_replaces_the_files_it_names_and_the_form_keeps_what_was_typed(p
         (folder / name).write_text("precious")
     open_table(page, folder / "small.csv", 200)
     start(page, k=3, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     go(page, "Release")
     tick_all(page)
     write, name = page.get_by_role("button", name="Write the files"), page.get_by_label("Name of the masked file")
@@ -369,8 +389,7 @@ def test_replace_replaces_the_files_it_names_and_the_form_keeps_what_was_typed(p
     write.click()
     existing = page.get_by_role("dialog").locator("[data-test=existing]")
     playwright.expect(existing).to_have_text(str(folder / "chosen.csv"))
-    page.get_by_role("button", name="Cancel").click()
-    playwright.expect(page.get_by_role("dialog")).to_have_count(0)
+    cancel(page)
     assert (folder / "chosen.csv").read_text() == "precious"
     write.click()
     page.get_by_role("button", name="Replace", exact=True).click()
@@ -381,13 +400,13 @@ def test_replace_replaces_the_files_it_names_and_the_form_keeps_what_was_typed(p
     name.fill("small-masked.csv")
     write.click()  # consent to replace one file is not consent to replace another
     playwright.expect(existing).to_have_text(str(folder / "small-masked.csv"))
-    page.get_by_role("button", name="Cancel").click()
+    cancel(page)
     assert (folder / "small-masked.csv").read_text() == "precious"
     go(page, "Compare")
     page.get_by_label("File", exact=True).fill(str(folder / "other.shoal"))
     page.get_by_role("button", name="Save", exact=True).click()
     playwright.expect(existing).to_have_text(str(folder / "other.shoal"))
-    page.get_by_role("button", name="Cancel").click()
+    cancel(page)
     assert (folder / "other.shoal").read_text() == "precious"
     page.get_by_role("button", name="Light or dark").click()
     playwright.expect(page.get_by_label("File", exact=True)).to_have_value(str(folder / "other.shoal"))
@@ -398,7 +417,11 @@ def _named_data():
 
 
 def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(page, context, server):
-    start(page, method="search")
+    go(page, "Protect")
+    page.get_by_label("Method", exact=True).select_option("search")
+    page.get_by_label("Time limit", exact=True).fill("600")  # Stop ends the search, however slow the machine is
+    page.get_by_label("Time limit", exact=True).press("Tab")
+    start(page)
     page.locator("[data-test=job]", has_text="left").wait_for()
     page.reload()
     page.locator("[data-test=job]", has_text="left").wait_for()
@@ -408,9 +431,9 @@ def test_stop_keeps_the_best_so_far_and_a_reload_in_the_middle_keeps_the_work(pa
     playwright.expect(other.locator("[data-test=job]")).to_have_count(0)
     other.close()
     page.get_by_role("button", name="Stop").click()
-    card = page.locator("[data-test=try-1]")
+    card = page.locator("[data-test=version-1]")
     playwright.expect(card).to_contain_text("stopped early")
-    page.get_by_role("button", name="Release try 1").click()
+    page.get_by_role("button", name="Release version 1").click()
     playwright.expect(page.get_by_text("A second run may give other values")).to_be_visible()
 
 
@@ -434,9 +457,9 @@ def test_keys_alone_reach_and_do_everything(page):
     tab_to("3 Protect")
     page.keyboard.press("Space")
     page.get_by_role("heading", name="Protect", level=1).wait_for()
-    tab_to("Try")
+    tab_to("Mask")
     page.keyboard.press("Enter")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
 
 
 def test_a_broken_file_is_refused_in_the_words_of_the_command_line(page, home):
@@ -461,7 +484,7 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
     page.get_by_label("Kind of region", exact=True).select_option("ordinal")
     drag(page, "Centre", "North")
     move_by_arrows(page, "West")
-    page.get_by_role("button", name="Take this order").click()
+    page.get_by_role("button", name="Use this order").click()
     page.get_by_role("button", name="Edit the kind of region").wait_for()
     sectors = {"Food": "eaten", "Textiles": "worn"}
     rows = [f"{name},{sectors.get(name, 'other')},all\n" for name in firms()["sector"].unique()]
@@ -473,10 +496,10 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
     for sector, group in (("Food", "goods"), ("Textiles", "goods")):
         page.get_by_label(f"Group of {sector}").fill(group)
         page.get_by_label(f"Group of {sector}").press("Tab")
-    page.get_by_role("button", name="Take these groups").click()
+    page.get_by_role("button", name="Use these groups").click()
     playwright.expect(page.get_by_role("dialog")).to_have_count(0)
     start(page, k=6, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     page.get_by_label("File", exact=True).fill(str(home / "saved.shoal"))
     page.get_by_role("button", name="Save", exact=True).click()
     playwright.expect(page.locator("[data-test=saved]")).to_contain_text("saved.shoal")
@@ -498,12 +521,12 @@ def test_levels_are_put_in_order_and_the_work_is_saved_without_values(page, home
     page.get_by_role("button", name="Open saved work").click()
     page.get_by_role("button", name="Open saved.shoal").click()
     go(page, "Compare")
-    page.get_by_role("button", name="Run try 1 again").click()
-    page.get_by_role("button", name="Release try 1").wait_for()
+    page.get_by_role("button", name="Run version 1 again").click()
+    page.get_by_role("button", name="Release version 1").wait_for()
     go(page, "Roles")
     page.get_by_role("button", name="Edit the kind of region").click()
     playwright.expect(page.get_by_role("dialog")).to_contain_text(re.compile("North.*West.*South", re.DOTALL))
-    page.get_by_role("button", name="Cancel").click()
+    cancel(page)
 
 
 def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home):
@@ -512,7 +535,7 @@ def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home
     page.locator("input[type=file]").set_input_files(home / "kept" / "dragged.csv")
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("200 records")
     start(page, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     page.get_by_label("File", exact=True).fill(str(home / "dragged.shoal"))
     page.get_by_role("button", name="Save", exact=True).click()
     playwright.expect(page.locator("[data-test=saved]")).to_contain_text("dragged.shoal")
@@ -533,11 +556,11 @@ def test_a_dragged_in_table_gets_a_manifest_and_its_work_can_be_saved(page, home
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("3,000 records")
     open_work(page, "dragged.shoal")  # its table is not the one that is open
     playwright.expect(page.get_by_role("alert")).to_contain_text("drag in dragged.csv")
-    page.get_by_role("button", name="Back to dragged.csv and its tries").click()  # nothing is lost by a wrong click
-    playwright.expect(page.locator("[data-test=state]")).to_contain_text("Try 1: mdav, k = 5")
+    page.get_by_role("button", name="Back to dragged.csv and its versions").click()  # nothing is lost by a wrong click
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text("Version 1: mdav, k = 5")
     open_work(page, "dragged.shoal")
     go(page, "Compare")
-    page.get_by_role("button", name="Run try 1 again").wait_for()
+    page.get_by_role("button", name="Run version 1 again").wait_for()
 
 
 def open_work(page, name):
@@ -558,7 +581,7 @@ def test_files_of_other_programs_go_all_the_way(page, home):
         page.get_by_label("Path of the file").press("Enter")
         playwright.expect(page.locator("[data-test=state]")).to_contain_text(f"{name}: 200 records, 8 columns")
         start(page, method="mdav")
-        page.get_by_role("button", name="Release try 1").click()
+        page.get_by_role("button", name="Release version 1").click()
         tick_all(page)
         page.get_by_role("button", name="Write the files").click()
         page.locator("[data-test=written]").wait_for()
@@ -575,7 +598,7 @@ def test_files_of_other_programs_go_all_the_way(page, home):
 
 def test_values_can_be_hidden(page):
     page.get_by_label("Show values of the table").click()
-    playwright.expect(page.get_by_text("Values are hidden. Counts are shown all the same.")).to_be_visible()
+    playwright.expect(page.get_by_text("Values are hidden. Counts are still shown.")).to_be_visible()
     playwright.expect(page.get_by_role("cell")).to_have_count(0)
     go(page, "Roles")
     page.get_by_label("Kind of sector", exact=True).select_option("ordinal")
@@ -583,25 +606,31 @@ def test_values_can_be_hidden(page):
     page.get_by_label("Kind of sector", exact=True).select_option("hierarchy")
     playwright.expect(page.get_by_role("dialog")).to_contain_text("Values are hidden")
     assert "Food" not in page.content()
-    page.get_by_role("button", name="Cancel").click()
+    cancel(page)
 
 
 def test_a_preview_follows_the_slider_while_it_moves(page):
     go(page, "Protect")
-    told = page.locator("[data-test=preview]")
-    playwright.expect(told).to_contain_text("A sample of")
-    slider, before = page.get_by_label("Group size k, by moving"), told.inner_text()
+    preview = page.locator("[data-test=preview]")
+    playwright.expect(preview).to_contain_text("A sample of")
+    slider, before = page.get_by_label("Group size k, by moving"), preview.inner_text()
+    number = page.get_by_label("Group size k", exact=True)
     box = slider.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 12, box["y"] + box["height"] / 2)
     page.mouse.down()
     for share in (0.3, 0.6):
         page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
-        playwright.expect(told).not_to_have_text(before)
-        before, k = told.inner_text(), told.get_attribute("data-k")
-        playwright.expect(page.get_by_label("Group size k", exact=True)).to_have_value(k)
+        k = slider.input_value()  # a preview of the k before may still be on its way
+        playwright.expect(preview).to_have_attribute("data-k", k)
+        playwright.expect(preview).not_to_have_text(before)
+        playwright.expect(number).to_have_value(k)
+        before = preview.inner_text()
     page.mouse.up()
     page.get_by_label("Value of a group").select_option("medoid")  # so does any other choice
-    playwright.expect(told).not_to_have_text(before)
+    playwright.expect(preview).not_to_have_text(before)
+
+
+DARK = "document.body.classList.contains('body--dark')"
 
 
 def test_every_step_is_accessible_light_and_dark(page):
@@ -609,7 +638,7 @@ def test_every_step_is_accessible_light_and_dark(page):
 
     axe = Axe()
     start(page, k=5)
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     for _ in range(2):
         for step in ("Table", "Roles", "Protect", "Compare", "Release"):
             go(page, step)
@@ -626,8 +655,10 @@ def test_every_step_is_accessible_light_and_dark(page):
                 page.wait_for_function(
                     "document.documentElement.scrollWidth <= innerWidth"
                 )  # once charts have followed
+        dark = page.evaluate(DARK)
         page.get_by_role("button", name="Light or dark").click()
-        time.sleep(0.5)  # colours change slowly
+        page.wait_for_function(f"{DARK} !== {json.dumps(dark)}")
+        page.wait_for_function("!document.getAnimations().some(a => a.playState === 'running')")  # of colours
 
 
 SCRIPT = "<img src=x onerror=window.hit=1>"  # no script must run
@@ -640,19 +671,24 @@ def assert_unharmed(page):
         assert frame.evaluate("window.hit === undefined && !document.querySelector('.hit, img[src=x]')"), frame.url
 
 
-def hover_all(page, chart):
-    """Move the mouse over a chart, so that every tooltip is shown; return all its text, without blanks."""
+def hover_until(page, chart, words=""):
+    """Move the mouse over all marks of a chart, so that every tooltip is shown, until words have been seen."""
     chart.scroll_into_view_if_needed()
-    box = chart.bounding_box()
-    marks = [mark.bounding_box() for mark in chart.locator("svg path[fill]:not([fill=none]), svg text").all()]
-    words = ""
-    for mark in marks:
-        if mark and mark["width"] < box["width"] / 2:
-            page.mouse.move(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
-            page.wait_for_timeout(20)
-            words += chart.text_content()
+    seen = ""
+
+    def hover():
+        nonlocal seen
+        box = chart.bounding_box()
+        for mark in chart.locator("svg path[fill]:not([fill=none]), svg text").all():
+            place = mark.bounding_box()
+            if place and place["width"] < box["width"] / 2:
+                page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+                page.wait_for_timeout(20)
+                seen += "".join(chart.text_content().replace("\u2060", "").split())
+        return "".join(words.split()) in seen
+
+    eventually(hover)
     assert_unharmed(page)
-    return "".join(words.replace("\u2060", "").split())
 
 
 COLUMNS = {name: f"{name} {SCRIPT}{ELEMENT}" for name in ("employees", "sales", "wages", "sector", "region")}
@@ -677,7 +713,7 @@ def test_markup_in_names_values_and_files_stays_text(page, home):
     page.get_by_role("button", name="Browse").click()
     page.get_by_role("button", name=f"Open {table.name}").first.wait_for()
     assert_unharmed(page)
-    page.get_by_role("button", name="Cancel").click()
+    cancel(page)
     go(page, "Roles")
     for name in COLUMNS.values():
         page.get_by_label(f"Role of {name}", exact=True).select_option("key")
@@ -685,8 +721,7 @@ def test_markup_in_names_values_and_files_stays_text(page, home):
         page.get_by_label(f"Kind of {COLUMNS['sector']}", exact=True).select_option(kind)
         page.get_by_role("dialog").get_by_text(f"Food {SCRIPT}").wait_for()
         assert_unharmed(page)
-        page.get_by_role("button", name="Cancel").click()
-        playwright.expect(page.get_by_role("dialog")).to_have_count(0)
+        cancel(page)
         # The form is shown again with the kind that the column still has.
         playwright.expect(page.get_by_label(f"Kind of {COLUMNS['sector']}", exact=True)).not_to_have_value(kind)
     page.get_by_label(f"Role of {COLUMNS['region']}", exact=True).select_option("confidential")
@@ -695,13 +730,13 @@ def test_markup_in_names_values_and_files_stays_text(page, home):
     playwright.expect(page.get_by_role("alert")).to_contain_text(SCRIPT)
     assert_unharmed(page)
     start(page, k=4, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
-    hover_all(page, page.get_by_role("img", name="Map of tries"))
-    pair = f"{COLUMNS['employees']} and {COLUMNS['sales']}"  # shown as it is
-    assert pair.replace(" ", "") in hover_all(page, page.get_by_role("img", name="Correlations before and after"))
-    for name, words in (("sales", "before"), ("sector", SCRIPT.replace(" ", ""))):
+    page.locator("[data-test=version-1]").wait_for()
+    hover_until(page, page.get_by_role("img", name="Map of versions"))
+    pair = f"{COLUMNS['employees']} and {COLUMNS['sales']}"  # shown as is
+    hover_until(page, page.get_by_role("img", name="Correlations before and after"), pair)
+    for name, words in (("sales", "before"), ("sector", SCRIPT)):
         page.get_by_label("Column", exact=True).select_option(COLUMNS[name])
-        assert words in hover_all(page, page.get_by_role("img", name=f"Distribution of {COLUMNS[name]}"))
+        hover_until(page, page.get_by_role("img", name=f"Distribution of {COLUMNS[name]}"), words)
     go(page, "Release")
     tick_all(page)
     page.get_by_role("button", name="Write the files").click()
@@ -714,7 +749,7 @@ def test_markup_in_saved_work_stays_text(page, home):
     folder = home / ELEMENT.replace("/", "")
     open_table(page, harmful(folder, 250), 250)
     start(page, k=4, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     page.get_by_label("File", exact=True).fill(str(folder / f"{SCRIPT}.shoal"))
     page.get_by_role("button", name="Save", exact=True).click()
     page.locator("[data-test=saved]").wait_for()
@@ -723,11 +758,12 @@ def test_markup_in_saved_work_stays_text(page, home):
     content["settings"]["asked"] |= {"method": SCRIPT, "small": ELEMENT, "sums": [SCRIPT], "diversity": ELEMENT}
     (folder / f"{SCRIPT}.shoal").write_text(json.dumps(content))
     open_work(page, f"{SCRIPT}.shoal")
+    playwright.expect(page.locator("[data-test=state]")).to_contain_text(f"Version 1: {SCRIPT}")
     for step in ("Table", "Roles", "Protect", "Release", "Compare"):
         go(page, step)
         assert_unharmed(page)
-    playwright.expect(page.locator("[data-test=try-1]")).to_contain_text(SCRIPT)
-    assert f"{SCRIPT}{ELEMENT}".replace(" ", "") in hover_all(page, page.get_by_role("img", name="Map of tries"))
+    playwright.expect(page.locator("[data-test=version-1]")).to_contain_text(SCRIPT)
+    hover_until(page, page.get_by_role("img", name="Map of versions"), f"{SCRIPT}{ELEMENT}")
     for name, value in (("k", "2 :title=window.hit=1"), (SCRIPT, 1), ("options", SCRIPT)):
         changed = content | {"settings": content["settings"] | {"asked": {"k": 3, name: value}}}
         (folder / f"{SCRIPT}.shoal").write_text(json.dumps(changed))
@@ -803,13 +839,13 @@ def test_work_outlives_its_page(context, tmp_path):
     go(page, "Roles")
     playwright.expect(page.get_by_label("Role of sales")).to_have_value("identifier")
     start(page, k=3, method="mdav")
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     page.wait_for_function("window.unsaved")
     assert not questions
     page.goto("about:blank")
     assert questions == ["beforeunload"]
     page.close()
-    time.sleep(6)  # longer than a reload takes
+    eventually(lambda: not server.connections())  # until then a new page is another tab beside this one
     page = context.new_page()
     page.goto(root(server))  # another tab: it goes on with the work, as no other page is open
     go(page, "Release")
@@ -831,12 +867,17 @@ def test_settings_outlive_a_killed_server_and_originals_do_not(context, tmp_path
     page.get_by_role("button", name="Read it again").click()
     playwright.expect(page.locator("[data-test=state]")).to_contain_text("210 records")
     start(page)
-    page.locator("[data-test=try-1]").wait_for()
+    page.locator("[data-test=version-1]").wait_for()
     go(page, "Table")
     page.locator("input[type=file]").set_input_files(tmp_path / "firms.csv")
-    page.get_by_text("firms.csv: one try").wait_for()  # the table before "Read it again" is listed too, without a try
-    assert list(server.sessions()[0].rglob("firms.csv"))
-    assert list(server.sessions()[0].rglob("labels.csv"))
+    # The uploaded table is open; before, only the table as it was before "Read it again" is listed, without a version.
+    page.get_by_text("firms.csv: one version").wait_for()
+    (session,) = server.sessions()
+    eventually(lambda: list(session.rglob("firms.csv")) and list(session.rglob("labels.csv")))
+    table = tmp_path / "firms.csv"
+    settings = server.state / "shoal" / f"settings-{identified(TableFile(table, str(table))).key}.json"
+    eventually(lambda: settings.exists() and json.loads(settings.read_text())["settings"]["asked"]["k"] == 3)
+    assert json.loads(settings.read_text())["settings"]["roles"]["sales"] == "identifier"
     server.end(signal.SIGKILL)
     page.close()
     left = server.sessions()

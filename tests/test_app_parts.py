@@ -5,7 +5,6 @@ import sys
 import time
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -15,12 +14,13 @@ import shoal
 from shoal.algorithms import auto
 from shoal.app.charts import risk_utility_map
 from shoal.app.folder import Folder, state_folder
-from shoal.app.opening import identified, open_source
-from shoal.app.plain_settings import from_plain, to_plain
-from shoal.app.release_step import _write, warnings_of
-from shoal.app.trying import preview, run_try
-from shoal.app.words import help_of, methods, options_of
-from shoal.app.work import Settings, Source, Try, Work
+from shoal.app.release_files import write_files
+from shoal.app.release_step import warnings_of
+from shoal.app.settings import Settings, from_plain, to_plain
+from shoal.app.table_file import TableFile, identified, inspect_table
+from shoal.app.texts import help_of, methods, options_of
+from shoal.app.versions import Version, make_version, preview
+from shoal.app.work import Work
 from shoal.core.progress import STOP, watch
 from shoal.demo import firms
 from shoal.masking.manifest import read_manifest
@@ -29,8 +29,8 @@ from shoal.masking.manifest import read_manifest
 @pytest.fixture
 def work(tmp_path):
     firms(400).write_csv(tmp_path / "firms.csv")
-    source = Source(tmp_path / "firms.csv", str(tmp_path / "firms.csv"))
-    return Work().begun(*open_source(identified(source), tmp_path / "part.csv"))
+    source = TableFile(tmp_path / "firms.csv", str(tmp_path / "firms.csv"))
+    return Work().with_table(*inspect_table(identified(source), tmp_path / "part.csv"))
 
 
 def test_who_watches_can_stop_a_search_which_keeps_the_best_so_far():
@@ -97,16 +97,16 @@ def test_a_table_judged_by_a_part_is_counted_as_a_whole():
 
 
 def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
-    monkeypatch.setattr("shoal.app.opening.MOST_BYTES", 1000)
-    monkeypatch.setattr("shoal.app.opening.HEAD", 50)
+    monkeypatch.setattr("shoal.app.table_file.MOST_BYTES", 1000)
+    monkeypatch.setattr("shoal.app.table_file.HEAD", 50)
     firms(400).write_csv(tmp_path / "firms.csv")
     firms(400).write_parquet(tmp_path / "firms.parquet")
     for name in ("firms.csv", "firms.parquet"):
-        source, found = open_source(Source(tmp_path / name, name), tmp_path / "part.csv")
-        assert source.part
+        table, found = inspect_table(TableFile(tmp_path / name, name), tmp_path / "part.csv")
+        assert table.partial
         assert found.records == 50
-        work = Work().begun(source, found)
-        one = run_try(work, 1, work.settings, tmp_path)
+        work = Work().with_table(table, found)
+        one = make_version(work, 1, work.settings, tmp_path)
         assert (one.release.records, one.release.parameters["engine"]) == (400, "local")  # from file to file
         assert "--engine local" in one.release.command("in", "out")
         point = risk_utility_map([one], 1, dark=False)["series"][0]["data"][0]
@@ -116,19 +116,19 @@ def test_a_large_file_is_shown_in_part(tmp_path, monkeypatch):
 
 
 def test_a_large_damaged_parquet_file_is_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr("shoal.app.opening.MOST_BYTES", 10)
+    monkeypatch.setattr("shoal.app.table_file.MOST_BYTES", 10)
     (tmp_path / "in.parquet").write_bytes(b"PAR1 nothing at all PAR1")
     with pytest.raises(shoal.FileError, match=r"File .*in\.parquet cannot be read: .* restore a copy\."):
-        open_source(Source(tmp_path / "in.parquet", "in.parquet"), tmp_path / "scratch")
+        inspect_table(TableFile(tmp_path / "in.parquet", "in.parquet"), tmp_path / "scratch")
 
 
 def test_what_is_proposed_can_be_masked_and_its_command_gives_the_same_bytes(work, tmp_path):
-    one = run_try(work, 1, work.settings, tmp_path)
+    one = make_version(work, 1, work.settings, tmp_path)
     assert one.release.parameters["columns"] == work.settings.named("key")
     assert one.figures["linked"] > 0
-    call = one.release.call(str(work.source.path), str(tmp_path / "again.csv"))
+    call = one.release.call(str(work.table.path), str(tmp_path / "again.csv"))
     exec(call, {})
-    assert (tmp_path / "again.csv").read_bytes() == one.file(work.source).read_bytes()
+    assert (tmp_path / "again.csv").read_bytes() == one.masked_file(work.table).read_bytes()
     found = preview(work, work.settings)
     assert 0 < found.loss < 100
     assert found.linked > 0
@@ -158,38 +158,38 @@ def test_settings_tell_what_changes_a_masking(work):
 def test_a_chosen_try_brings_its_settings_unless_the_form_holds_new_ones(work):
     old, new = work.settings.copy(), work.settings.copy()
     new.asked["k"] = 9
-    work.tries = [Try(1, old), Try(2, new)]
+    work.versions = [Version(1, old), Version(2, new)]
     work.settings, work.chosen = new.copy(), 2
-    work.choose(work.tries[0])
-    assert (work.settings, work.chosen, work.beside) == (old, 1, 2)
+    work.choose(work.versions[0])
+    assert (work.settings, work.chosen, work.compared) == (old, 1, 2)
     work.settings.asked["k"] = 7  # not tried yet
-    work.choose(work.tries[1])
+    work.choose(work.versions[1])
     assert (work.settings.asked["k"], work.chosen) == (7, 2)
 
 
 def test_a_file_that_changed_since_it_was_opened_is_not_masked(work, tmp_path):
-    assert not work.source.changed
-    firms(401).write_csv(work.source.path)
-    assert work.source.changed
+    assert not work.table.changed
+    firms(401).write_csv(work.table.path)
+    assert work.table.changed
     with pytest.raises(shoal.InputError, match=r"firms\.csv has changed on disk"):
-        run_try(work, 1, work.settings, tmp_path)
-    work.source.path.unlink()
-    assert work.source.changed
+        make_version(work, 1, work.settings, tmp_path)
+    work.table.path.unlink()
+    assert work.table.changed
 
 
 def test_only_files_that_a_question_named_are_replaced(work, tmp_path):
-    one = run_try(work, 1, work.settings, tmp_path)
+    one = make_version(work, 1, work.settings, tmp_path)
     output = tmp_path / "out.csv"
     output.write_text("precious")
     with pytest.raises(shoal.FileError, match=r"out\.csv already exists"):
-        _write(one, work.source, {"masked": output}, replace=[tmp_path / "other.csv"])
+        write_files(one, work.table, {"masked": output}, replace=[tmp_path / "other.csv"])
     assert output.read_text() == "precious"
-    assert _write(one, work.source, {"masked": output}, replace=[output]) == [output]
-    assert output.read_bytes() == one.file(work.source).read_bytes()
+    assert write_files(one, work.table, {"masked": output}, replace=[output]) == [output]
+    assert output.read_bytes() == one.masked_file(work.table).read_bytes()
     same = tmp_path / "same.csv"
-    same.hardlink_to(work.source.path)
+    same.hardlink_to(work.table.path)
     with pytest.raises(shoal.FileError, match=r"same\.csv is the table itself"):
-        _write(one, work.source, {"masked": same}, replace=[same])
+        write_files(one, work.table, {"masked": same}, replace=[same])
 
 
 def test_settings_that_do_not_go_together_are_refused_in_words(work):
@@ -279,19 +279,19 @@ def test_settings_are_kept_for_the_next_session_alone_without_values(work, tmp_p
     folder = Folder(home)
     work.settings.kinds["region"] = work.values_of("region")[::-1]
     work.settings.codes["sales"] = [str(work.values_of("sales")[0])]
-    folder.keep("key", {"csv": {}, "settings": to_plain(work, work.settings)})
-    assert folder.kept("key") == {}  # tabs of a session have work of their own
+    folder.store("key", {"csv": {}, "settings": to_plain(work, work.settings)})
+    assert folder.stored("key") == {}  # tabs of a session have work of their own
     written = home / "settings-key.json"
     assert written.stat().st_mode & 0o777 == 0o600
     assert not any(
         value in written.read_text() for value in (*work.values_of("region"), work.settings.codes["sales"][0])
     )
     later = Folder(home)
-    assert from_plain(work, later.kept("key")["settings"]) == work.settings
+    assert from_plain(work, later.stored("key")["settings"]) == work.settings
     written.write_text("{}")
-    assert later.kept("key") == {}
+    assert later.stored("key") == {}
     for number in range(40):
-        later.keep(f"{number}", {})
+        later.store(f"{number}", {})
     assert len(list(home.glob("settings-*"))) == 30
     later.forget()
     for one in (folder, later):
@@ -353,10 +353,10 @@ def test_a_command_names_the_file_of_a_hierarchy():
 
 
 def test_what_is_not_protected_stands_first(work, tmp_path):
-    """On the card of a try, and among the warnings that are ticked off."""
+    """On the card of a version, and among the warnings that are ticked off."""
     work.settings.roles |= {"region": "confidential", "profit": "other"}
     work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop"}
-    one = run_try(work, 1, work.settings, tmp_path)
+    one = make_version(work, 1, work.settings, tmp_path)
     assert len(one.release.warnings) == 2
     assert one.figures["warnings"] == list(one.release.warnings)
     same, dominated = warnings_of(one)[:2]
@@ -369,13 +369,11 @@ def test_what_is_not_protected_stands_first(work, tmp_path):
     "change", [{"warnings": 5}, {"warnings": [5]}, {"diversity": 2.0, "closeness": None}, {"loss": "0"}]
 )
 def test_saved_figures_that_shoal_does_not_write_are_refused(work, tmp_path, change):
-    from shoal.app.plain_settings import to_plain
-    from shoal.app.saving import _read_try
+    from shoal.app.saved_work import _read_version
 
     work.settings.asked |= {"k": 3, "method": "mdav", "missing": "drop"}
-    figures = run_try(work, 1, work.settings, tmp_path).figures
-    tab = SimpleNamespace(work=work)
+    figures = make_version(work, 1, work.settings, tmp_path).figures
     plain = {"number": 1, "settings": to_plain(work, work.settings), "figures": figures, "stopped": False}
-    assert _read_try(tab, plain).figures == figures
+    assert _read_version(work, plain).figures == figures
     with pytest.raises((TypeError, ValueError)):
-        _read_try(tab, {**plain, "figures": figures | change})
+        _read_version(work, {**plain, "figures": figures | change})

@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 import shoal
-from shoal.app.words import in_labels
+from shoal.app.texts import in_labels
 from shoal.assessment.assess_request import AssessRequest
 from shoal.assessment.measure_registry import MEASURES, Measure
 from shoal.cli import app

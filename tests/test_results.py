@@ -34,6 +34,15 @@ def test_the_page_is_current():
     assert results.PAGE.read_text(encoding="utf-8") == results.page(), "run: python benchmarks/results.py"
 
 
+def test_the_page_is_short_and_has_no_history():
+    assert len(results.page().encode()) <= 35 * 1024
+    for name, records in RECORDS.items():
+        for key, table in records["tables"].items():
+            prose = " ".join([records.get("about", ""), *table.get("notes", [])])
+            assert not re.search(r"\d{4}-\d\d-\d\d|\bsince\b|\btoday\b", prose), (name, key)
+            assert len(table.get("notes", [])) <= 2, (name, key)
+
+
 def test_every_script_of_the_page_exists():
     page = results.PAGE.read_text(encoding="utf-8")
     assert [
@@ -71,7 +80,7 @@ def test_a_recorded_table_replaces_its_last_record_and_keeps_its_notes(folder, m
     measure("large")
     path = folder / "speed.json"
     records = json.loads(path.read_text())
-    records["tables"]["mdav"]["notes"] = ["**Missed**: the goal of 1 s."]
+    records["tables"]["mdav"] |= {"notes": ["**Missed**: the goal of 1 s."], "shown": {"n": [1000]}}
     path.write_text(results.dump(records))
     measure(figure=0.5)
     records = json.loads(path.read_text())
@@ -84,6 +93,25 @@ def test_a_recorded_table_replaces_its_last_record_and_keeps_its_notes(folder, m
     assert table["notes"] == ["**Missed**: the goal of 1 s."]
     page = results.page()
     assert "| 1,000 | 0.50 (3.00) |  |\n\n- **Missed**: the goal of 1 s.\n" in page
+
+
+def test_the_page_shows_the_rows_and_tables_that_are_chosen(folder, monkeypatch):
+    monkeypatch.setattr(results, "RECORDING", True)
+    with results.table("mdav", "A title", "n | s") as add:
+        add(1000, 1.5)
+        add(2000, 2.5)
+    measure("large")
+    path = folder / "speed.json"
+    records = json.loads(path.read_text())
+    records["tables"]["mdav"]["shown"] = {"n": [2000]}
+    records["tables"]["large"]["shown"] = False
+    path.write_text(results.dump(records))
+    page = results.page()
+    assert "Only in `results/speed.json`: large." in page
+    assert "### A title (1 of 2 rows)" in page
+    assert "| 2000 | 2.5 |" in page
+    assert "| 1000 | 1.5 |" not in page
+    assert page.count("###") == 1
 
 
 def test_an_incomplete_table_is_not_recorded(folder, monkeypatch):

@@ -1,15 +1,15 @@
-"""Charts of the page, as options of ECharts: the map of tries, distributions and correlations before and after."""
+"""Charts of the page, as options of ECharts: the map of versions, distributions and correlations before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from shoal.app.work import Try
+from shoal.app.versions import Version
 
 __all__ = ["correlations", "distribution", "risk_utility_map"]
 
@@ -34,8 +34,8 @@ DARK = {
 }
 
 
-def _frame(dark: bool, x: str, y: str, **more: Any) -> dict[str, Any]:
-    """Return what all charts share: quiet axes with names, in colours that can be read."""
+def _frame(dark: bool, x: str, y: str, **options: Any) -> dict[str, Any]:
+    """Return the options that all charts share: quiet axes with names, in colours that can be read."""
     c = DARK if dark else LIGHT
     axis = {
         "axisLabel": {"color": c["soft"]},
@@ -47,35 +47,35 @@ def _frame(dark: bool, x: str, y: str, **more: Any) -> dict[str, Any]:
     return {
         "animation": False,
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": c["ink"]},
-        "grid": {"left": 64, "right": 24, "top": 36 if "legend" in more else 12, "bottom": 52},
+        "grid": {"left": 64, "right": 24, "top": 36 if "legend" in options else 12, "bottom": 52},
         # Rich text draws tooltips as text: markup in names, values or saved work never becomes HTML.
-        "tooltip": {"trigger": "item", **more.pop("tooltip", {}), "renderMode": "richText"},
-        "xAxis": {"type": "value", "name": x, "nameGap": 30, **axis, **more.pop("xAxis", {})},
-        "yAxis": {"type": "value", "name": y, "nameGap": 44, **axis, **more.pop("yAxis", {})},
-        **more,
+        "tooltip": {"trigger": "item", **options.pop("tooltip", {}), "renderMode": "richText"},
+        "xAxis": {"type": "value", "name": x, "nameGap": 30, **axis, **options.pop("xAxis", {})},
+        "yAxis": {"type": "value", "name": y, "nameGap": 44, **axis, **options.pop("yAxis", {})},
+        **options,
     }
 
 
 def _tooltip(*lines: str) -> dict[str, Any]:
-    """Return a tooltip that shows lines as they are, wrapped to the width of a chart."""
+    """Return a tooltip that shows lines as text, wrapped to the width of a chart."""
     # ECharts reads {b} and {name|text} as templates; an invisible character after the brace prevents it.
     return {"formatter": "\n".join(fill(line, WIDTH) for line in lines).replace("{", "{\u2060")}
 
 
-def risk_utility_map(tries: Sequence[Try], chosen: int | None, *, dark: bool) -> dict[str, Any]:
-    """Return the map: what each try loses, and what it still risks; hollow where only the least risk is known."""
+def risk_utility_map(versions: Sequence[Version], chosen: int | None, *, dark: bool) -> dict[str, Any]:
+    """Return the map of versions by loss and risk; a hollow point shows a lower bound of the risk."""
     c = DARK if dark else LIGHT
     points = [
         {
-            "name": one.title,
-            "value": [round(one.figures["loss"], 4), round(100 * _risk(one), 4), one.number],
-            "symbol": "circle" if one.figures["linked"] is not None else "emptyCircle",
-            "symbolSize": 20 if one.number == chosen else 14,
-            "itemStyle": {"color": c["mark"] if one.number == chosen else c["after"]},
-            "label": {"show": True, "formatter": str(one.number), "position": "right", "color": c["ink"]},
-            "tooltip": _tooltip(one.title, f"loss {one.figures['loss']:.3f} %", f"linked {_linked(one)}"),
+            "name": version.title,
+            "value": [round(version.figures["loss"], 4), round(100 * _risk(version), 4), version.number],
+            "symbol": "circle" if version.figures["linked"] is not None else "emptyCircle",
+            "symbolSize": 20 if version.number == chosen else 14,
+            "itemStyle": {"color": c["mark"] if version.number == chosen else c["after"]},
+            "label": {"show": True, "formatter": str(version.number), "position": "right", "color": c["ink"]},
+            "tooltip": _tooltip(version.title, f"loss {version.figures['loss']:.3f} %", f"linked {_linked(version)}"),
         }
-        for one in tries
+        for version in versions
     ]
     return _frame(
         dark,
@@ -87,27 +87,28 @@ def risk_utility_map(tries: Sequence[Try], chosen: int | None, *, dark: bool) ->
     )
 
 
-def _risk(one: Try) -> float:
-    """Return the share of records that are linked, or at least that which blind choice within groups finds."""
-    found = one.figures
-    return float(found["groups"] / max(found["records"], 1) if found["linked"] is None else found["linked"])
+def _risk(version: Version) -> float:
+    """Return the share of linked records, or at least the share that a blind choice within groups links."""
+    figures = version.figures
+    linked = figures["linked"]
+    return float(figures["groups"] / max(figures["records"], 1) if linked is None else linked)
 
 
-def _linked(one: Try) -> str:
-    told = f"{100 * _risk(one):.2f} %"
-    return f"not measured, at least {told}" if one.figures["linked"] is None else told
+def _linked(version: Version) -> str:
+    risk = f"{100 * _risk(version):.2f} %"
+    return f"not measured, at least {risk}" if version.figures["linked"] is None else risk
 
 
-def distribution(before: pl.Series, afters: Sequence[tuple[str, pl.Series]], *, dark: bool) -> dict[str, Any]:
-    """Return the distribution of a column before, and after each of some tries."""
+def distribution(before: pl.Series, after: Mapping[str, pl.Series], *, dark: bool) -> dict[str, Any]:
+    """Return the distribution of a column before masking, and in some versions."""
     c = DARK if dark else LIGHT
+    series = {"before": before, **after}
+    numeric = all(cells.dtype.is_numeric() for cells in series.values()) and before.n_unique() > CATEGORIES
+    labels, shares = (_shares_of_bins if numeric else _shares_of_values)(list(series.values()))
     colours = [c["before"], c["after"], c["mark"]]
-    named = [("before", before), *afters]
-    numeric = all(cells.dtype.is_numeric() for _, cells in named) and before.n_unique() > CATEGORIES
-    labels, counts = _binned(named) if numeric else _counted(named)
     bars = [
-        {"type": "bar", "name": name, "data": found, "itemStyle": {"color": colour}, "barGap": "0%"}
-        for (name, _), found, colour in zip(named, counts, colours, strict=False)
+        {"type": "bar", "name": name, "data": data, "itemStyle": {"color": colour}, "barGap": "0%"}
+        for name, data, colour in zip(series, shares, colours, strict=False)
     ]
     return _frame(
         dark,
@@ -120,33 +121,34 @@ def distribution(before: pl.Series, afters: Sequence[tuple[str, pl.Series]], *, 
     )
 
 
-def _binned(named: Sequence[tuple[str, pl.Series]]) -> tuple[list[str], list[list[float]]]:
-    """Count numbers in bins; values beyond the outermost percent are in the first and last bin."""
-    original = named[0][1].drop_nulls().to_numpy()
+def _shares_of_bins(series: Sequence[pl.Series]) -> tuple[list[str], list[list[float]]]:
+    """Return bins and their percentages; values beyond the outermost percent are in the first and last bin."""
+    original = series[0].drop_nulls().to_numpy()
     low, high = np.quantile(original, [0.01, 0.99]) if len(original) else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    found = []
-    for _, cells in named:
+    shares = []
+    for cells in series:
         values = np.clip(cells.drop_nulls().to_numpy(), edges[0], edges[-1])
-        found.append((100 * np.histogram(values, edges)[0] / max(len(cells), 1)).round(3).tolist())
-    return [f"{edge:.4g}" for edge in edges[:-1]], found
+        shares.append((100 * np.histogram(values, edges)[0] / max(len(cells), 1)).round(3).tolist())
+    return [f"{edge:.4g}" for edge in edges[:-1]], shares
 
 
-def _counted(named: Sequence[tuple[str, pl.Series]]) -> tuple[list[str], list[list[float]]]:
-    """Count the most frequent values, and all others together."""
-    texts = [cells.cast(pl.String, strict=False).fill_null("missing") for _, cells in named]
+def _shares_of_values(series: Sequence[pl.Series]) -> tuple[list[str], list[list[float]]]:
+    """Return the most frequent values and their percentages, with all others together."""
+    texts = [cells.cast(pl.String, strict=False).fill_null("missing") for cells in series]
     counts = [dict(cells.value_counts().rows()) for cells in texts]
-    labels = sorted(set().union(*counts), key=lambda value: -max(count.get(value, 0) for count in counts))
-    shown, rest = labels[:CATEGORIES], labels[CATEGORIES:]
-    found = []
+    values = sorted(set().union(*counts), key=lambda value: -max(count.get(value, 0) for count in counts))
+    frequent, rare = values[:CATEGORIES], values[CATEGORIES:]
+    shares = []
     for count, cells in zip(counts, texts, strict=True):
-        shares = [count.get(value, 0) for value in shown] + ([sum(count.get(v, 0) for v in rest)] if rest else [])
-        found.append([round(100 * share / max(len(cells), 1), 3) for share in shares])
-    return [*shown, *(["others"] if rest else [])], found
+        records = [count.get(value, 0) for value in frequent]
+        records += [sum(count.get(value, 0) for value in rare)] if rare else []
+        shares.append([round(100 * number / max(len(cells), 1), 3) for number in records])
+    return [*frequent, *(["others"] if rare else [])], shares
 
 
 def correlations(pairs: Sequence[tuple[str, float, float]], *, dark: bool) -> dict[str, Any]:
-    """Return correlations of columns before and after, as points: on the diagonal nothing has changed."""
+    """Return correlations of columns before and after, as points: those on the diagonal have not changed."""
     c = DARK if dark else LIGHT
     points = [
         {
@@ -156,7 +158,8 @@ def correlations(pairs: Sequence[tuple[str, float, float]], *, dark: bool) -> di
         }
         for name, before, after in pairs
     ]
-    diagonal = {"silent": True, "symbol": "none", "lineStyle": {"color": c["soft"]}, "data": [_diagonal()]}
+    line = [{"coord": [-1, -1]}, {"coord": [1, 1]}]
+    diagonal = {"silent": True, "symbol": "none", "lineStyle": {"color": c["soft"]}, "data": [line]}
     return _frame(
         dark,
         "before",
@@ -165,7 +168,3 @@ def correlations(pairs: Sequence[tuple[str, float, float]], *, dark: bool) -> di
         yAxis={"min": -1, "max": 1},
         series=[{"type": "scatter", "data": points, "itemStyle": {"color": c["after"]}, "markLine": diagonal}],
     )
-
-
-def _diagonal() -> list[dict[str, Any]]:
-    return [{"coord": [-1, -1]}, {"coord": [1, 1]}]

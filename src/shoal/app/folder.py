@@ -1,4 +1,4 @@
-"""The state folder: what the page remembers from day to day, and what a session needs while it runs."""
+"""The state folder: recent tables and their settings, and the files of a session while it runs."""
 
 from __future__ import annotations
 
@@ -15,87 +15,93 @@ LOCKS = os.name == "posix"
 if LOCKS:
     import fcntl
 
-__all__ = ["Folder", "state_folder"]
+__all__ = ["Folder", "replacing", "state_folder"]
 
 MOST_RECENT = 8
-MOST_KEPT = 30  # tables whose settings are kept
+MOST_STORED = 30  # tables whose settings are stored
 SESSION = "session-"
 
 
 def state_folder() -> Path:
-    """Return the folder of the page's state, readable by its owner only; made if it is not there."""
-    given = os.environ.get("XDG_STATE_HOME")
-    folder = (Path(given) if given else Path.home() / ".local" / "state") / "shoal"
+    """Return the folder of the page's state, readable by its owner only; create it if it does not exist."""
+    base = os.environ.get("XDG_STATE_HOME")
+    folder = (Path(base) if base else Path.home() / ".local" / "state") / "shoal"
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     return folder
 
 
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield a path next to a file; what is written there replaces the file at the end of the block."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 class Folder:
-    """The files of a session: masked tables of tries and dragged-in tables. They are removed when it ends.
+    """The files of a session in the state folder: masked tables and dragged-in ones. They are removed when it ends.
 
     A session that was killed cannot remove its files; the next one does. A running session holds a lock on its folder,
     which the system releases however the process ends.
-
-    Parameters
-    ----------
-    home
-        The state folder.
     """
 
     def __init__(self, home: Path) -> None:
         self._home, self._recent = home, home / "recent.json"
-        with _only_one(home):  # no other session sees the folder before it is locked
+        with _alone(home):  # no other session sees the folder before it is locked
             remove_leftovers(home)
             self.path = Path(tempfile.mkdtemp(prefix=SESSION, dir=home))  # of mode 700
             self._handle = _lock(self.path)
 
     def fresh(self, name: str) -> Path:
-        """Return a place for a file of this name that no other file has."""
+        """Return a path for a file of this name in a folder of its own."""
         return Path(tempfile.mkdtemp(dir=self.path)) / Path(name).name
 
     def recent(self) -> list[Path]:
-        """Return the tables that were opened last and are still there."""
+        """Return the tables that were opened last and still exist."""
         try:
-            listed = [Path(path) for path in json.loads(self._recent.read_text(encoding="utf-8"))]
+            paths = [Path(path) for path in json.loads(self._recent.read_text(encoding="utf-8"))]
         except (OSError, ValueError, TypeError):
             return []
-        return [path for path in listed if path.exists()]
+        return [path for path in paths if path.exists()]
 
     def remember(self, path: Path) -> None:
         """Put a table first among the recent ones; its path is stored, nothing else."""
-        others = [other for other in self.recent() if other != path]
+        paths = [path, *(recent for recent in self.recent() if recent != path)]
         with contextlib.suppress(OSError):
             self._recent.touch(mode=0o600)
-            self._recent.write_text(json.dumps([str(path), *map(str, others)][:MOST_RECENT]), encoding="utf-8")
+            self._recent.write_text(json.dumps(list(map(str, paths[:MOST_RECENT]))), encoding="utf-8")
 
     def forget(self) -> None:
         """Forget which tables were opened, and their settings."""
         for path in (self._recent, *self._home.glob("settings-*.json")):
             path.unlink(missing_ok=True)
 
-    def keep(self, key: str, content: dict[str, Any]) -> None:
-        """Keep the settings of a table for the next session, readable by their owner only."""
+    def store(self, key: str, content: dict[str, Any]) -> None:
+        """Store the settings of a table for the next session, readable by their owner only."""
         with contextlib.suppress(OSError, TypeError):  # it is a convenience: the work goes on without it
             words = json.dumps({"session": self.path.name, **content}, ensure_ascii=False)
-            handle, made = tempfile.mkstemp(dir=self.path)  # of mode 600
+            handle, part = tempfile.mkstemp(dir=self.path)  # of mode 600
             os.close(handle)
-            Path(made).write_text(words, encoding="utf-8")
-            Path(made).replace(self._kept(key))
-            kept = sorted(self._home.glob("settings-*.json"), key=lambda path: path.stat().st_mtime_ns)
-            for path in kept[:-MOST_KEPT]:
+            Path(part).write_text(words, encoding="utf-8")
+            Path(part).replace(self._settings(key))
+            by_age = sorted(self._home.glob("settings-*.json"), key=lambda path: path.stat().st_mtime_ns)
+            for path in by_age[:-MOST_STORED]:
                 path.unlink(missing_ok=True)
 
-    def kept(self, key: str) -> dict[str, Any]:
-        """Return the settings of a table that an earlier session kept; none of this one, whose tabs are apart."""
+    def stored(self, key: str) -> dict[str, Any]:
+        """Return the settings of a table that an earlier session stored; those of this session belong to other tabs."""
         try:
-            content = json.loads(self._kept(key).read_text(encoding="utf-8"))
-            mine = content["session"] == self.path.name
+            content = json.loads(self._settings(key).read_text(encoding="utf-8"))
+            own_session = content["session"] == self.path.name
         except (OSError, ValueError, TypeError, KeyError):
             return {}
-        return {} if mine or not {"csv", "settings"} <= content.keys() else content
+        return {} if own_session or not {"csv", "settings"} <= content.keys() else content
 
-    def _kept(self, key: str) -> Path:
+    def _settings(self, key: str) -> Path:
         return self._home / f"settings-{key}.json"
 
     def remove(self) -> None:
@@ -115,7 +121,7 @@ def remove_leftovers(home: Path) -> None:
 
 
 @contextlib.contextmanager
-def _only_one(home: Path) -> Iterator[None]:
+def _alone(home: Path) -> Iterator[None]:
     """Let one process at a time make and remove sessions."""
     handle = _lock(home, wait=True)
     try:

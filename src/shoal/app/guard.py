@@ -1,4 +1,4 @@
-"""Who may talk to the page: the browser that was given the address, on this machine, from the page itself."""
+"""Access to the page: for the browser that has the address, on this machine, from the page itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Nothing is loaded from elsewhere, and no other site may show the page. Vue's templates are compiled in the browser.
+# Nothing is loaded from other sites, and no other site may show the page. Vue's templates are compiled in the browser.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws://127.0.0.1:*; "
@@ -29,21 +29,14 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 )
-# Not a redirect: a page that the browser opens by itself sends the cookie, wherever the first address was clicked.
+# Not a redirect: after a click in another program a browser sends the cookie only with a page that it opens by itself.
 WELCOME = b'<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>shoal</title></html>'
 REFUSED = b"shoal: this address is not open to you. Take the address that `shoal app` has printed; it works once."
 TOO_LARGE = b"shoal: a file that is sent may have 2 GB at most. Open a larger one by its path."
 
 
 class Guard:
-    """Hand on to an ASGI application what comes from the browser that used the token, and refuse all else.
-
-    Parameters
-    ----------
-    app
-        The application.
-    port
-        The port of the server, a part of the only host name and origin that are answered.
+    """Pass requests of the browser that used the token to an ASGI application, and refuse all others.
 
     Examples
     --------
@@ -81,10 +74,10 @@ class Guard:
             await _refuse(scope, receive, send)
 
     def _is_at_home(self, scope: Scope) -> bool:
-        """Whether the host is this machine by its number, and the origin, if one is told, this page."""
-        told = dict(scope["headers"])
-        origin = told.get(b"origin")
-        at_home = told.get(b"host", b"").decode("latin-1") == self._host
+        """Return whether the host is this machine by its number, and the origin, if there is one, this page."""
+        headers = dict(scope["headers"])
+        origin = headers.get(b"origin")
+        at_home = headers.get(b"host", b"").decode("latin-1") == self._host
         return at_home and (origin is None or origin.decode("latin-1") == f"http://{self._host}")
 
     def _has_cookie(self, scope: Scope) -> bool:
@@ -92,26 +85,26 @@ class Guard:
             cookies = SimpleCookie(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
         except CookieError:
             return False
-        found = cookies.get(self._name)
-        return found is not None and hmac.compare_digest(found.value.encode(), self._cookie.encode())
+        cookie = cookies.get(self._name)
+        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self._cookie.encode())
 
     def _takes_token(self, scope: Scope) -> bool:
-        """Whether the token is told; it is not taken a second time."""
+        """Return whether the request has the token. It is accepted once."""
         if self._token is None or scope["path"] != "/" or scope["method"] != "GET":
             return False
-        told = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not hmac.compare_digest(told.encode(), self._token.encode()):
+        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not hmac.compare_digest(token.encode(), self._token.encode()):
             return False
         self._token = None
         return True
 
 
 def _is_too_large(scope: Scope) -> bool:
-    """Whether more is sent than a file may have, or not told how much; a form around a file takes a little."""
+    """Return whether a request is larger than a file and its form may be, or does not state its size."""
     if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
         return False
-    told = dict(scope["headers"]).get(b"content-length", b"")
-    return not told.isdigit() or int(told) > MOST_UPLOADED + 10_000
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    return not length.isdigit() or int(length) > MOST_UPLOADED + 10_000
 
 
 def _with_headers(send: Send) -> Send:

@@ -1,4 +1,4 @@
-"""Work in the background: it is watched, can be stopped, and never blocks the page."""
+"""Jobs in the background: they show progress, can be stopped, and never block the page."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ __all__ = ["Job", "in_background"]
 
 @dataclass
 class Job:
-    """A piece of work that runs, or has run.
-
-    Parameters
-    ----------
-    title
-        What is done, in words.
-    """
+    """A job that runs, or has run, with its title for the page."""
 
     title: str
     progress: shoal.Progress | None = None
@@ -30,19 +24,19 @@ class Job:
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def stop(self) -> None:
-        """Ask for an end: a search keeps the best so far, anything else leaves nothing."""
+        """Stop it: a search keeps the best so far, anything else leaves nothing."""
         self.stopped = True
         self._stop.set()
 
     def _watch(self, progress: shoal.Progress) -> bool:
         self.progress = progress
         if self._stop.is_set():
-            self._stop.clear()  # once, as Ctrl-C: what was found is still to be verified
+            self._stop.clear()  # once, as Ctrl-C: the best so far is still to be verified
             return True
         return False
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Run the work in a thread; return what it returns, or None if it was stopped and has nothing."""
+        """Run the work in a thread; return its result, or None if it was stopped without one."""
 
         def watched() -> Any:
             with shoal.watching(self._watch):
@@ -59,12 +53,12 @@ class Job:
     @property
     def share(self) -> float | None:
         """The share that is done; None if that is not known."""
-        told = self.progress
-        return min(1.0, told.done / told.total) if told is not None and told.total else None
+        progress = self.progress
+        return min(1.0, progress.done / progress.total) if progress is not None and progress.total else None
 
 
 async def in_background(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a function in a thread that does not hold up the end of the program."""
+    """Run a function in a thread that does not delay the end of the program."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -75,9 +69,9 @@ async def in_background(work: Callable[..., Any], *arguments: Any) -> Any:
     def run() -> None:
         try:
             result = work(*arguments)
-        except BaseException as error:  # noqa: BLE001  (handed to who waits for it)
-            told: Any = error if isinstance(error, Exception) else RuntimeError(repr(error))
-            _call(loop, settle, future.set_exception, told)
+        except BaseException as error:  # noqa: BLE001  (raised again where the result is awaited)
+            raised: Any = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            _call(loop, settle, future.set_exception, raised)
         else:
             _call(loop, settle, future.set_result, result)
 

@@ -1,4 +1,4 @@
-"""Kinds of columns that need more than a word: the order of levels, a hierarchy, how dates are written."""
+"""Dialogs for kinds of columns: the order of levels, a hierarchy, how dates are written, the columns of a place."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 from nicegui import ui
 
 import shoal
-from shoal.app.parts import Entry, Select, button, dialog_over, dropped, field, hint, text
 from shoal.app.tab import Tab
-from shoal.app.words import typed_path
+from shoal.app.texts import typed_path
+from shoal.app.widgets import Entry, Select, actions, button, dialog_over, field, hint, row, text, upload
 from shoal.kinds.registry import KINDS, word_of_plain
 
 __all__ = ["current_kind", "edit_kind", "kinds_for", "without_kind"]
 
 MOST_LEVELS = 100
 MOST_OF_HIERARCHY = 20_000_000  # bytes of a file
+TITLES = {"levels": "Order of", "hierarchy": "Hierarchy of", "format": "Dates of", "pair": "Place of"}
 
 
 def kinds_for(column: Any) -> dict[str, str]:
-    """Return the kinds that a column may have, and how they read."""
+    """Return the kinds that a column may have, with their labels."""
     kinds = {word: entry.label for word, entry in KINDS.items() if column.kind in entry.suits}
     return {"given": column.kind} | kinds if column.kind in KINDS["date"].suits and "ordinal" not in kinds else kinds
 
@@ -37,28 +38,29 @@ def current_kind(tab: Tab, column: Any) -> str:
 
 
 def edit_kind(tab: Tab, column: Any, kind: str) -> None:
-    """Open the dialog of a kind; the column keeps its kind if it is left."""
-    values = tab.work.values_of(column.name)
+    """Open the dialog of a kind; without an answer the column keeps its kind."""
+    values, dialog_name = tab.work.values_of(column.name), KINDS[kind].dialog
     if kind == "ordinal" and not tab.work.values:
         tab.refuse("Values are hidden, and their order cannot be chosen. Show them in the step Table first.")
         return
     if kind == "ordinal" and len(values) > MOST_LEVELS:
         tab.refuse(f"Column “{column.name}” has {len(values):,} values: too many to put in order by hand.")
         return
-    with dialog_over(tab, afterwards=tab.changed) as dialog:  # the choice shows the kind that was taken
-        DIALOGS[KINDS[kind].dialog](tab, column.name, values, dialog)
+    title = f"{TITLES[dialog_name]} {column.name}"
+    with dialog_over(tab, title, closed=tab.changed) as dialog:  # the form then shows the new kind
+        DIALOGS[dialog_name](tab, column.name, values, dialog)
 
 
 def without_kind(kinds: dict[Any, Any], name: Any) -> None:
-    """Take the kind of a column away, and of all that are one value with it."""
+    """Remove the kind of a column, and of the columns that form one value with it."""
     kind = kinds.pop(name, None)
-    together = isinstance(kind, dict) and "ways" not in kind
-    for other in [other for other, same in kinds.items() if together and same == kind]:
-        del kinds[other]
+    if isinstance(kind, dict) and "ways" not in kind:
+        for partner in [partner for partner, same in kinds.items() if same == kind]:
+            del kinds[partner]
 
 
 def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
-    """Take a kind, or say what is wrong with it."""
+    """Set a kind, or show why it is refused."""
     try:
         request: Any = shoal.MaskRequest(k=2, kinds={name: kind})
     except shoal.ShoalError as error:
@@ -69,19 +71,18 @@ def _set(tab: Tab, name: Any, kind: Any, dialog: ui.dialog) -> None:
 
 
 def _levels(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    given = tab.work.settings.kinds.get(name)
-    levels = list(given) if isinstance(given, list) else list(values)
-    text("h2", f"Order of {name}")
+    kind = tab.work.settings.kinds.get(name)
+    levels = list(kind) if isinstance(kind, list) else list(values)
     hint("From the lowest to the highest. Drag a level, or move it with the arrows.")
 
-    def move(row: ui.row, by: int) -> None:
-        place = list(column).index(row) + by
+    def move(item: ui.row, by: int) -> None:
+        place = list(column).index(item) + by
         if 0 <= place < len(levels):
-            row.move(target_index=place)
+            item.move(target_index=place)
             # In the browser a row that is moved loses the focus.
-            ui.run_javascript(f"setTimeout(() => getHtmlElement({arrows[row, by].id}).focus())")
+            ui.run_javascript(f"setTimeout(() => getHtmlElement({arrows[item, by].id}).focus())")
 
-    # The rows themselves are moved, by the arrows here and by the mouse in the browser: what is clicked stays there.
+    # The rows themselves are moved, by the arrows here and by the mouse in the browser: the focus stays in its row.
     level_of: dict[ui.element, Any] = {}
     arrows: dict[tuple[ui.element, int], ui.element] = {}
     with ui.element("div").style("max-height: 50vh; overflow: auto; width: 100%"):
@@ -89,52 +90,48 @@ def _levels(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
             for level in levels:
                 with ui.row().style(
                     "width: 100%; border: 1px solid var(--line); border-radius: 6px; padding: 3px 8px"
-                ) as row:
+                ) as item:
                     text("span", str(level)).style("flex: 1; cursor: grab")
-                    for arrow, by, way in (("↑", -1, "up"), ("↓", 1, "down")):
-                        told = f"Move {level} {way} the list"
-                        arrows[row, by] = button(arrow, partial(move, row, by), kind="small", label=told)
-                level_of[row] = level
+                    for arrow, by, direction in (("↑", -1, "up"), ("↓", 1, "down")):
+                        label = f"Move {level} {direction} the list"
+                        arrows[item, by] = button(arrow, partial(move, item, by), kind="small", label=label)
+                level_of[item] = level
         column.make_sortable()
-    with ui.element("div").classes("s-row"):
-        button("Take this order", lambda: _set(tab, name, [level_of[row] for row in column], dialog), kind="main")
-        button("Cancel", dialog.close)
+    actions(dialog, "Use this order", lambda: _set(tab, name, [level_of[item] for item in column], dialog))
 
 
 def _hierarchy(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    text("h2", f"Hierarchy of {name}")
-
     def read(path: Path) -> None:
         try:
-            found = shoal.Hierarchy(path)
+            ways: Any = shoal.Hierarchy(path).ways
         except shoal.ShoalError as error:
             tab.refuse(error)
             dialog.close()
             return
-        listed: Any = found.ways
-        _set(tab, name, {"ways": {v: list(a) for v, a in listed.items()}, "release": "ancestor"}, dialog)
+        _set(tab, name, {"ways": {v: list(above) for v, above in ways.items()}, "release": "ancestor"}, dialog)
 
-    async def take(event: Any) -> None:
-        place = tab.folder.fresh(event.file.name)
-        await event.file.save(place)
-        read(place)
+    async def receive(event: Any) -> None:
+        path = tab.folder.fresh(event.file.name)
+        await event.file.save(path)
+        read(path)
 
-    with field("A CSV file with a line a value, from the value to the root"):
-        path = Entry("", lambda _: None).style("width: 100%")
-    with ui.element("div").classes("s-row"):
-        button("Take this file", lambda: read(typed_path(path.value)), kind="main")
-        dropped(take, MOST_OF_HIERARCHY)
-    if len(values) <= MOST_LEVELS and tab.work.values:
-        _joining(tab, name, values, dialog)
-    elif not tab.work.values:
+    with field("A CSV file with one line per value, from the value to the root"):
+        entry = Entry("").style("width: 100%")
+    with row():
+        button("Use this file", lambda: read(typed_path(entry.value)), kind="main")
+        upload(receive, MOST_OF_HIERARCHY)
+    if not tab.work.values:
         hint("Values are hidden: show them in the step Table to join them here.")
-    button("Cancel", dialog.close)
+    if tab.work.values and len(values) <= MOST_LEVELS:
+        _value_groups(tab, name, values, dialog)
+    else:
+        button("Cancel", dialog.close)
 
 
-def _joining(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    """Let values be joined to groups, by name."""
-    given = tab.work.settings.kinds.get(name)
-    ways = given["ways"] if isinstance(given, dict) else {}
+def _value_groups(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
+    """Show an entry for the group of each value."""
+    kind = tab.work.settings.kinds.get(name)
+    ways = kind["ways"] if isinstance(kind, dict) else {}
     text("h3", "Or join values")
     hint("Name the group that each value belongs to. Values with the same name are joined; all groups meet at “all”.")
     entries = {}
@@ -142,48 +139,37 @@ def _joining(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
         for value in values:
             with ui.element("div").style("display: flex; gap: 8px; margin-bottom: 4px; align-items: center"):
                 text("span", str(value)).style("flex: 1")
-                above = (ways.get(value) or [""])[0]
-                entries[value] = Entry(above, lambda _: None, label=f"Group of {value}")
+                entries[value] = Entry((ways.get(value) or [""])[0], label=f"Group of {value}")
 
     def join() -> None:
-        made = {value: [entry.value.strip() or str(value), "all"] for value, entry in entries.items()}
-        _set(tab, name, {"ways": made, "release": "ancestor"}, dialog)
+        groups = {value: [entry.value.strip() or str(value), "all"] for value, entry in entries.items()}
+        _set(tab, name, {"ways": groups, "release": "ancestor"}, dialog)
 
-    button("Take these groups", join, kind="main")
+    actions(dialog, "Use these groups", join)
 
 
 def _date(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    given = tab.work.settings.kinds.get(name)
-    format_ = given.partition(" ")[2] if isinstance(given, str) and given.startswith("date") else ""
-    text("h2", f"Dates of {name}")
+    kind = tab.work.settings.kinds.get(name)
+    format_ = kind.partition(" ")[2] if isinstance(kind, str) and kind.startswith("date") else ""
     with field("How they are written", "Such as %d.%m.%Y for 31.12.2024; empty for 2024-12-31."):
-        entry = Entry(format_, lambda _: None)
-    with ui.element("div").classes("s-row"):
-        button("Take it", lambda: _set(tab, name, f"date {entry.value}".strip(), dialog), kind="main")
-        button("Cancel", dialog.close)
+        entry = Entry(format_)
+    actions(dialog, "Use this format", lambda: _set(tab, name, f"date {entry.value}".strip(), dialog))
 
 
-def _pair(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
-    """Ask which columns of numbers are the latitude and the longitude."""
-    text("h2", f"Place of {name}")
+def _place(tab: Tab, name: Any, values: list[Any], dialog: ui.dialog) -> None:
+    """Show a choice of the columns with the latitude and the longitude."""
     hint("Latitudes and longitudes in degrees. Both columns get the kind, and distances are metres.")
-    names = {str(other): other for other in tab.work.settings.roles}
+    names = {str(column): column for column in tab.work.settings.roles}
     chosen = {"latitude": str(name), "longitude": str(name)}
-
-    def choose(which: str, other: str) -> None:
-        chosen[which] = other
-
-    for which in chosen:
-        label = f"Column of {which}s"
+    for coordinate in chosen:
+        label = f"Column of {coordinate}s"
         with field(label):
-            Select({other: other for other in names}, str(name), partial(choose, which), label=label)
+            Select({n: n for n in names}, str(name), partial(chosen.__setitem__, coordinate), label=label)
 
-    def take() -> None:
+    def use() -> None:
         _set(tab, (names[chosen["latitude"]], names[chosen["longitude"]]), "place", dialog)
 
-    with ui.element("div").classes("s-row"):
-        button("Take these columns", take, kind="main")
-        button("Cancel", dialog.close)
+    actions(dialog, "Use these columns", use)
 
 
-DIALOGS = {"levels": _levels, "hierarchy": _hierarchy, "format": _date, "pair": _pair}
+DIALOGS = {"levels": _levels, "hierarchy": _hierarchy, "format": _date, "pair": _place}

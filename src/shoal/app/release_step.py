@@ -1,25 +1,22 @@
-"""Step 5, Release: what is protected and what is not, warnings to tick off, the files, and how to do it again."""
+"""Step 5, Release: what is protected and what is not, warnings to confirm, the files, and how to repeat the run."""
 
 from __future__ import annotations
 
-import csv
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import ui
 
 import shoal
-from shoal.app.parts import Entry, ask_to_replace, button, card, field, heading, hint, text, tick
+from shoal.app.release_files import check_targets, hierarchy_files, make_report, targets_of, write_files
 from shoal.app.tab import Tab
-from shoal.app.words import help_of, in_labels, sentence, typed_path
-from shoal.app.work import Files, Source, Try
+from shoal.app.texts import help_of, in_labels, sentence, typed_path
+from shoal.app.versions import Version
+from shoal.app.widgets import Entry, ask_to_replace, button, card, field, heading, hint, row, text, tick
+from shoal.app.work import ReleaseForm
 
-__all__ = ["report_of", "show", "warnings_of"]
+__all__ = ["show", "warnings_of"]
 
 FILES = {
     "report": "Report: a page to read, print and publish, without any original value",
@@ -31,329 +28,231 @@ FILES = {
 def show(tab: Tab) -> None:
     """Show the step."""
     heading("Release", "Read what is protected and what is not, tick off the warnings, and write the files.")
-    one = tab.work.current
-    if one is None or one.release is None:
-        with card():
-            again = one is not None
-            text("p", "The chosen try was opened from a file: run it again first." if again else "There is no try yet.")
-            button(
-                "Go to Compare" if again else "Go to Protect",
-                lambda: tab.go("compare" if again else "protect"),
-                kind="main",
-            )
-        return
-    if _outdated(tab, one):
-        _refuse_outdated(tab, one)
-        return
-    with ui.element("div").classes("s-two"):
-        with ui.element("div") as first:
-            pass
-        ready = _files(tab, one, one.release)
-        with first:
-            _protected(tab, one, one.release, ready)
-    _repeat(tab, one, one.release)
-    _report(tab, one)
+    version = tab.work.current
+    if version is None:
+        _elsewhere(tab, "There is no version yet.", "protect")
+    elif version.release is None:
+        _elsewhere(tab, "The chosen version was opened from a file: run it again first.", "compare")
+    elif _changes(tab, version):
+        _refuse_outdated(tab, version)
+    else:
+        with ui.element("div").classes("s-two"):
+            checklist = ui.element("div")
+            ready = _files(tab, version, version.release)
+            with checklist:
+                _checklist(tab, version, version.release, ready)
+        _repeat(tab, version, version.release)
+        _report(tab, version)
 
 
-def _outdated(tab: Tab, one: Try) -> list[str]:
-    """List what has changed since a try ran; empty if it may be released. Confirmations do not outlive a change."""
+def _elsewhere(tab: Tab, message: str, step: str) -> None:
+    with card():
+        text("p", message)
+        button(f"Go to {step.capitalize()}", lambda: tab.go(step), kind="main")
+
+
+def _changes(tab: Tab, version: Version) -> list[str]:
+    """List what has changed since a version was made. If anything has, its warnings must be confirmed again."""
     work = tab.work
-    source: Any = work.source
-    changes = [f"The file {source.title} on disk"] if source.changed else []
-    changes += work.settings.changes_since(one.settings)
+    changes = [f"The file {work.table.title} on disk"] if work.table.changed else []
+    changes += work.settings.changes_since(version.settings)
     if changes:
-        work.ticked.pop(one.number, None)
+        work.confirmed.pop(version.number, None)
     return changes
 
 
-def _refuse_outdated(tab: Tab, one: Try) -> None:
-    """Say why a try is not released, and offer the ways on."""
+def _refuse_outdated(tab: Tab, version: Version) -> None:
+    """Show why a version cannot be released, and what to do."""
 
     def run() -> None:
-        tab.start_try()
+        tab.start_version()
         tab.go("compare")
 
-    def take_back() -> None:
-        tab.work.take_back(one)
+    def restore() -> None:
+        tab.work.restore(version)
         tab.changed()
 
-    source: Any = tab.work.source
-    with card(f"Try {one.number} is out of date"), ui.element("div").props("data-test=outdated"):
-        text("p", f"This has changed since try {one.number} ran, so it is not released:")
+    with card(f"Version {version.number} is out of date"), ui.element("div").props("data-test=outdated"):
+        text("p", f"This has changed since version {version.number} was made, so it is not released:")
         with ui.element("ul"):
-            for change in _outdated(tab, one):
+            for change in _changes(tab, version):
                 text("li", change)
-        if source.changed:
+        if tab.work.table.changed:
             return  # the page offers to read it again
-        hint("Run again to release what the form shows now. Confirm the warnings of the new try then.")
-        with ui.element("div").classes("s-row").style("margin-top: 12px"):
+        hint("Run again to release what the form shows now. Confirm the warnings of the new version then.")
+        with row().style("margin-top: 12px"):
             button("Run again with the current settings", run, kind="main")
-            button(f"Return to the settings of try {one.number}", take_back)
+            button(f"Return to the settings of version {version.number}", restore)
 
 
-def warnings_of(one: Try) -> list[str]:
-    """Return what a steward must have read before a release, the warnings of the release itself first."""
-    release = one.release
+def warnings_of(version: Version) -> list[str]:
+    """Return the warnings to confirm before a release, those of the release itself first."""
+    release = version.release
     if release is None:
         return []
-    told = list(map(sentence, release.warnings))
+    warnings = list(map(sentence, release.warnings))
     if release.left:
-        named = ", ".join(map(str, release.left))
-        several = f"{len(release.left)} columns are" if len(release.left) > 1 else "One column is"
-        told.append(f"{several} released as before: {named}.")
+        names = ", ".join(map(str, release.left))
+        columns = f"{len(release.left)} columns are" if len(release.left) > 1 else "One column is"
+        warnings.append(f"{columns} released as before: {names}.")
     if release.uniques:
-        told.append(
+        warnings.append(
             f"{release.uniques:,} of {release.records:,} records are unique over all that is released, the columns "
             "that were left as they are included. Who knows these columns of somebody may find the record."
         )
-    told += [sentence(note.worded(in_labels)) for note in release.notes]
-    if one.stopped:
-        told.append(
+    warnings += [sentence(note.worded(in_labels)) for note in release.notes]
+    if version.stopped:
+        warnings.append(
             "The search was stopped early: this is the best that had been found by then, verified as any other."
         )
-    if not one.repeatable:
-        told.append(
+    if not version.repeatable:
+        warnings.append(
             "A second run may give other values: this one had a time limit, was stopped, or is in random order."
         )
-    return told
+    return warnings
 
 
-def _protected(tab: Tab, one: Try, release: shoal.Release, ticked: Callable[[], object]) -> None:
-    read = tab.work.ticked.setdefault(one.number, set())
+def _checklist(tab: Tab, version: Version, release: shoal.Release, changed: Callable[[], object]) -> None:
+    confirmed = tab.work.confirmed.setdefault(version.number, set())
 
-    def set_tick(warning: str, on: bool) -> None:
-        (read.add if on else read.discard)(warning)
-        ticked()
+    def confirm(warning: str, on: bool) -> None:
+        (confirmed.add if on else confirmed.discard)(warning)
+        changed()
 
-    first, others = list(map(sentence, release.warnings)), warnings_of(one)[len(release.warnings) :]
+    warnings = warnings_of(version)
+    first, others = warnings[: len(release.warnings)], warnings[len(release.warnings) :]
     with card("Checklist"):
         if first:
             text("h3", "Read this first")
         for warning in first:
-            tick(warning, warning in read, partial(set_tick, warning))
+            tick(warning, warning in confirmed, partial(confirm, warning))
         text("h3", "What is protected").style("margin-top: 12px" if first else "")
         text("p", sentence(release.verified)).style("margin: 4px 0").props("data-test=verified")
         hint("Counted again in the masked table itself. It holds for the columns that are named, and for no other.")
         text("h3", "What you should know").style("margin-top: 12px")
         for warning in others:
-            tick(warning, warning in read, partial(set_tick, warning))
+            tick(warning, warning in confirmed, partial(confirm, warning))
         if not others:
             hint("There is nothing else to warn of." if first else "There is nothing to warn of.")
 
 
-def _files(tab: Tab, one: Try, release: shoal.Release) -> Callable[[], object]:
-    """Show where files go; return what shows anew whether they may be written."""
-    source: Any = tab.work.source
-    form = tab.work.files = tab.work.files or _empty_form(one, source)
+def _files(tab: Tab, version: Version, release: shoal.Release) -> Callable[[], object]:
+    """Show the form of the files; return a function that updates the button that writes them."""
+    table = tab.work.table
+    if tab.work.form is None:
+        name = version.masked_file(table).name
+        tab.work.form = ReleaseForm(str(table.folder), name, {file: file != "labels" for file in FILES})
+    form = tab.work.form
     with card("Files"):
         with field("Folder"):
             Entry(form.folder, partial(setattr, form, "folder"))
         with field("Name of the masked file"):
             Entry(form.name, partial(setattr, form, "name"))
         for file, words in FILES.items():
-            tick(words, form.wanted[file], partial(form.wanted.__setitem__, file))
-            if file == "manifest" and source.dragged:
-                hint(f"The place of {source.title} is not known: the manifest tells its name and SHA-256.")
+            tick(words, form.selected[file], partial(form.selected.__setitem__, file))
+            if file == "manifest" and table.dragged:
+                hint(f"The place of {table.title} is not known: the manifest has its name and SHA-256.")
         hint(help_of("labels"))
-        ready = ui.refreshable(lambda: _ready(tab, one, partial(_start_writing, tab, one, release, form)))
+        ready = ui.refreshable(lambda: _ready(tab, version, partial(_start_writing, tab, version, release, form)))
         ready()
-        if one.figures.get("written"):
-            told = text("p", "Written: " + ", ".join(one.figures["written"]))
-            told.props("role=status data-test=written").style("overflow-wrap: anywhere")
+        if version.figures.get("written"):
+            paths = text("p", "Written: " + ", ".join(version.figures["written"]))
+            paths.props("role=status data-test=written").style("overflow-wrap: anywhere")
     return ready.refresh
 
 
-def _empty_form(one: Try, source: Source) -> Files:
-    """Return the form with its defaults: next to the table, everything except the labels."""
-    folder = Path.home() if source.dragged else source.path.parent
-    return Files(str(folder), one.file(source).name, {name: name != "labels" for name in FILES})
+def _ready(tab: Tab, version: Version, write: Callable[[], None]) -> None:
+    """Show the button that writes, enabled once all warnings are confirmed."""
+    unread = len(_unread(tab, version))
+    element = button("Write the files", write, kind="main")
+    if unread:
+        element.props("disabled")
+        hint(f"Tick off the {unread} warnings first." if unread > 1 else "Tick off the warning first.")
 
 
-def _start_writing(tab: Tab, one: Try, release: shoal.Release, form: Files) -> None:
-    """Write the files that the form names, after a question if some of them exist."""
-    if not _may_write(tab, one):
-        return
-    files = _targets((typed_path(form.folder) / form.name.strip()).absolute(), release, form.wanted)
-    try:
-        existing = [path for path in files.values() if path.exists()]
-        _check_places(one, tab.work.source, files, replace=existing)
-    except (shoal.ShoalError, OSError) as error:
-        tab.refuse(error)
-        return
-    put = partial(_put, tab, one, files, existing)
-    if existing:
-        ask_to_replace(tab, existing, put)
-    else:
-        put()
+def _unread(tab: Tab, version: Version) -> list[str]:
+    """Return the warnings that are not confirmed."""
+    confirmed = tab.work.confirmed.get(version.number, set())
+    return [warning for warning in warnings_of(version) if warning not in confirmed]
 
 
-def _put(tab: Tab, one: Try, files: Mapping[str, Path], replace: Sequence[Path]) -> None:
-    """Write files in the background; only those of `replace` may exist."""
-    work = tab.work
-
-    def done(written: list[Path]) -> None:
-        one.figures.update(written=[str(path) for path in written])
-        work.unsaved = False
-
-    if _may_write(tab, one):  # again: a question may have stayed open for long
-        tab.run("Writing the files", lambda: _write(one, work.source, files, replace=replace), done)
-
-
-def _may_write(tab: Tab, one: Try) -> bool:
-    """Return whether a try of the open table is up to date and its warnings are read; show the step again if not."""
-    allowed = tab.work.trial(one.number) is one and not _outdated(tab, one) and not _unread(tab, one)
+def _may_write(tab: Tab, version: Version) -> bool:
+    """Return whether a version is up to date and its warnings are confirmed; show the step again if not."""
+    allowed = tab.work.version(version.number) is version and not _changes(tab, version) and not _unread(tab, version)
     if not allowed:
         tab.changed()
     return allowed
 
 
-def _unread(tab: Tab, one: Try) -> list[str]:
-    """Return the warnings that were not ticked off."""
-    return [warning for warning in warnings_of(one) if warning not in tab.work.ticked.get(one.number, set())]
-
-
-def _ready(tab: Tab, one: Try, write: Callable[[], None]) -> None:
-    """Show the button that writes, once all warnings were read."""
-    left = len(_unread(tab, one))
-    made = button("Write the files", write, kind="main")
-    if left:
-        made.props("disabled")
-        hint(f"Tick off the {left} warnings first." if left > 1 else "Tick off the warning first.")
-
-
-def _targets(target: Path, release: shoal.Release, wanted: Mapping[str, bool]) -> dict[str, Path]:
-    """Return where each file goes; all are named after the masked one."""
-    stem = target.stem
-    endings = {"report": "-report.html", "manifest": "-manifest.json", "labels": "-labels.csv"}
-    files = {"masked": target} | {n: target.with_name(stem + end) for n, end in endings.items() if wanted[n]}
-    return files | {f"hierarchy {name}": path for name, path in _hierarchies(target, release).items()}
-
-
-def _hierarchies(target: Path, release: shoal.Release) -> dict[Any, Path]:
-    """Return the files of hierarchies: a command names them."""
-    kinds = release.parameters["kinds"] or {}
-    return {
-        name: target.with_name(f"{target.stem}-hierarchy-{place}.csv")
-        for place, (name, kind) in enumerate(kinds.items(), start=1)
-        if isinstance(kind, dict) and "ways" in kind
-    }
-
-
-def _write(one: Try, source: Any, files: Mapping[str, Path], *, replace: Sequence[Path]) -> list[Path]:
-    """Put the files of a try where they belong; a crash leaves the old ones or the new ones."""
-    if source.changed:
-        raise shoal.InputError(f"Table {source.title} has changed on disk since it was opened. Read it again first.")
-    _check_places(one, source, files, replace=replace)
-    release: Any = one.release
-    _place(one.file(source), files["masked"])
-    for name, path in files.items():
-        if name == "labels":
-            _place(one.labels, path)
-        elif name == "report":
-            _place(_make_report(one, source, files["masked"]), path)
-        elif name.startswith("hierarchy "):
-            _write_ways(release.parameters["kinds"], name.partition(" ")[2], path)
-    if "manifest" in files:
-        told = source.title if source.dragged else None
-        release.manifest(files["manifest"], source=source.path, output=files["masked"], name=told)
-    return list(files.values())
-
-
-def _check_places(one: Try, source: Any, files: Mapping[str, Path], *, replace: Sequence[Path]) -> None:
-    """Refuse places that files must not have."""
-    folder = files["masked"].parent
-    if not folder.is_dir():
-        raise shoal.FileError(f"Folder {folder} does not exist. Make it first, or name another.")
-    for path in files.values():
-        if path.exists() and path.samefile(source.path):
-            raise shoal.FileError(f"File {path} is the table itself. Name another.")
-        if path.exists() and path not in replace:
-            raise shoal.FileError(f"File {path} already exists. Name another, or write again to replace it.")
-    if files["masked"].suffix != one.file(source).suffix:
-        raise shoal.FileError(f"File {files['masked']} must end in {one.file(source).suffix}, as the table does.")
-
-
-def _place(made: Path, target: Path) -> None:
-    beside = target.with_name(f".{target.name}.part")
+def _start_writing(tab: Tab, version: Version, release: shoal.Release, form: ReleaseForm) -> None:
+    """Write the files that the form names, after a question if some of them exist."""
+    if not _may_write(tab, version):
+        return
+    files = targets_of((typed_path(form.folder) / form.name.strip()).absolute(), release, form.selected)
     try:
-        beside.touch(made.stat().st_mode & 0o777)  # labels stay for their owner alone
-        shutil.copyfile(made, beside)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+        existing = [path for path in files.values() if path.exists()]
+        check_targets(version, tab.work.table, files, replace=existing)
+    except (shoal.ShoalError, OSError) as error:
+        tab.refuse(error)
+        return
+    write = partial(_write, tab, version, files, existing)
+    if existing:
+        ask_to_replace(tab, existing, write)
+    else:
+        write()
 
 
-def _write_ways(kinds: Mapping[Any, Any], name: str, path: Path) -> None:
-    ways = next(kind["ways"] for column, kind in kinds.items() if str(column) == name)
-    first = [str(cell) for value, above in list(ways.items())[:1] for cell in (value, *above)]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        delimiter = ";" if any(";" in cell for cell in first) else ","
-        csv.writer(file, delimiter=delimiter).writerows([value, *above] for value, above in ways.items())
+def _write(tab: Tab, version: Version, files: Mapping[str, Path], replace: Sequence[Path]) -> None:
+    """Write files in the background; only those of `replace` may exist."""
+    work = tab.work
+
+    def done(paths: list[Path]) -> None:
+        version.figures.update(written=[str(path) for path in paths])
+        work.unsaved = False
+
+    if _may_write(tab, version):  # again: a question may have stayed open for long
+        tab.run("Writing the files", lambda: write_files(version, work.table, files, replace=replace), done)
 
 
-def _repeat(tab: Tab, one: Try, release: shoal.Release) -> None:
-    """Show the same as a command and as Python."""
-    source: Any = tab.work.source
-    name = source.title if source.dragged else str(source.path)
-    folder = Path() if source.dragged else source.path.parent
-    target = Path((one.figures.get("written") or [folder / one.file(source).name])[0])
-    hierarchies = {column: str(path) for column, path in _hierarchies(target, release).items()}
+def _repeat(tab: Tab, version: Version, release: shoal.Release) -> None:
+    """Show the run as a command and as Python."""
+    table = tab.work.table
+    source, folder = (table.title, Path()) if table.dragged else (str(table.path), table.folder)
+    target = Path((version.figures.get("written") or [folder / version.masked_file(table).name])[0])
+    hierarchies = {column: str(path) for column, path in hierarchy_files(target, release).items()}
+    code = {
+        "Command": release.command(source, str(target), hierarchies),
+        "Python": release.call(source, str(target)),
+    }
     with card("Do it again without the page"):
-        hint(
-            "Both give the same bytes as the masked file."
-            if one.repeatable
-            else "Both ask for the same, but may give other values."
+        same = (
+            "give the same bytes as the masked file"
+            if version.repeatable
+            else "run the same, but may give other values"
         )
-        if source.dragged:
-            hint(f"Write where {source.title} lies: it was dragged in, and its place is not known.")
-        for label, code in (
-            ("Command", release.command(name, str(target), hierarchies)),
-            ("Python", release.call(name, str(target))),
-        ):
-            with ui.element("div").classes("s-row").style("justify-content: space-between"):
+        hint(f"Both {same}.")
+        if table.dragged:
+            hint(f"Write in the folder of {table.title}: it was dragged in, and its place is not known.")
+        for label, lines in code.items():
+            with row().style("justify-content: space-between"):
                 text("h3", label)
-                button("Copy", partial(ui.clipboard.write, code), kind="small", label=f"Copy the {label.lower()}")
-            shown = text("pre", code, "s-code").props("tabindex=0 role=region")
-            shown.props["aria-label"] = label
-            shown.props["data-test"] = label.lower()
+                button("Copy", partial(ui.clipboard.write, lines), kind="small", label=f"Copy the {label.lower()}")
+            element = text("pre", lines, "s-code").props("tabindex=0 role=region")
+            element.props["aria-label"] = label
+            element.props["data-test"] = label.lower()
 
 
-def _report(tab: Tab, one: Try) -> None:
-    source: Any = tab.work.source
+def _report(tab: Tab, version: Version) -> None:
+    table = tab.work.table
     with card("Report"):
         hint("For readers who do not program, without any original value: it may be published.")
-        if (Path(str(one.folder)) / "report.html").exists():
-            address = f"/report/{ui.context.client.tab_id}/{one.number}"
-            frame = ui.element("iframe").classes("s-report")
-            frame.props["src"] = address
-            frame.props["title"] = f"Report of try {one.number}"
-            link = text("a", "Open the report in a new tab")
-            link.props["href"] = address
-            link.props("target=_blank").style("color: var(--mark)")
+        if not version.report.exists():
+            make = partial(make_report, version, table, version.masked_file(table))
+            button("Make the report", lambda: tab.run("Making the report", make))
             return
-        target = one.file(source)
-        button(
-            "Make the report",
-            lambda: tab.run("Making the report", lambda: _make_report(one, source, target), lambda _: None),
-        )
-
-
-def _make_report(one: Try, source: Source, output: Path) -> Path:
-    """Make the report as `shoal mask --report` does, with the same method at other k on its map."""
-    release: Any = one.release
-    if one.comparison is None:
-        one.comparison = shoal.compare_around(release, source.path)
-    return Path(
-        release.report(
-            Path(str(one.folder)) / "report.html", original=source.path, output=output, comparison=one.comparison
-        )
-    )
-
-
-def report_of(tab: Tab | None, number: int) -> Response:
-    """Return the report of a try to the browser."""
-    one = tab.work.trial(number) if tab is not None else None
-    path = Path(os.fspath(one.folder or "")) / "report.html" if one is not None else None
-    if path is None or not path.is_file():
-        return PlainTextResponse("There is no such report: make it in the step Release.", 404)
-    return HTMLResponse(path.read_text(encoding="utf-8"))
+        address = f"/report/{ui.context.client.tab_id}/{version.number}"
+        frame = ui.element("iframe").classes("s-report")
+        frame.props["src"] = address
+        frame.props["title"] = f"Report of version {version.number}"
+        link = text("a", "Open the report in a new tab").props("target=_blank").style("color: var(--mark)")
+        link.props["href"] = address

@@ -1,4 +1,4 @@
-"""Step 2, Roles: what every column is for and what it holds; how many records stand out, live."""
+"""Step 2, Roles: the role, kind and importance of each column, and how many records are unique."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nicegui import ui
 
 from shoal.app.jobs import in_background
 from shoal.app.kind_dialogs import current_kind, edit_kind, kinds_for, without_kind
-from shoal.app.parts import Entry, Select, button, card, fact, heading, hint, text
+from shoal.app.settings import ROLES
 from shoal.app.tab import Tab
-from shoal.app.words import help_of
-from shoal.app.work import ROLES
+from shoal.app.texts import help_of
+from shoal.app.widgets import Entry, Select, button, card, fact, heading, hint, row, text
 from shoal.kinds.registry import KINDS
 
 __all__ = ["show"]
@@ -21,7 +21,7 @@ __all__ = ["show"]
 BARS = 12
 UNTOUCHED = "In the release as it was: nothing is promised of it."
 ROWS = 50  # columns of the table on one sheet
-STEPS = (
+SIZES = (
     (1, 1, "unique"),
     (2, 2, "shared by 2"),
     (3, 4, "by 3 or 4"),
@@ -39,85 +39,77 @@ def show(tab: Tab) -> None:
     )
     with card("How many records stand out"):
         counts = ui.refreshable(_counts)
-        counts(tab, tab.work.uniques() if tab.work.inspection is not None else ({}, 0))
-
-    asked = 0
+        counts(tab, *tab.work.combination_sizes())
+    latest = 0
 
     async def recount() -> None:
-        nonlocal asked
-        asked += 1
-        own = asked
-        found = await in_background(tab.work.uniques)
-        # What was chosen last is shown, whichever count is done last.
-        if own == asked:
-            counts.refresh(tab, found)
+        nonlocal latest
+        latest += 1
+        number = latest
+        sizes, records = await in_background(tab.work.combination_sizes)
+        if number == latest:  # an earlier count may end later
+            counts.refresh(tab, sizes, records)
 
     with card("Columns"):
         _grid(tab, recount)
     with card("What roles, kinds and importance mean"), ui.element("dl"):
-        told = {label: help_of(name) if name else UNTOUCHED for label, name in ROLES.values()}
-        told |= {"Kind": f"{help_of('kinds').partition(':')[0]}.", "Importance": help_of("importance")}
-        for label, words in told.items():
+        meanings = {label: help_of(name) if name else UNTOUCHED for label, name in ROLES.values()}
+        meanings |= {"Kind": f"{help_of('kinds').partition(':')[0]}.", "Importance": help_of("importance")}
+        for label, words in meanings.items():
             text("dt", label).style("font-weight: 600")
             text("dd", words).style("margin: 0 0 8px; color: var(--soft); font-size: 13px")
 
 
-def _counts(tab: Tab, found: tuple[dict[int, int], int]) -> None:
-    """Show how many records share their combination of keys and strata, by how many."""
-    alike, records = found
+def _counts(tab: Tab, sizes: dict[int, int], records: int) -> None:
+    """Show how many records share their combination of keys and strata; `sizes` counts combinations by records."""
     keys = tab.work.settings.named("key", "stratum")
     if not keys:
         hint("No key is chosen.")
         return
-    unique = alike.get(1, 0)
+    unique = sizes.get(1, 0)
     with ui.element("div").classes("s-facts").props("aria-live=polite data-test=counts"):
         over = "one key or stratum" if len(keys) == 1 else f"{len(keys)} keys and strata"
         share = f" ({100 * unique / records:.1f} %)" if records else ""
         fact(f"{unique:,}", f"of {records:,} records are unique over {over}{share}")
-        fact(f"{sum(alike.values()):,}", "different combinations")
-        rarest = min((size for size in alike if size > 1), default=None)
-        fact(
-            "–" if rarest is None else f"{alike[rarest]:,}",
-            "no combination is shared"
-            if rarest is None
-            else f"combination{'s' * (alike[rarest] != 1)} of {rarest} records each",
-        )
-    total = max(records, 1)
+        fact(f"{sum(sizes.values()):,}", "different combinations")
+        rarest = min((size for size in sizes if size > 1), default=None)
+        if rarest is None:
+            fact("–", "no combination is shared")
+        else:
+            fact(f"{sizes[rarest]:,}", f"combination{'s' * (sizes[rarest] != 1)} of {rarest} records each")
     with ui.element("div").style("display: flex; gap: 16px; flex-wrap: wrap; margin-top: 8px; font-size: 13px"):
-        for low, high, words in STEPS:
-            of = sum(size * times for size, times in alike.items() if low <= size <= high)
-            text("span", f"{words}: {100 * of / total:.1f} % of records").style("color: var(--soft)")
+        for low, high, words in SIZES:
+            share_of_size = sum(size * number for size, number in sizes.items() if low <= size <= high)
+            percent = 100 * share_of_size / max(records, 1)
+            text("span", f"{words}: {percent:.1f} % of records").style("color: var(--soft)")
 
 
 def _grid(tab: Tab, recount: Any) -> None:
-    found = tab.work.inspection
-    if found is None:
-        return
-    sheet = {"first": 0}
+    columns = tab.work.columns
+    state = {"first": 0}
 
     @ui.refreshable
-    def rows() -> None:
-        first = sheet["first"]
+    def sheet() -> None:
+        first = state["first"]
         scroll = ui.element("div").classes("s-scroll s-grid").style("max-height: none")
         with scroll, ui.element("table").classes("s-table").props('aria-label="Columns and their roles"'):
             with ui.element("thead"), ui.element("tr"):
                 for head in ("Column", "Role", "Kind", "Importance", "Values", "Missing", "Spread", "Why"):
                     text("th", head, "n" if head in ("Values", "Missing") else "").props("scope=col")
             with ui.element("tbody"):
-                for column in found.columns[first : first + ROWS]:
+                for column in columns[first : first + ROWS]:
                     _row(tab, column, recount)
-        if len(found.columns) > ROWS:
-            with ui.element("div").classes("s-row").style("margin-top: 8px"):
-                last = min(first + ROWS, len(found.columns))
-                text("span", f"Columns {first + 1} to {last} of {len(found.columns)}")
+        if len(columns) > ROWS:
+            with row().style("margin-top: 8px"):
+                text("span", f"Columns {first + 1} to {min(first + ROWS, len(columns))} of {len(columns)}")
                 button("Before", lambda: turn(-ROWS), kind="small")
                 button("Next", lambda: turn(ROWS), kind="small")
 
     def turn(by: int) -> None:
-        sheet["first"] = max(0, min(sheet["first"] + by, len(found.columns) - 1)) // ROWS * ROWS
-        rows.refresh()
+        state["first"] = max(0, min(state["first"] + by, len(columns) - 1)) // ROWS * ROWS
+        sheet.refresh()
 
-    rows()
+    sheet()
 
 
 def _row(tab: Tab, column: Any, recount: Any) -> None:
@@ -127,38 +119,23 @@ def _row(tab: Tab, column: Any, recount: Any) -> None:
         settings.roles[name] = role
         await recount()
 
-    def set_importance(written: str) -> None:
+    def set_importance(words: str) -> None:
         try:
-            number = float(written or 1)
+            number = float(words or 1)
         except ValueError:
             number = 0.0
         if number <= 0:
-            tab.refuse(f"Importance of column “{name}” must be a positive number, got “{written}”.")
+            tab.refuse(f"Importance of column “{name}” must be a positive number, got “{words}”.")
             return
         settings.importance[name] = number
 
     with ui.element("tr"):
         text("th", str(name)).props("scope=row").style("position: static; background: none")
         with ui.element("td"):
-            Select(
-                {r: label for r, (label, _) in ROLES.items()}, settings.roles[name], set_role, label=f"Role of {name}"
-            )
+            labels = {role: label for role, (label, _) in ROLES.items()}
+            Select(labels, settings.roles[name], set_role, label=f"Role of {name}")
         with ui.element("td"), ui.element("div").style("display: flex; gap: 6px; align-items: center"):
-            kind = current_kind(tab, column)
-
-            def set_kind(chosen: str) -> None:
-                if chosen == "given" or not KINDS[chosen].dialog:
-                    without_kind(settings.kinds, name)
-                    by_itself = chosen == "nominal" and column.kind in ("nominal", "boolean", "ordinal")
-                    if chosen not in ("given", "number") and not by_itself:
-                        settings.kinds[name] = chosen
-                    tab.changed()
-                else:
-                    edit_kind(tab, column, chosen)
-
-            Select(kinds_for(column), kind, set_kind, label=f"Kind of {name}")
-            if name in settings.kinds and KINDS[kind].dialog:
-                button("Edit", lambda: edit_kind(tab, column, kind), kind="small", label=f"Edit the kind of {name}")
+            _kind(tab, column)
         with ui.element("td"):
             Entry(f"{settings.importance.get(name, 1):g}", set_importance, label=f"Importance of {name}")
         text("td", f"{column.distinct:,}", "n")
@@ -168,12 +145,30 @@ def _row(tab: Tab, column: Any, recount: Any) -> None:
         text("td", column.reason, "wrap")
 
 
+def _kind(tab: Tab, column: Any) -> None:
+    """Show the choice of the kind of a column."""
+    kinds, name, kind = tab.work.settings.kinds, column.name, current_kind(tab, column)
+
+    def set_kind(chosen: str) -> None:
+        if chosen != "given" and KINDS[chosen].dialog:
+            edit_kind(tab, column, chosen)
+            return
+        without_kind(kinds, name)
+        implied = chosen == "nominal" and column.kind in ("nominal", "boolean", "ordinal")
+        if chosen not in ("given", "number") and not implied:
+            kinds[name] = chosen
+        tab.changed()
+
+    Select(kinds_for(column), kind, set_kind, label=f"Kind of {name}")
+    if name in kinds and KINDS[kind].dialog:
+        button("Edit", lambda: edit_kind(tab, column, kind), kind="small", label=f"Edit the kind of {name}")
+
+
 def _bars(tab: Tab, name: Any) -> None:
     """Draw a small histogram: of numbers by value, of categories the most frequent ones."""
-    view = tab.work.inspection.view if tab.work.inspection is not None else None
-    if view is None:
+    if tab.work.view is None:
         return
-    heights = histogram(view.column(name))
+    heights = histogram(tab.work.view.column(name))
     top = max(heights, default=0) or 1
     bars = "".join(f'<i style="height:{max(4, round(100 * height / top))}%"></i>' for height in heights)
     ui.html(f'<span class="s-bars" aria-hidden="true">{bars}</span>', sanitize=False)

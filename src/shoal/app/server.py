@@ -26,7 +26,7 @@ __all__ = ["serve"]
 
 CLOSED_SECONDS = 600.0  # after the last page was closed: time to come back to the work
 LOST_SECONDS = 1800.0  # after the last page was lost without having been closed, as a browser that sleeps
-KEEP_SECONDS = 1.0  # between looks at settings that are to be kept
+STORE_SECONDS = 1.0  # between two checks for changed settings
 
 
 def serve(
@@ -36,24 +36,12 @@ def serve(
     tell: Callable[[str], object] = print,
     wait: float = CLOSED_SECONDS,
 ) -> None:
-    """Serve the page until it is closed, or Ctrl-C.
-
-    Parameters
-    ----------
-    table
-        The table to open at first.
-    browser
-        Open the browser; else the address is told only.
-    tell
-        What prints a line.
-    wait
-        Seconds from the end of the last page to that of the server.
-    """
+    """Serve the page until `wait` seconds after its last page was closed, or Ctrl-C; `tell` prints the address."""
     folder = Folder(state_folder())
-    # Nothing is written elsewhere: neither dragged-in files while they arrive nor what the framework stores.
+    # Nothing is written to other places: neither dragged-in files while they arrive nor the state of the framework.
     tempfile.tempdir = str(folder.path)
     os.environ["NICEGUI_STORAGE_PATH"] = str(folder.path)
-    warnings.simplefilter("ignore", shoal.PrivacyWarning)  # the page shows them: they are notes of releases
+    warnings.simplefilter("ignore", shoal.PrivacyWarning)  # the page shows them as notes of releases
     try:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
@@ -105,24 +93,14 @@ def _run(guard: Guard, site: _Site, listening: socket.socket, announce: Callable
     try:
         asyncio.run(server.serve(sockets=[listening]))
     except KeyboardInterrupt:
-        pass  # the end that was asked for
+        pass  # Ctrl-C: the normal end
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 class _Site:
-    """What the server answers: a page for each tab, with its own work, and reports.
-
-    Parameters
-    ----------
-    folder
-        Where files of the session are.
-    table
-        The table that a new tab opens.
-    wait
-        Seconds from the end of the last page to that of the server.
-    """
+    """The pages of the server, one with its own work per tab, and the reports."""
 
     def __init__(self, folder: Folder, table: Path | None, wait: float) -> None:
         self._folder, self._table = folder, table
@@ -130,10 +108,10 @@ class _Site:
         self.presence = _Presence(wait)
 
     async def page(self) -> None:
-        """Build the page of a tab; one that was there before finds its work again."""
+        """Build the page of a tab; a tab that was reloaded gets its work back."""
         from nicegui import ui
 
-        from shoal.app.page import build
+        from shoal.app.layout import build
         from shoal.app.tab import Tab
 
         client = ui.context.client
@@ -156,17 +134,21 @@ class _Site:
         """Give a new page the work of the tab that was opened last, if that one has been closed."""
         if not self._tabs or self._tabs[next(reversed(self._tabs))].shown:
             return None
-        self._tabs[tab_id] = tab = self._tabs.popitem()[1]
-        return tab
+        self._tabs[tab_id] = self._tabs.popitem()[1]
+        return self._tabs[tab_id]
 
     def report(self, tab_id: str, number: int) -> Any:
-        """Return the report of a try."""
-        from shoal.app.release_step import report_of
+        """Return the report of a version."""
+        from fastapi.responses import HTMLResponse, PlainTextResponse
 
-        return report_of(self._tabs.get(tab_id), number)
+        tab = self._tabs.get(tab_id)
+        version = tab.work.version(number) if tab is not None else None
+        if version is None or not version.report.is_file():
+            return PlainTextResponse("There is no such report: make it in the step Release.", 404)
+        return HTMLResponse(version.report.read_text(encoding="utf-8"))
 
     def close(self) -> None:
-        """Note that a page was closed, or is about to be loaded again."""
+        """Note that a page was closed or is being reloaded."""
         self.presence.closed = True
 
     async def keep_settings(self) -> None:
@@ -174,13 +156,13 @@ class _Site:
         from shoal.app.jobs import in_background
 
         while True:
-            await asyncio.sleep(KEEP_SECONDS)
+            await asyncio.sleep(STORE_SECONDS)
             for write in [tab.keep_settings() for tab in self._tabs.values()]:
                 if write is not None:
                     await in_background(write)
 
     def stop(self) -> None:
-        """Stop what runs, and keep the settings."""
+        """Stop jobs, and store the settings."""
         for tab in self._tabs.values():
             write = tab.keep_settings()
             if write is not None:
@@ -190,13 +172,7 @@ class _Site:
 
 
 class _Presence:
-    """How many pages are open, and since when there has been none.
-
-    Parameters
-    ----------
-    wait
-        Seconds from the end of the last page to that of the server.
-    """
+    """The number of open pages, and the time since there has been none."""
 
     def __init__(self, wait: float) -> None:
         self._wait = wait

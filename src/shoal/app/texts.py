@@ -1,4 +1,4 @@
-"""Labels and help of the page, from the request and the registry, for people who do not program."""
+"""Labels and help texts of the page, from the request and the registry, for people who do not program."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = [
     "LABELS",
     "choices_of",
     "default_of",
+    "duration",
     "help_of",
     "in_labels",
-    "long",
     "method_help",
     "methods",
     "options_of",
@@ -53,7 +53,7 @@ def in_labels(reference: Reference) -> str:
 
 
 def help_of(name: str) -> str:
-    """Return the help of a parameter of a masking, without what it adds for those who write Python.
+    """Return the help of a parameter of a masking, without code.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def help_of(name: str) -> str:
 
 
 def choices_of(name: str) -> dict[str, str]:
-    """Return the words that a parameter may be, and how they read."""
+    """Return the choices of a parameter, with their meanings."""
     choices = _ITEMS[name].metadata["choices"]
     return {word: f"{word}: {meaning}" if meaning else word for word, meaning in choices.items()}
 
@@ -81,18 +81,23 @@ def methods() -> list[str]:
     return [default, *(name for name in shoal.methods().names if name != default)]
 
 
+def _method(name: str) -> Any:
+    """Return a method of the registry; None if a file names one that does not exist."""
+    return next((entry for entry in shoal.methods() if entry.name == name), None)
+
+
 def options_of(method: str) -> list[Any]:
-    """Return the options of a method that can be typed, but for those that are parameters of every masking."""
-    found = next((entry for entry in shoal.methods() if entry.name == method), None)
-    return [] if found is None else [o for o in found.options if o.scalar and o.name not in _ITEMS]
+    """Return the options of a method that can be typed, without parameters of every masking."""
+    entry = _method(method)
+    return [] if entry is None else [o for o in entry.options if o.scalar and o.name not in _ITEMS]
 
 
 def method_help(method: str) -> str:
-    """Say what a method does."""
-    found = next((entry for entry in shoal.methods() if entry.name == method), None)
-    if found is None:
+    """Return the summary, the paper and the cost of a method."""
+    entry = _method(method)
+    if entry is None:
         return help_of("method").split(". ")[0] + "."
-    return f"{found.summary[0].upper()}{found.summary[1:]}. {found.paper}; cost {found.cost}."
+    return f"{entry.summary[0].upper()}{entry.summary[1:]}. {entry.paper}; cost {entry.cost}."
 
 
 def sentence(note: str) -> str:
@@ -106,23 +111,23 @@ def sentence(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}"
 
 
-def typed_path(written: str) -> Path:
-    """Return the path that somebody typed, or pasted with blanks or quotes around it.
+def typed_path(words: str) -> Path:
+    """Return a path that was typed, or pasted with blanks or quotes around it.
 
     Examples
     --------
     >>> typed_path(' "/data/my firms.csv" ').as_posix()
     '/data/my firms.csv'
     """
-    return Path(written.strip().strip("\"'")).expanduser()
+    return Path(words.strip().strip("\"'")).expanduser()
 
 
-def long(seconds: float) -> str:
-    """Say how long something takes.
+def duration(seconds: float) -> str:
+    """Return a duration for people.
 
     Examples
     --------
-    >>> long(0.4), long(42.3), long(600)
+    >>> duration(0.4), duration(42.3), duration(600)
     ('0.4 s', '42 s', '10 min')
     """
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
