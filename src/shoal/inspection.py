@@ -39,9 +39,8 @@ from shoal.tables.looks import (
     names_id,
     repeats_like_unit,
 )
-from shoal.tables.row_index import is_stored_index
 from shoal.tables.series import mostly_numbers
-from shoal.tables.table import Table
+from shoal.tables.table import Table, is_stored_index
 from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
@@ -364,7 +363,7 @@ def _maskable(
             if column.kind in NUMBERS:
                 table.column(column.name)
             elif column.kind in CATEGORIES:
-                table.categories(column.name, given=column.name in coded)
+                table.categories(column.name, named=column.name in coded)
             else:
                 table.moments(column.name, dates.get(column.name, Date()))
         except InputError:

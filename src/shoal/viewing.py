@@ -76,7 +76,7 @@ class View:
         if name not in self._columns:
             cells = _plain(self.table.keys([name])["0"])
             if isinstance(self.table, CsvTable) and cells.dtype == pl.String:  # missing may be spelled in words
-                cells = self.table.categories(name, given=True)
+                cells = self.table.categories(name)
             self._columns[name] = composed_cells(cells)
         return self._columns[name]
 

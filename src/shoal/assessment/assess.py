@@ -34,8 +34,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.verification import count_unique, identical_records, row_hashes
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.strata import codes_of, strata_of
-from shoal.tables.table import Table, check_name
+from shoal.tables.table import Table, check_name, codes_of, strata_of
 
 __all__ = ["assess", "assess_arrays", "assess_request", "secret_codes"]
 

@@ -22,7 +22,7 @@ from shoal.masking.verification import identical_records
 from shoal.models.column_models import PROMISES
 from shoal.tables.choosing import open_data
 from shoal.tables.frames import open_table
-from shoal.tables.strata import codes_of, strata_of
+from shoal.tables.table import codes_of, strata_of
 
 __all__ = ["compare_around"]
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
-from shoal.core.types import Bools, Floats, Name
+from shoal.core.types import Floats, Name
 from shoal.kinds.coding import PLAIN, Coding
 from shoal.kinds.storage import Column
 
 if TYPE_CHECKING:
     from shoal.kinds.recognition import Cells
     from shoal.kinds.time_scale import Scale, Span
-    from shoal.tables.table import Table
 
 __all__ = ["Kind", "sorted_cells"]
 
@@ -26,6 +24,7 @@ class Kind:
 
     A table with the column is read in parts. `read` returns the numbers of a part and what they stand for, `observe`
     sums up the records of it that are released, `fit` turns the sums of all parts into the `Coding` of the column.
+    A kind never sees a table: `Table.cells_of` hands it numbers, categories or moments with their span, by column.
     """
 
     word: str = "number"  # its name in a summary, a manifest and `shoal.kinds.registry`
@@ -34,7 +33,7 @@ class Kind:
     numeric: ClassVar[bool] = True  # whether the cells are stored, counted and read back as numbers
     additive: ClassVar[bool] = False  # whether they can be summed: sums, zeros, totals, dominance
     ordered: ClassVar[bool] = True  # whether the values have an order
-    scaled: ClassVar[bool] = False  # whether all parts must be looked at to know how the cells are counted
+    scaled: ClassVar[bool] = False  # whether it counts moments, by a scale that all parts share
     joins: ClassVar[bool] = False  # whether it names strata that are joined
     released_cells: ClassVar[bool] = False  # whether a group is represented by a cell of the table
 
@@ -89,34 +88,22 @@ class Kind:
 
     # Reading
 
-    def scan(self, table: Table, name: Name, first: int = 0) -> Span:
-        """Return what a part says of how its cells are counted, if the kind is `scaled`."""
-        raise NotImplementedError
-
     def scale(self, name: Name, spans: Sequence[Span]) -> Scale:
         """Return how the cells of all parts are counted, if the kind is `scaled`."""
         raise NotImplementedError
 
-    def read(
-        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
-    ) -> tuple[Column, list[Any]]:
-        """Return a column of a part as numbers, and the values that they are codes of, if they are codes.
+    def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
+        """Return a column of a part, after the `first` records, as numbers, and the values if these are codes."""
+        return cells[name], []
 
-        `first` records come before the part; `named` says that the user named the kind.
-        """
-        return table.column(name, first), []
-
-    def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:
+    def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
         """Return a released column as the numbers of a coding."""
-        return table.column(name).values
+        values: Floats = cells[name].values
+        return values
 
-    def missing(self, table: Table, name: Name) -> Bools:
-        """Return which cells are missing."""
-        return np.isnan(table.column(name).values)
-
-    def compared(self, table: Table, name: Name, first: int) -> tuple[pl.Series, bool]:
+    def compared(self, name: Name, cells: pl.Series) -> tuple[pl.Series, bool]:
         """Return the cells of a sensitive column as they are compared, and whether they have an order."""
-        return sorted_cells(name, table.keys([name])["0"]), True
+        return sorted_cells(name, cells), True
 
     # All parts together
 

@@ -28,7 +28,6 @@ from shoal.kinds.storage import Column
 if TYPE_CHECKING:
     from shoal.kinds.recognition import Cells
     from shoal.kinds.time_scale import Scale
-    from shoal.tables.table import Table
 
 __all__ = ["Place", "PlaceCoding", "distances"]
 
@@ -124,11 +123,9 @@ class Place(Kind):
             f"{{('lat', 'lon'): shoal.Place()}} (--place lat,lon), got {key!r}."
         )
 
-    def read(
-        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
-    ) -> tuple[Column, list[Any]]:
+    def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
         """Return the degrees of a part; a place has both or misses both."""
-        degrees = [table.column(column, first).values for column in self.columns]
+        degrees = [cells[column].values for column in self.columns]
         half = np.isnan(degrees[0]) != np.isnan(degrees[1])
         if half.any():
             raise InputError(

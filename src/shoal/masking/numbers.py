@@ -28,8 +28,7 @@ from shoal.masking.verification import identical_records
 from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
 from shoal.tables.frames import open_table
-from shoal.tables.strata import codes_of, strata_of
-from shoal.tables.table import Table
+from shoal.tables.table import Table, codes_of, strata_of
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
 
@@ -100,7 +99,7 @@ def read_pair(
     X, lost = arrays["X"], None
     if blanked:
         missing = [
-            np.ones(after.rows, dtype=np.bool_) if _is_empty(name, after) else kind.missing(after, name)
+            np.ones(after.rows, dtype=np.bool_) if _is_empty(name, after) else after.missing(name, kind)
             for name, kind in columns.kind_of.items()
         ]
         hidden = np.column_stack(missing) & ~np.isnan(X)
@@ -113,7 +112,7 @@ def read_pair(
     released = [
         np.full(after.rows, np.nan)
         if _is_empty(name, after)
-        else kind.read_released(after, name, coding, columns.scales.get(name))
+        else kind.read_released(name, after.cells_of(name, kind), coding, columns.scales.get(name))
         for (name, kind), coding in zip(columns.kind_of.items(), codings, strict=True)
     ]
     own = Own(np.empty(0, dtype=np.int64), codes)

@@ -36,7 +36,7 @@ __all__ = ["number_rows", "read_part", "scan_part", "unit_words"]
 def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Codes) -> tuple[Arrays, dict[Name, Span]]:
     """Look at the dates, times and durations of a part: all parts together say how they are counted."""
     nothing = np.empty((table.rows, 0))
-    return {"X": nothing}, {name: kind.scan(table.coded(codes), name, first) for name, kind in scaled.items()}
+    return {"X": nothing}, {name: table.coded(codes).cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
 
 
 def read_part(
@@ -142,7 +142,7 @@ def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
 def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
     """Return the masked columns as numbers, and the values of those that are codes."""
     pairs = [
-        kind.read(table, name, first, named=name in columns.given, scale=columns.scales.get(name))
+        kind.read(name, table.cells_of(name, kind, first, named=name in columns.given), first, columns.scales.get(name))
         for name, kind in columns.kind_of.items()
     ]
     return [column for column, _ in pairs], [values for _, values in pairs]

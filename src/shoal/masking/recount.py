@@ -89,7 +89,7 @@ def count_part(
     # Integers may look like NaN: then the column is looked at in vain.
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
-        table.spellings(name, kind.missing(table, name)) if missing[j] else frozenset[Spelling]()
+        table.spellings(name, table.missing(name, kind)) if missing[j] else frozenset[Spelling]()
         for j, (name, kind) in enumerate(columns.kind_of.items())
     )
     left = [name for name in table.names if name not in {*masked, *by}] if others else []

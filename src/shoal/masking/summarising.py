@@ -20,7 +20,7 @@ from shoal.masking.release import GroupCount, Release
 from shoal.masking.request import MaskRequest
 from shoal.tables.columns import Name
 from shoal.tables.formulas import FORMULAS, formula_names
-from shoal.tables.row_index import NO_INDEX, is_stored_index
+from shoal.tables.table import NO_INDEX, is_stored_index
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks

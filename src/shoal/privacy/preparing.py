@@ -128,7 +128,7 @@ def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
             f"knowledge and not from the data, got {given!r}."
         )
     try:
-        cells = composed_cells(table.categories(name, given=True).cast(pl.String)).to_list()
+        cells = composed_cells(table.categories(name).cast(pl.String)).to_list()
     except InputError:  # which names the cell that is none
         raise InputError(f"Column {name!r} must hold text, truth values or whole numbers to be categories.") from None
     places = {word: code for code, word in enumerate(words)}

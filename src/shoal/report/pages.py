@@ -49,7 +49,7 @@ from shoal.report.withheld_figures import IN_HOUSE, as_published, dominated_spre
 from shoal.tables.files import check_target, sha256
 from shoal.tables.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
-from shoal.tables.strata import codes_of, strata_of
+from shoal.tables.table import codes_of, strata_of
 
 __all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_page"]
 

@@ -20,11 +20,12 @@ from shoal.kinds.time_scale import Span
 from shoal.tables.codes import Codes, is_coded, without_codes
 from shoal.tables.columns import Name, NewColumn, Spelling, round_to
 from shoal.tables.series import cell_words, not_whole
+from shoal.tables.table import Table
 
 __all__ = ["ArrayTable"]
 
 
-class ArrayTable:
+class ArrayTable(Table):
     """A NumPy array, one record a row; columns are named by their number in the array that was given."""
 
     def __init__(
@@ -82,18 +83,11 @@ class ArrayTable:
         cells = pl.Series(np.ascontiguousarray(self._cells(name)))
         return is_coded(cells, self._codes.get(name, ()) if codes is None else codes).to_numpy()
 
-    def timed_names(self) -> list[Name]:
-        """Return none: an array holds numbers."""
-        return []
-
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Refuse: an array holds numbers."""
         raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
 
-    def scale(self, name: Name) -> str | None:
-        """Return None: numbers say nothing of categories."""
-
-    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         """Return a column of codes."""
         column = self._cells(name)
         if column.dtype.kind == "f":
@@ -109,12 +103,6 @@ class ArrayTable:
                 f"{first + int(np.argmax(far)) + 1} holds {column[np.argmax(far)]}. Use a frame."
             )
         return pl.Series(cells).fill_nan(None).cast(pl.Int64)
-
-    def text_numbers(self, name: Name, first: int = 0) -> None:
-        """Return nothing: an array holds no text next to numbers."""
-
-    def levels(self, name: Name) -> None:
-        """Return nothing: numbers are no levels."""
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns to group records by."""

@@ -46,7 +46,7 @@ from shoal.tables.csv_cells import (
 )
 from shoal.tables.selection import cells_of, named_cells, only_columns, with_cells, without_columns
 from shoal.tables.series import TextNumbers, as_floats, cell_words, kind_of, mostly_numbers
-from shoal.tables.table import check_names
+from shoal.tables.table import Table, check_names
 
 __all__ = [
     "CsvTable",
@@ -64,7 +64,7 @@ HEAD = 1_000_000  # bytes that are looked at to find out how a file is written
 TAB = ("tab", "\\t")  # as users write it
 
 
-class CsvTable:
+class CsvTable(Table):
     """A CSV file, or a part of one: its cells as text, and the numbers that they mean.
 
     Parameters
@@ -82,6 +82,8 @@ class CsvTable:
     parsed
         Columns that were read as numbers, by name and whether codes count as numbers; None to keep none of them.
     """
+
+    dialect: Dialect
 
     def __init__(
         self,
@@ -132,23 +134,16 @@ class CsvTable:
             raise not_numbers(name, self._named(name), self.dialect, first)
         return Column(name, as_floats(numbers.set(self._coded(name), None)), kind_of(numbers.dtype))
 
-    def timed_names(self) -> list[Name]:
-        """Return none: dates are text until they are called dates."""
-        return []
-
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return the dates or times that the cells say."""
-        cells, formats = read_dates(name, self.categories(name, given=True), kind, first)
+        cells, formats = read_dates(name, self.categories(name), kind, first)
         return cells, span_of(cells, pl.String, formats)
 
-    def scale(self, name: Name) -> str | None:
-        """Return None: text says nothing of categories."""
-
-    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         """Return the cells as text; a column of which most values are numbers is no column of categories by itself."""
         cells = self._cells(name)
         text = cells.set(cells.str.strip_chars().is_in(MISSING), None).set(self._coded(name), None)
-        if not given:
+        if not named:
             check_no_dates(name, text, first)
             if mostly_numbers(text):
                 raise not_numbers(name, cells, self.dialect, first)
@@ -157,9 +152,6 @@ class CsvTable:
     def text_numbers(self, name: Name, first: int = 0) -> TextNumbers:
         """Return what numbers a column holds that is text."""
         return text_numbers(self._named(name), self.dialect, first)
-
-    def levels(self, name: Name) -> None:
-        """Return nothing: text has no order."""
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what the cells mean."""

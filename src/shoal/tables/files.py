@@ -116,7 +116,7 @@ def read_back(path: Path, table: Table) -> Table:
     """Return a table as it was written to a file: the cells of a CSV file as text, missing values with their codes."""
     suffix = path.suffix.lower()
     if suffix in CSV:
-        dialect = table.dialect if isinstance(table, CsvTable) else Dialect(delimiter="\t" if suffix == ".tsv" else ",")
+        dialect = table.dialect or Dialect(delimiter="\t" if suffix == ".tsv" else ",")
         return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
     return open_table(read_stat(path, trusted=True).file.raw if suffix in READERS else _read_frame(path))
 

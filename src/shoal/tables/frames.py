@@ -37,7 +37,6 @@ from shoal.tables.native import (
     without_cells,
     without_views,
 )
-from shoal.tables.row_index import NO_INDEX, is_plain, is_stored_index
 from shoal.tables.selection import only_columns
 from shoal.tables.series import (
     TextNumbers,
@@ -49,12 +48,12 @@ from shoal.tables.series import (
     not_numeric,
     whole_numbers,
 )
-from shoal.tables.table import Table, check_names
+from shoal.tables.table import NO_INDEX, Table, check_names, is_stored_index
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["FrameTable", "index_notes", "open_table"]
+__all__ = ["FrameTable", "open_table"]
 
 MISSING_NAMES = ("nan", "NaT", "<NA>", "None")  # as pandas spells them
 
@@ -97,7 +96,7 @@ def open_table(data: Any) -> Table:
     return FrameTable(frame)
 
 
-class FrameTable:
+class FrameTable(Table):
     """A pandas, polars or pyarrow frame."""
 
     def __init__(self, frame: nw.DataFrame[Any], codes: Codes | None = None) -> None:
@@ -107,6 +106,17 @@ class FrameTable:
     def native(self) -> Any:
         """The frame as given."""
         return self._frame.to_native()
+
+    @property
+    def index_notes(self) -> tuple[str, ...]:  # type: ignore[override]  # most tables have none
+        """A note on an index of pandas that does more than number the records from 0."""
+        import narwhals as nw
+
+        index = nw.maybe_get_index(self._frame)
+        plain = index is None or (
+            type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
+        )
+        return () if plain else (NO_INDEX,)
 
     @property
     def names(self) -> list[Name]:
@@ -177,11 +187,11 @@ class FrameTable:
             return "ordinal"
         return "nominal" if str(self._frame.schema[name]) == "Categorical" else None
 
-    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         """Return a column of text, of Booleans, of categories or, if they are codes, of whole numbers."""
-        return without_codes(self._categories(name, given=given, first=first), self._codes.get(name, ()))
+        return without_codes(self._categories(name, first, named=named), self._codes.get(name, ()))
 
-    def _categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+    def _categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         column = self._series(name)
         series: pl.Series = to_polars(column)
         if str(native_type(column)).startswith(("period", "month_day_nano_interval")):
@@ -189,12 +199,12 @@ class FrameTable:
             raise not_numeric(name, f"its type is {native_type(column)}", way_out)
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
-        if given and series.dtype.is_float():
+        if named and series.dtype.is_float():
             series = whole_numbers(name, series, first)
         kind = series.dtype
-        if kind not in (pl.String, pl.Boolean) and not (given and (kind.is_integer() or word_of(kind))):
+        if kind not in (pl.String, pl.Boolean) and not (named and (kind.is_integer() or word_of(kind))):
             raise no_numbers(name, [], str(kind), first)
-        if kind == pl.String and not given:
+        if kind == pl.String and not named:
             check_no_dates(name, series, first)
             if mostly_numbers(series):
                 raise no_numbers(name, series.to_list(), "text", first)
@@ -400,7 +410,7 @@ class FrameTable:
             cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
             return nw.new_series("", cells, nw.String(), backend=backend)
-        known = {cell: record for record, cell in enumerate(self._categories(name, given=True))}
+        known = {cell: record for record, cell in enumerate(self._categories(name))}
         if set(cells) <= known.keys():
             return series[[known[cell] for cell in cells]]
         # A part of a table need not hold the value that stands for a group.
@@ -408,13 +418,3 @@ class FrameTable:
             return nw.new_series("", cells, series.dtype, backend=backend)
         levels = self.levels(name)
         return like_column(series, cells, None if levels is None or not set(cells) <= {*levels, None} else levels)
-
-
-def index_notes(table: Table) -> tuple[str, ...]:
-    """Return a note if a table has an index that is not in its release."""
-    if not isinstance(table, FrameTable):
-        return ()
-    import narwhals as nw
-
-    index = nw.maybe_get_index(nw.from_native(table.native, eager_only=True))
-    return () if index is None or is_plain(index) else (NO_INDEX,)

@@ -24,9 +24,8 @@ from shoal.tables.frames import open_table
 from shoal.tables.headers import check_header
 from shoal.tables.native import from_arrow
 from shoal.tables.readers import open_parquet, read_batches, validated
-from shoal.tables.row_index import is_stored_index
 from shoal.tables.selection import named_cells
-from shoal.tables.table import Table, check_names
+from shoal.tables.table import Table, check_names, is_stored_index
 
 PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]

@@ -1,90 +1,163 @@
-"""What masking asks of a table, or of a part of one, whatever library it comes from."""
+"""A table, whatever library or file it comes from; the strata of its records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, closest
+from shoal.core.measures import group_sizes
 from shoal.core.messages import parameter
 from shoal.core.phrases import agreeing, listed
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.kinds.date import Date
+from shoal.kinds.kind import Kind
+from shoal.kinds.nominal import Nominal
 from shoal.kinds.storage import Column
 from shoal.kinds.time_scale import Span
 from shoal.tables.codes import Codes
 from shoal.tables.columns import Name, NewColumn, Spelling
 from shoal.tables.series import TextNumbers
 
-__all__ = ["Table", "check_name", "check_names"]
+if TYPE_CHECKING:
+    from shoal.tables.csv_cells import Dialect
+
+__all__ = [
+    "NO_INDEX",
+    "Stratum",
+    "Table",
+    "check_name",
+    "check_names",
+    "codes_of",
+    "describe_stratum",
+    "is_stored_index",
+    "label_frame",
+    "strata_of",
+]
+
+NO_INDEX = (
+    "the index of the pandas table is not in the release: records are numbered from 0; reset_index() makes the index a "
+    "column"
+)
 
 
-class Table(Protocol):
-    """What masking asks of a table, or of a part of one."""
+class Table:
+    """A table, or a part of one. A format is a subclass; the defaults are those of a table that knows numbers only."""
+
+    dialect: Dialect | None = None  # how it is written, of a CSV file
+    index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
 
     @property
     def native(self) -> Any:
         """The table as the user knows it."""
+        raise NotImplementedError
 
     @property
     def names(self) -> list[Name]:
         """The names of all columns."""
+        raise NotImplementedError
 
     @property
     def rows(self) -> int:
         """The number of records."""
+        raise NotImplementedError
 
     def numeric_names(self) -> list[Name]:
         """Return the names of the numeric columns."""
-
-    def column(self, name: Name, first: int = 0) -> Column:
-        """Return a column as numbers, or refuse one that holds none; `first` records come before this part."""
+        raise NotImplementedError
 
     def timed_names(self) -> list[Name]:
         """Return the names of the columns whose type is a date, a time of day or a duration."""
-
-    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
-        """Return a column of dates, times or durations, and its span; refuse one that holds none."""
+        return []
 
     def scale(self, name: Name) -> str | None:
         """Return "nominal" or "ordinal" if the table says that a column holds categories."""
-
-    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
-        """Return a column as categories, or refuse one that holds none; `given` says that the user calls it so."""
-
-    def text_numbers(self, name: Name, first: int = 0) -> TextNumbers | None:
-        """Return what numbers a text column holds, or None if the column is not text."""
+        return None
 
     def levels(self, name: Name) -> tuple[Any, ...] | None:
         """Return the values of a column in their order, if its type knows one."""
+        return None
+
+    # Columns as they are worked with; `first` records come before this part.
+
+    def cells_of(self, name: Name, kind: Kind, first: int = 0, *, named: bool = True) -> dict[Name, Any]:
+        """Return the cells that a kind reads, by column; `named` says that the user named the kind."""
+        if kind.scaled:
+            return {name: self.moments(name, cast("Date", kind), first)}
+        if kind.numeric:
+            return {column: self.column(column, first) for column in kind.columns or (name,)}
+        return {name: self.categories(name, first, named=named)}
+
+    def column(self, name: Name, first: int = 0) -> Column:
+        """Return a column as numbers, or refuse one that holds none."""
+        raise NotImplementedError
+
+    def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
+        """Return a column of dates, times or durations, and its span; refuse one that holds none."""
+        raise NotImplementedError
+
+    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
+        """Return a column as categories, or refuse one that holds none; `named` says that the user calls it so."""
+        raise NotImplementedError
+
+    def sensitive_cells(self, name: Name, kind: Kind, first: int = 0) -> tuple[pl.Series, bool]:
+        """Return the cells of a sensitive column as they are compared, and whether they have an order."""
+        if kind.scaled:
+            return kind.compared(name, self.moments(name, cast("Date", kind), first)[0])
+        cells = self.keys([name])["0"] if kind.numeric else None
+        if kind.additive and cells is not None and isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
+            kind, cells = Nominal(), None  # text that is called numbers has no order
+        return kind.compared(name, self.categories(name, first) if cells is None else cells)
+
+    def missing(self, name: Name, kind: Kind) -> Bools:
+        """Return which cells of a column are missing."""
+        if kind.numeric:
+            return np.isnan(self.column(name).values)
+        return self.categories(name).is_null().to_numpy()
+
+    def text_numbers(self, name: Name, first: int = 0) -> TextNumbers | None:
+        """Return what numbers a text column holds, or None if the column is not text."""
+        return None
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
+        raise NotImplementedError
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
+        raise NotImplementedError
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return the ways in which missing cells of a column are spelled."""
+        raise NotImplementedError
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return a word for each cell: the same for cells that are written alike, and only then."""
+        raise NotImplementedError
+
+    # Other tables
 
     def take(self, rows: Ints) -> Table:
         """Return the table of some of the records."""
+        raise NotImplementedError
 
     def without(self, names: Sequence[Name]) -> Table:
         """Return the table without some of the columns."""
+        raise NotImplementedError
 
     def only(self, names: Sequence[Name]) -> Table:
         """Return the table of some of the columns."""
+        raise NotImplementedError
 
     def coded(self, codes: Codes) -> Table:
         """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
+        raise NotImplementedError
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -93,9 +166,11 @@ class Table(Protocol):
 
         `strata` says which cells of columns that are not replaced are spelled otherwise, and how.
         """
+        raise NotImplementedError
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:
         """Return the table with text in the place of some columns."""
+        raise NotImplementedError
 
 
 def check_names(names: Sequence[Name]) -> None:
@@ -127,3 +202,91 @@ def _type_of_name(name: Name) -> str:
     if isinstance(name, bool):
         return "bool"
     return "int" if isinstance(name, Integral) else type(name).__name__
+
+
+def is_stored_index(name: Name) -> bool:
+    """Return whether a column is an index without a name, as pandas and Dask store it in a file.
+
+    Examples
+    --------
+    >>> [is_stored_index(name) for name in ("__index_level_0__", "__null_dask_index__", "index")]
+    [True, True, False]
+    """
+    return str(name).startswith("__index_level_") or name == "__null_dask_index__"
+
+
+# Strata and labels
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """The records that share the values of the ``by`` columns."""
+
+    key: tuple[object, ...]
+    rows: Ints
+
+    def describe(self, by: Sequence[Name]) -> str:
+        """Name the stratum for a message.
+
+        Examples
+        --------
+        >>> Stratum(("north",), np.arange(2)).describe(["region"])
+        "the stratum region='north'"
+        """
+        return describe_stratum(by, self.key)
+
+
+def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
+    """Name a stratum for a message."""
+    pairs = listed([f"{name}={value!r}" for name, value in zip(by, values, strict=True)])
+    return f"the stratum {pairs}" if pairs else "the table"
+
+
+def strata_of(table: Table, by: Sequence[Name]) -> list[Stratum]:
+    """Split the records by the values of some columns; a missing value is a value of its own.
+
+    Examples
+    --------
+    >>> from shoal.tables.frames import open_table
+    >>> [s.rows.tolist() for s in strata_of(open_table(np.array([[1.0], [2.0], [1.0]])), [0])]
+    [[0, 2], [1]]
+    """
+    if not by:
+        return [Stratum((), np.arange(table.rows))]
+    keys = table.keys(by).with_row_index("row of the table")
+    groups = keys.group_by(keys.columns[1:], maintain_order=True).agg(pl.col(keys.columns[0]))
+    return [Stratum(tuple(key), np.asarray(rows, dtype=np.int64)) for *key, rows in groups.iter_rows()]
+
+
+def codes_of(strata: Sequence[Stratum], rows: int) -> Ints:
+    """Return the number of each record's stratum."""
+    codes = np.empty(rows, dtype=np.int64)
+    for code, stratum in enumerate(strata):
+        codes[stratum.rows] = code
+    return codes
+
+
+def label_frame(records: Ints, labels: Ints, columns: Sequence[Name]) -> pl.DataFrame:
+    """Return the labels as a table; `record` counts the rows of the given table from 1.
+
+    Parameters
+    ----------
+    records
+        The row number of each released record in the given table.
+    labels
+        The group of each record, or of each of its cells.
+    columns
+        The masked columns.
+
+    Examples
+    --------
+    >>> label_frame(np.array([0, 2]), np.array([0, 0]), ["sales"]).rows()
+    [(1, 0, 2), (3, 0, 2)]
+    """
+    frame = {"record": records + 1}
+    if labels.ndim == 1:
+        return pl.DataFrame({**frame, "group": labels, "size": group_sizes(labels)[labels]})
+    for name, column in zip(columns, labels.T, strict=True):
+        groups = np.ascontiguousarray(column)
+        frame |= {f"group_{name}": groups, f"size_{name}": group_sizes(groups)[groups]}
+    return pl.DataFrame(frame)
