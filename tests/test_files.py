@@ -22,9 +22,9 @@ import shoal
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
 from shoal.tables.addresses import find_places
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import write_csv
+from shoal.tables.csv_table import Dialect
 from shoal.tables.files import read_table, write_file, written_beside
+from shoal.tables.formats.csv_files import write_csv
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'
 

@@ -21,8 +21,8 @@ import shoal
 from shoal.core.errors import FileError, VerificationError
 from shoal.masking import steps
 from shoal.tables import files
-from shoal.tables.frames import FrameTable
-from shoal.tables.selection import cells_of, check_released, only_columns, with_cells, without_columns
+from shoal.tables.columns import cells_of, check_released, only_columns, with_cells, without_columns
+from shoal.tables.formats.frames import FrameTable
 
 pytestmark = [
     pytest.mark.usefixtures("one_template"),

@@ -12,7 +12,7 @@ import polars as pl
 from shoal.core.types import Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable
+from shoal.tables.csv_table import CsvTable
 from shoal.tables.table import Table
 
 __all__ = ["View"]
@@ -89,7 +89,7 @@ class View:
 
         Examples
         --------
-        >>> from shoal.tables.frames import open_table
+        >>> from shoal.tables.formats.frames import open_table
         >>> people = open_table(pl.DataFrame({"age": [30, 30, 30, 41], "sex": ["f", "f", "m", "m"]}))
         >>> View(people).alike(["age", "sex"])
         {1: 2, 2: 1}

@@ -14,9 +14,9 @@ from shoal.core.errors import InputError, ShoalError
 from shoal.core.messages import parameter
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.frames import open_table
-from shoal.tables.native import as_polars
+from shoal.tables.csv_table import Dialect
+from shoal.tables.formats.frame_columns import as_polars
+from shoal.tables.formats.frames import open_table
 from shoal.tables.sources import Source, check_same_columns, describe_parquet, parquet_source, parts_of
 from shoal.tables.table import NO_INDEX, check_names
 

@@ -15,8 +15,8 @@ from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints, Name
 from shoal.core.unicode_forms import composed, composed_cells, one_form
 from shoal.kinds.coding import Coding
+from shoal.kinds.column import CATEGORY, MISSING, Column
 from shoal.kinds.kind import Kind
-from shoal.kinds.storage import CATEGORY, MISSING, Column
 
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale

@@ -15,10 +15,9 @@ from shoal.core.errors import InputError
 from shoal.core.messages import setting
 from shoal.core.types import Floats, Name
 from shoal.kinds.coding import Coding
+from shoal.kinds.column import Cells, Column, word_of
 from shoal.kinds.kind import Kind
-from shoal.kinds.recognition import Cells
-from shoal.kinds.storage import Column
-from shoal.kinds.time_scale import Scale, Span, make_scale, word_of
+from shoal.kinds.time_scale import Scale, Span, make_scale
 
 __all__ = ["PATTERNS", "Date", "check_no_dates", "date_setting", "find_format", "fits", "in_order", "read_dates"]
 
@@ -95,8 +94,7 @@ class Date(Kind):
     @classmethod
     def recognise(cls, cells: Cells) -> str | None:
         """Return "date", "time" or "duration", by the type or the spelling of the cells."""
-        spelled = (word for word, pattern in PATTERNS.items() if cells.look_like(pattern))
-        return word_of(cells.values.dtype) or next(spelled, None)
+        return word_of(cells.values.dtype) or cells.first_like(PATTERNS)
 
     @classmethod
     def from_plain(cls, plain: Any) -> Date | None:

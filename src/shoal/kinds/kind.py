@@ -10,10 +10,10 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Name
 from shoal.kinds.coding import PLAIN, Coding
-from shoal.kinds.storage import Column
+from shoal.kinds.column import Column
 
 if TYPE_CHECKING:
-    from shoal.kinds.recognition import Cells
+    from shoal.kinds.column import Cells
     from shoal.kinds.time_scale import Scale, Span
 
 __all__ = ["Kind", "sorted_cells"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shoal.kinds.column import Cells
 from shoal.kinds.kind import Kind
-from shoal.kinds.recognition import Cells
 
 __all__ = ["Number"]
 

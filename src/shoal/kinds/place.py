@@ -22,11 +22,11 @@ from shoal.core.errors import InputError
 from shoal.core.measures import centroids
 from shoal.core.types import Floats, Ints, Name
 from shoal.kinds.coding import Coding
+from shoal.kinds.column import Column
 from shoal.kinds.kind import Kind
-from shoal.kinds.storage import Column
 
 if TYPE_CHECKING:
-    from shoal.kinds.recognition import Cells
+    from shoal.kinds.column import Cells
     from shoal.kinds.time_scale import Scale
 
 __all__ = ["Place", "PlaceCoding", "distances"]

@@ -15,8 +15,8 @@ from shoal.core.messages import parameter
 
 if TYPE_CHECKING:
     from shoal.core.types import Name
+    from shoal.kinds.column import Cells
     from shoal.kinds.kind import Kind
-    from shoal.kinds.recognition import Cells
 
 __all__ = [
     "CATEGORIES",
@@ -135,7 +135,7 @@ def kind_of_cells(cells: Cells) -> str:
     Examples
     --------
     >>> import polars as pl
-    >>> from shoal.kinds.recognition import Cells
+    >>> from shoal.kinds.column import Cells
     >>> [kind_of_cells(Cells.of(pl.Series(cells))) for cells in ([1.5, 2], [1.0, 2], ["x"], ["2024-02-29"])]
     ['float', 'integer', 'nominal', 'date']
     """

@@ -11,24 +11,13 @@ import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Name
-from shoal.kinds.storage import TIMED
+from shoal.kinds.column import word_of
 
-__all__ = ["Scale", "Span", "make_scale", "span_of", "word_of"]
+__all__ = ["Scale", "Span", "make_scale", "span_of"]
 
 EXACT = 2**53  # every integer up to here is a float
 STEPS = {"days": 86_400, "minutes": 60, "seconds": 1}  # in seconds
 PARTS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}  # of a second
-
-
-def word_of(kind: Any) -> str | None:
-    """Return "date", "time" or "duration" for a type of polars or narwhals, None for any other.
-
-    Examples
-    --------
-    >>> word_of(pl.Datetime("ms", "UTC")), word_of(pl.Time()), word_of(pl.Int64())
-    ('date', 'time', None)
-    """
-    return TIMED.get(kind.base_type().__name__)
 
 
 class Span(NamedTuple):

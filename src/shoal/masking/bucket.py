@@ -14,7 +14,7 @@ from shoal.core.measures import centroids, group_errors, group_sizes, squared_er
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kinds.coding import Coding, Embedding
-from shoal.kinds.storage import is_whole
+from shoal.kinds.column import is_whole
 from shoal.masking.aggregation import group_values
 from shoal.masking.contributions import count_dominated
 from shoal.masking.groups import BucketPlan, BucketRecords, group_bucket

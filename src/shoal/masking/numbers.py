@@ -25,10 +25,10 @@ from shoal.masking.request import CSV, MaskRequest
 from shoal.masking.roles import choose_masked, find_scales
 from shoal.masking.steps import number_of_cells, numbers_of
 from shoal.masking.verification import identical_records
-from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.frames import open_table
-from shoal.tables.table import Table, codes_of, strata_of
+from shoal.tables.files import open_data
+from shoal.tables.formats.frames import open_table
+from shoal.tables.table import Table, stratum_codes
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
 
@@ -116,7 +116,7 @@ def read_pair(
         for (name, kind), coding in zip(columns.kind_of.items(), codings, strict=True)
     ]
     own = Own(np.empty(0, dtype=np.int64), codes)
-    alike = identical_records(numbers_of(arrays, own), codes_of(strata_of(before, by), len(X)))
+    alike = identical_records(numbers_of(arrays, own), stratum_codes(before, by))
     embedding = Embedding(codings, columns.importance, tuple(np.flatnonzero(np.isnan(X).all(axis=0)).tolist()))
     X = embedding.continuous(numbers_of({"X": X}, own))
     lost = None if lost is None else numbers_of({"X": lost}, own)

@@ -44,9 +44,9 @@ from shoal.masking.steps import (
 )
 from shoal.masking.summarising import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
 from shoal.masking.warm_up import warm_up
+from shoal.tables.columns import check_no_numbers
 from shoal.tables.formulas import escape_header
 from shoal.tables.outputs import moved_together, written_path
-from shoal.tables.series import check_no_numbers
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks

@@ -16,27 +16,26 @@ from shoal.core.types import Bools, Floats, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
+from shoal.kinds.column import Column
 from shoal.kinds.kind import Kind
-from shoal.kinds.storage import Column
 from shoal.kinds.time_scale import Span
 from shoal.masking.additivity import count_broken
 from shoal.masking.confidential import Values, read_values
 from shoal.masking.parts import Cell, Columns, Moves, Part
 from shoal.masking.totals import whole_total
 from shoal.models.distinct_units import least_units
-from shoal.tables.codes import Codes
-from shoal.tables.columns import Name, Spelling
-from shoal.tables.csv_cells import present_cells
-from shoal.tables.csv_files import CsvTable
-from shoal.tables.table import Table
+from shoal.tables.columns import Codes, Name, Spelling
+from shoal.tables.csv_table import CsvTable, present_cells
+from shoal.tables.table import Table, number_rows
 
-__all__ = ["number_rows", "read_part", "scan_part", "unit_words"]
+__all__ = ["read_part", "scan_part", "unit_words"]
 
 
 def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Codes) -> tuple[Arrays, dict[Name, Span]]:
     """Look at the dates, times and durations of a part: all parts together say how they are counted."""
-    nothing = np.empty((table.rows, 0))
-    return {"X": nothing}, {name: table.coded(codes).cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
+    coded = table.coded(codes)
+    spans = {name: coded.cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
+    return {"X": np.empty((table.rows, 0))}, spans
 
 
 def read_part(
@@ -219,10 +218,3 @@ def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves
     out = np.array([pattern is None for pattern in found], dtype=np.bool_)
     wanted = np.array([pattern or cell.missing for pattern, cell in zip(found, cells, strict=True)], dtype=np.bool_)
     return wanted.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
-
-
-def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
-    """Number equal rows alike, in order of appearance; return the number of each row, and the rows by number."""
-    unique = keys.unique(maintain_order=True).with_row_index("code")
-    codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
-    return codes.to_numpy().astype(np.int64), unique.drop("code").rows()

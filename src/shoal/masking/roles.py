@@ -20,9 +20,8 @@ from shoal.masking.confidential import Chosen
 from shoal.masking.parts import Columns
 from shoal.masking.reading import scan_part
 from shoal.masking.request import MaskRequest
-from shoal.tables.choosing import choose_columns
 from shoal.tables.columns import Name
-from shoal.tables.table import check_name, is_stored_index
+from shoal.tables.table import check_name, choose_columns, is_stored_index
 
 __all__ = ["choose_masked", "find_scales"]
 

@@ -15,14 +15,13 @@ from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
 from shoal.kinds.coding import Coding
-from shoal.kinds.storage import Storage
+from shoal.kinds.column import Storage
 from shoal.masking.parts import Columns, Joined, Own, Spellings
-from shoal.masking.reading import number_rows, unit_words
+from shoal.masking.reading import unit_words
 from shoal.models.distinct_units import record_counters
-from shoal.tables.columns import Name, NewColumn
+from shoal.tables.columns import Name, NewColumn, check_released
 from shoal.tables.formulas import escape_formulas
-from shoal.tables.selection import check_released
-from shoal.tables.table import Table
+from shoal.tables.table import Table, number_rows
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks

@@ -10,7 +10,7 @@ from shoal.core.progress import fresh_state
 from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
 from shoal.kinds.coding import Embedding
-from shoal.kinds.storage import FLOAT
+from shoal.kinds.column import FLOAT
 from shoal.masking.bucket import mask_bucket
 from shoal.masking.confidential import Promise
 from shoal.masking.groups import BucketPlan

@@ -20,9 +20,9 @@ from shoal.core.unicode_forms import composed, composed_cells
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.privacy_unit import Unit, check_unit, read_unit
 from shoal.privacy.publication_methods import PublicationMethod
-from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
-from shoal.tables.table import Table, check_name
+from shoal.tables.files import open_data
+from shoal.tables.table import Table, check_name, choose_columns
 
 __all__ = ["Answers", "Prepared", "check_group_size", "column_sets", "prepare"]
 

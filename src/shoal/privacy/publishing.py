@@ -22,7 +22,7 @@ from shoal.privacy.publication import Publication
 from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
-from shoal.tables.choosing import check_output
+from shoal.tables.files import check_output
 
 __all__ = ["publish", "publish_request"]
 

@@ -1,4 +1,4 @@
-"""Files in and out: the format by the name's ending, written beside the target and moved into place."""
+"""Tables in and out: the format by the name's ending, written beside the target and moved into place."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from shoal.core.errors import FileError, InputError
 from shoal.core.messages import parameter, setting
 from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import CsvTable, read_csv, write_csv
-from shoal.tables.data_sets import OWN
-from shoal.tables.excel_files import EXCEL, read_excel, write_excel
-from shoal.tables.frames import open_table
+from shoal.tables.columns import Name
+from shoal.tables.csv_table import CsvTable, Dialect
+from shoal.tables.formats.arrow_files import ARROW, PARQUET, read_arrow, read_parquet, write_arrow
+from shoal.tables.formats.csv_files import read_csv, write_csv
+from shoal.tables.formats.data_sets import OWN
+from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
+from shoal.tables.formats.frame_columns import as_polars
+from shoal.tables.formats.frames import open_table
+from shoal.tables.formats.stat_files import READERS, WRITERS, read_stat, write_stat
 from shoal.tables.headers import check_header
-from shoal.tables.metadata import without_metadata
-from shoal.tables.native import as_polars
 from shoal.tables.outputs import folder_beside, naming, written_beside
-from shoal.tables.readers import read_arrow, read_parquet
-from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
 from shoal.tables.table import Table
 
 __all__ = [
+    "CSV",
+    "PARQUET",
+    "TableFile",
     "check_data_set",
+    "check_output",
     "check_target",
     "check_targets",
+    "check_text_names",
     "folder_beside",
+    "is_dask",
+    "is_spark",
     "may_be_csv",
+    "open_data",
     "read_back",
     "read_table",
     "sha256",
@@ -39,8 +49,6 @@ __all__ = [
 ]
 
 CSV = (".csv", ".tsv", ".txt")
-PARQUET = (".parquet", ".pq")
-ARROW = (".feather", ".arrow", ".ipc")
 READABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *READERS)
 WRITABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *WRITERS)
 ENDINGS = {
@@ -50,6 +58,54 @@ ENDINGS = {
     "report": (".html",),
     "private_report": (".html",),
 }
+
+
+class TableFile(os.PathLike[str]):
+    """A file whose table is read once and kept for those who open it again.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._table: Table | None = None
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __str__(self) -> str:
+        return self._path
+
+    def read(self, **options: Any) -> Table:
+        """Return the table; the options of the first call decide how the file is read."""
+        if self._table is None:
+            self._table = read_table(self._path, **options)
+        return self._table
+
+
+def is_dask(data: object) -> bool:
+    """Say whether a table is a Dask DataFrame, without importing Dask."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
+
+
+def is_spark(data: object) -> bool:
+    """Say whether a table is a Spark DataFrame, without importing Spark."""
+    return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
+
+
+def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: str | None) -> Table:
+    """Return the table that was given, or that a path names; `csv` says how a CSV file is written.
+
+    A file without a header line is refused if its columns must be `named`, as those of a release are.
+    """
+    if isinstance(data, TableFile):
+        return data.read(numbers=numbers, named=named, **csv)
+    if not isinstance(data, (str, os.PathLike)):
+        return open_table(data)
+    return read_table(data, numbers=numbers, named=named, **csv)
 
 
 def read_table(
@@ -109,7 +165,7 @@ def _write(table: Table, path: Path) -> None:
     elif suffix in EXCEL:
         write_excel(as_polars(table.native), path)
     else:
-        _write_arrow(table.native, path)
+        write_arrow(table.native, path)
 
 
 def read_back(path: Path, table: Table) -> Table:
@@ -147,6 +203,35 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
         raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
     if not os.access(folder, os.W_OK):
         raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Use another folder.")
+
+
+def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered: bool = False) -> None:
+    """Refuse an output that cannot be written, or must not be, before any work is done.
+
+    A cluster writes a data set, which may be at an address.
+    """
+    if output is None:
+        return
+    (check_data_set if clustered else check_target)(output)
+    if isinstance(data, np.ndarray):
+        raise InputError(
+            f"{parameter('output')} writes tables whose columns have names, got an array. Use a frame, or write the "
+            "array of the result yourself."
+        )
+    if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
+        raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")
+
+
+def check_text_names(data: Any) -> None:
+    """Refuse to write a frame whose column names are not text: the file would hold other names than the table."""
+    if type(data).__module__.partition(".")[0] not in ("pandas", "dask", "dask_expr"):
+        return
+    others = [name for name in data.columns if not isinstance(name, str)]
+    if others:
+        raise InputError(
+            f"{parameter('output')} writes columns whose names are text, but one is called {others[0]!r}. Rename them "
+            "first: data.rename(columns=str)."
+        )
 
 
 def check_data_set(path: str | os.PathLike[str]) -> None:
@@ -211,14 +296,3 @@ def _read_frame(path: Path) -> Any:
     if path.suffix.lower() in EXCEL:
         return read_excel(path)
     return read_parquet(path) if path.suffix.lower() in PARQUET else read_arrow(path)
-
-
-def _write_arrow(frame: Any, path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import feather, parquet
-
-    table = frame if isinstance(frame, pa.Table) else without_metadata(as_polars(frame).to_arrow())
-    if path.suffix.lower() in PARQUET:
-        parquet.write_table(table, path)
-    else:
-        feather.write_feather(table, str(path))

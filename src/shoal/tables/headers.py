@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import FileError
+from shoal.kinds.column import MOST, Cells
 from shoal.kinds.date import PATTERNS
-from shoal.kinds.recognition import MOST, Cells
-from shoal.tables.csv_cells import present_cells
-from shoal.tables.looks import LOOKS
-from shoal.tables.series import number_like
+from shoal.tables.columns import number_like
+from shoal.tables.csv_table import present_cells
+from shoal.tables.identifiers import LOOKS
 from shoal.tables.table import Table
 
 __all__ = ["check_header"]

@@ -13,18 +13,18 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
-from shoal.core.messages import setting
-from shoal.kinds.time_scale import word_of
+from shoal.core.memory_limits import available_memory
+from shoal.core.messages import parameter, setting
+from shoal.kinds.column import word_of
 from shoal.tables.addresses import Place, as_place, is_address
-from shoal.tables.codes import Codes
-from shoal.tables.csv_cells import Dialect, number_type, without_words
-from shoal.tables.csv_files import CsvTable, read_head
+from shoal.tables.columns import Codes, named_cells
+from shoal.tables.csv_table import CsvTable, Dialect, number_type, without_words
 from shoal.tables.files import CSV, PARQUET
-from shoal.tables.frames import open_table
+from shoal.tables.formats.arrow_files import open_parquet, read_batches, validated
+from shoal.tables.formats.csv_files import read_head
+from shoal.tables.formats.frame_columns import from_arrow
+from shoal.tables.formats.frames import open_table
 from shoal.tables.headers import check_header
-from shoal.tables.native import from_arrow
-from shoal.tables.readers import open_parquet, read_batches, validated
-from shoal.tables.selection import named_cells
 from shoal.tables.table import Table, check_names, is_stored_index
 
 PLACES = 8  # of a file that are looked at
@@ -37,6 +37,7 @@ __all__ = [
     "column_types",
     "describe_parquet",
     "find_paths",
+    "is_beyond_memory",
     "open_source",
     "parquet_source",
     "parts_of",
@@ -49,6 +50,27 @@ __all__ = [
 # times the file): the table, its numbers, the same standardised and released, what was written, and what is counted.
 HELD = 9
 HELD_OF_CSV = 18
+
+
+def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
+    """Say whether a table is to be masked from file to file.
+
+    The rule: whenever it is asked for (engine="local", a memory limit), for a folder or a glob, and for a CSV or
+    Parquet file that would take more than half of the memory at hand.
+    """
+    asked = engine == "local" or (memory is not None and engine is None)
+    if not isinstance(data, (str, os.PathLike)):
+        if asked:
+            raise InputError(
+                f"{parameter('data')} must be a path for {setting('engine', 'local')} or a memory limit; got a table."
+            )
+        return False
+    if asked or engine == "memory":
+        return asked
+    file = Path(data)
+    if file.is_file():
+        return file.suffix.lower() in (*CSV, *PARQUET) and stored_bytes([file]) > available_memory() / 2
+    return file.is_dir() or any(sign in str(file) for sign in "*?[")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,29 +15,27 @@ from shoal.core.messages import parameter
 from shoal.core.phrases import agreeing, listed
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
+from shoal.kinds.column import Column
 from shoal.kinds.date import Date
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
-from shoal.kinds.storage import Column
 from shoal.kinds.time_scale import Span
-from shoal.tables.codes import Codes
-from shoal.tables.columns import Name, NewColumn, Spelling
-from shoal.tables.series import TextNumbers
+from shoal.tables.columns import Codes, Name, NewColumn, Spelling, TextNumbers
 
 if TYPE_CHECKING:
-    from shoal.tables.csv_cells import Dialect
+    from shoal.tables.csv_table import Dialect
 
 __all__ = [
     "NO_INDEX",
-    "Stratum",
     "Table",
     "check_name",
     "check_names",
-    "codes_of",
+    "choose_columns",
     "describe_stratum",
     "is_stored_index",
     "label_frame",
-    "strata_of",
+    "number_rows",
+    "stratum_codes",
 ]
 
 NO_INDEX = (
@@ -215,55 +212,71 @@ def is_stored_index(name: Name) -> bool:
     return str(name).startswith("__index_level_") or name == "__null_dask_index__"
 
 
-# Strata and labels
-
-
-@dataclass(frozen=True)
-class Stratum:
-    """The records that share the values of the ``by`` columns."""
-
-    key: tuple[object, ...]
-    rows: Ints
-
-    def describe(self, by: Sequence[Name]) -> str:
-        """Name the stratum for a message.
-
-        Examples
-        --------
-        >>> Stratum(("north",), np.arange(2)).describe(["region"])
-        "the stratum region='north'"
-        """
-        return describe_stratum(by, self.key)
-
-
-def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
-    """Name a stratum for a message."""
-    pairs = listed([f"{name}={value!r}" for name, value in zip(by, values, strict=True)])
-    return f"the stratum {pairs}" if pairs else "the table"
-
-
-def strata_of(table: Table, by: Sequence[Name]) -> list[Stratum]:
-    """Split the records by the values of some columns; a missing value is a value of its own.
+def choose_columns(
+    names: Sequence[Name],
+    numeric: Sequence[Name],
+    wanted: Sequence[Name] | None,
+    *,
+    apart: Collection[Name] = (),
+    to: str = "mask",
+) -> list[Name]:
+    """Return the columns that were asked for, or all numeric ones that are not set apart.
 
     Examples
     --------
-    >>> from shoal.tables.frames import open_table
-    >>> [s.rows.tolist() for s in strata_of(open_table(np.array([[1.0], [2.0], [1.0]])), [0])]
-    [[0, 2], [1]]
+    >>> choose_columns(["a", "b", "c"], ["a", "b"], None, apart=["b"])
+    ['a']
     """
-    if not by:
-        return [Stratum((), np.arange(table.rows))]
-    keys = table.keys(by).with_row_index("row of the table")
-    groups = keys.group_by(keys.columns[1:], maintain_order=True).agg(pl.col(keys.columns[0]))
-    return [Stratum(tuple(key), np.asarray(rows, dtype=np.int64)) for *key, rows in groups.iter_rows()]
+    if wanted is None:
+        chosen = [name for name in numeric if name not in apart]
+        if not chosen:
+            raise InputError(
+                f"{parameter('columns')} is not given and the table has no numeric column to {to}. Name the columns: "
+                "one cell that is not a number makes a column text."
+            )
+        return chosen
+    chosen = list(wanted)
+    if not chosen:
+        raise InputError(f"{parameter('columns')} must name at least one column, got none.")
+    for name in chosen:
+        check_name(name, names, "columns")
+        if chosen.count(name) > 1:
+            raise InputError(f"{parameter('columns')} must name each column once, but {name!r} appears twice.")
+    return chosen
 
 
-def codes_of(strata: Sequence[Stratum], rows: int) -> Ints:
-    """Return the number of each record's stratum."""
-    codes = np.empty(rows, dtype=np.int64)
-    for code, stratum in enumerate(strata):
-        codes[stratum.rows] = code
-    return codes
+# Strata and labels
+
+
+def number_rows(keys: pl.DataFrame) -> tuple[Ints, list[tuple[Any, ...]]]:
+    """Number equal rows alike, in order of appearance; return the number of each row, and the rows by number."""
+    unique = keys.unique(maintain_order=True).with_row_index("code")
+    codes = keys.join(unique, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["code"]
+    return codes.to_numpy().astype(np.int64), unique.drop("code").rows()
+
+
+def stratum_codes(table: Table, by: Sequence[Name]) -> Ints:
+    """Number the strata in order of appearance, and return that of each record; a missing value is one of its own.
+
+    Examples
+    --------
+    >>> from shoal.tables.formats.frames import open_table
+    >>> stratum_codes(open_table(np.array([[1.0], [2.0], [1.0]])), [0]).tolist()
+    [0, 1, 0]
+    """
+    return number_rows(table.keys(by))[0] if by else np.zeros(table.rows, dtype=np.int64)
+
+
+def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
+    """Name a stratum for a message.
+
+    Examples
+    --------
+    >>> describe_stratum(["region"], ["north"])
+    "the stratum region='north'"
+    """
+    pairs = listed([f"{name}={value!r}" for name, value in zip(by, values, strict=True)])
+    return f"the stratum {pairs}" if pairs else "the table"
 
 
 def label_frame(records: Ints, labels: Ints, columns: Sequence[Name]) -> pl.DataFrame:

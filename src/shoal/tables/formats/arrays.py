@@ -14,12 +14,20 @@ from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
+from shoal.kinds.column import Column, Storage
 from shoal.kinds.date import Date
-from shoal.kinds.storage import Column, Storage
 from shoal.kinds.time_scale import Span
-from shoal.tables.codes import Codes, is_coded, without_codes
-from shoal.tables.columns import Name, NewColumn, Spelling, round_to
-from shoal.tables.series import cell_words, not_whole
+from shoal.tables.columns import (
+    Codes,
+    Name,
+    NewColumn,
+    Spelling,
+    cell_words,
+    is_coded,
+    not_whole,
+    round_to,
+    without_codes,
+)
 from shoal.tables.table import Table
 
 __all__ = ["ArrayTable"]

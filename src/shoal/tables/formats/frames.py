@@ -18,15 +18,30 @@ from shoal.core.messages import parameter
 from shoal.core.types import Bools, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words, number_bits
+from shoal.kinds.column import Column, word_of
 from shoal.kinds.date import Date, check_no_dates, read_dates
-from shoal.kinds.storage import Column
-from shoal.kinds.time_scale import Span, span_of, word_of
-from shoal.tables.arrays import ArrayTable
-from shoal.tables.codes import Codes, is_coded, without_codes
-from shoal.tables.columns import Name, NewColumn, Spelling, round_to
-from shoal.tables.csv_cells import text_numbers
-from shoal.tables.metadata import without_metadata
-from shoal.tables.native import (
+from shoal.kinds.time_scale import Span, span_of
+from shoal.tables.columns import (
+    Codes,
+    Name,
+    NewColumn,
+    Spelling,
+    TextNumbers,
+    as_floats,
+    cell_words,
+    is_coded,
+    kind_of,
+    mostly_numbers,
+    no_numbers,
+    not_numeric,
+    only_columns,
+    round_to,
+    whole_numbers,
+    without_codes,
+)
+from shoal.tables.csv_table import text_numbers
+from shoal.tables.formats.arrays import ArrayTable
+from shoal.tables.formats.frame_columns import (
     arrow_numbers,
     arrow_series,
     is_null,
@@ -37,17 +52,7 @@ from shoal.tables.native import (
     without_cells,
     without_views,
 )
-from shoal.tables.selection import only_columns
-from shoal.tables.series import (
-    TextNumbers,
-    as_floats,
-    cell_words,
-    kind_of,
-    mostly_numbers,
-    no_numbers,
-    not_numeric,
-    whole_numbers,
-)
+from shoal.tables.formats.metadata import without_metadata
 from shoal.tables.table import NO_INDEX, Table, check_names, is_stored_index
 
 if TYPE_CHECKING:

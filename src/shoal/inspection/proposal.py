@@ -14,32 +14,27 @@ import polars as pl
 from shoal.core.display import aligned, html_table
 from shoal.core.errors import InputError
 from shoal.core.phrases import count, count_holders, visible
-from shoal.kinds.category import MOST_VALUES
-from shoal.kinds.date import Date, find_format, fits
-from shoal.kinds.recognition import Cells
-from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
-from shoal.masking.commands import as_call, as_command
-from shoal.masking.request import MaskRequest
-from shoal.masking.request_rules import check_data
-from shoal.tables.choosing import open_data
-from shoal.tables.codes import is_coded
-from shoal.tables.columns import Name
-from shoal.tables.csv_cells import find_thousands, present_cells
-from shoal.tables.csv_files import CsvTable
-from shoal.tables.files import WRITABLE
-from shoal.tables.looks import (
-    SMALL,
+from shoal.inspection.column_roles import (
     is_code,
     is_confidential,
     is_of_person,
     is_stratum,
     is_weight,
-    looks_like_identifier,
     missing_codes,
     names_id,
     repeats_like_unit,
 )
-from shoal.tables.series import mostly_numbers
+from shoal.kinds.category import MOST_VALUES
+from shoal.kinds.column import Cells
+from shoal.kinds.date import Date, find_format, fits
+from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
+from shoal.masking.commands import as_call, as_command
+from shoal.masking.request import MaskRequest
+from shoal.masking.request_rules import check_data
+from shoal.tables.columns import Name, is_coded, mostly_numbers
+from shoal.tables.csv_table import CsvTable, present_cells
+from shoal.tables.files import WRITABLE, open_data
+from shoal.tables.identifiers import SMALL, looks_like_identifier
 from shoal.tables.table import Table, is_stored_index
 from shoal.viewing import View, sizes_of, spread
 
@@ -190,7 +185,7 @@ def inspect(
     check_data(request, data, dask=False)
     whole = open_data(data, numbers=(), named=True, **request.csv)
     table = whole if most is None or whole.rows <= most else whole.take(spread(whole.rows, most))
-    if thousands is None and isinstance(table, CsvTable) and (sign := find_thousands(table, decimal)):
+    if thousands is None and isinstance(table, CsvTable) and (sign := table.find_thousands(decimal)):
         return inspect(data, k, most=most, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
     words = {
         name: missing_codes(Cells.of(column))

@@ -1,4 +1,4 @@
-"""Readers of other libraries: whatever they raise over a damaged file is one error that names the file."""
+"""Parquet and Arrow files; whatever a library raises over a damaged file is one error that names the file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from typing import Any
 
 from shoal.core.errors import FileError, ShoalError
 from shoal.tables.addresses import Place, open_place, suffix_of
+from shoal.tables.formats.frame_columns import as_polars
+from shoal.tables.formats.metadata import without_metadata
 
-__all__ = ["naming_file", "open_parquet", "read_arrow", "read_batches", "read_parquet", "validated"]
+__all__ = [
+    "ARROW",
+    "PARQUET",
+    "naming_file",
+    "open_parquet",
+    "read_arrow",
+    "read_batches",
+    "read_parquet",
+    "validated",
+    "write_arrow",
+]
 
+PARQUET = (".parquet", ".pq")
+ARROW = (".feather", ".arrow", ".ipc")
 FEATHER_1 = b"FEA1"
 
 
@@ -93,3 +107,15 @@ def read_arrow(path: Path) -> Any:
                     "again as version 2, the default of pyarrow and pandas."
                 )
         return validated(feather.read_table(path))
+
+
+def write_arrow(frame: Any, path: Path) -> None:
+    """Write a frame as Parquet or Arrow, by the ending of the path."""
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    table = frame if isinstance(frame, pa.Table) else without_metadata(as_polars(frame).to_arrow())
+    if path.suffix.lower() in PARQUET:
+        parquet.write_table(table, path)
+    else:
+        feather.write_feather(table, str(path))

@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.tables.native import as_doubles
+from shoal.tables.columns import named_cells
+from shoal.tables.formats.arrow_files import naming_file
+from shoal.tables.formats.frame_columns import as_doubles
 from shoal.tables.outputs import hidden_folder
-from shoal.tables.readers import naming_file
-from shoal.tables.selection import named_cells
 from shoal.tables.table import check_names
 
 __all__ = ["EXCEL", "read_excel", "write_excel"]

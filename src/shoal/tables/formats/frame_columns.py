@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import FileError
 from shoal.core.types import Bools
-from shoal.tables.selection import named_cells, with_cells
+from shoal.tables.columns import named_cells, with_cells
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -16,12 +16,20 @@ import polars as pl
 
 from shoal.core.errors import FileError
 from shoal.core.types import Ints
-from shoal.tables.codes import Codes, as_number
-from shoal.tables.columns import Name, NewColumn, Spelling
-from shoal.tables.frames import FrameTable
-from shoal.tables.native import as_doubles, as_polars
-from shoal.tables.readers import naming_file
-from shoal.tables.selection import cells_of, named_cells, with_cells, without_columns
+from shoal.tables.columns import (
+    Codes,
+    Name,
+    NewColumn,
+    Spelling,
+    as_number,
+    cells_of,
+    named_cells,
+    with_cells,
+    without_columns,
+)
+from shoal.tables.formats.arrow_files import naming_file
+from shoal.tables.formats.frame_columns import as_doubles, as_polars
+from shoal.tables.formats.frames import FrameTable
 from shoal.tables.table import Table
 
 __all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
