@@ -35,7 +35,7 @@ from shoal.tables.columns import Name, is_coded, mostly_numbers
 from shoal.tables.csv_table import CsvTable, present_cells
 from shoal.tables.files import WRITABLE, open_data
 from shoal.tables.identifiers import SMALL, looks_like_identifier
-from shoal.tables.table import Table, is_stored_index
+from shoal.tables.table import Table, stored_indexes
 from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
@@ -265,7 +265,7 @@ def _role(name: Name, cells: Cells, *, persons: bool) -> tuple[str, str]:  # noq
     """Return the role of a column, and why."""
     if not cells.present:
         return "other", "no cell is filled"
-    if is_stored_index(name):
+    if stored_indexes([name]):
         return "identifier", "an index that pandas stored in the file"
     if is_weight(name, cells, persons=persons):
         return "weight", "the name says weight, and all numbers are positive"

@@ -103,10 +103,14 @@ class Cells:
         Numbers, text, truth values, dates, times or durations.
     records
         The number of records, with those that miss a cell.
+    present, text
+        The number of cells that are there, and whether they are text.
     """
 
     values: pl.Series
     records: int
+    present: int
+    text: bool
 
     @staticmethod
     def of(column: pl.Series | Column) -> Cells:
@@ -122,17 +126,7 @@ class Cells:
             values = values.filter(values != "")
         elif not (kind.is_integer() or kind.is_temporal() or kind == pl.Boolean):
             values = pl.Series([repr(value) for value in values.to_list()], dtype=pl.String)
-        return Cells(values, len(series))
-
-    @cached_property
-    def present(self) -> int:
-        """The number of cells that are there."""
-        return len(self.values)
-
-    @cached_property
-    def text(self) -> bool:
-        """Whether they are text."""
-        return self.values.dtype == pl.String
+        return Cells(values, len(series), len(values), values.dtype == pl.String)
 
     @cached_property
     def distinct(self) -> int:

@@ -20,12 +20,13 @@ from shoal.tables.files import (
     check_output,
     check_target,
     check_text_names,
+    is_beyond_memory,
     is_dask,
     is_spark,
     open_data,
+    stored_bytes,
 )
 from shoal.tables.outputs import moved_together
-from shoal.tables.sources import is_beyond_memory, stored_bytes
 
 if TYPE_CHECKING:
     from shoal.engines.process_pool import Template

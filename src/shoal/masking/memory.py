@@ -62,8 +62,7 @@ class MemoryRecords:
     def schema(self) -> Schema:
         """The columns."""
         table = self._table
-        levels = {name: levels for name in table.names if (levels := table.levels(name)) is not None}
-        return Schema(table.names, table.numeric_names(), table.timed_names(), levels)
+        return Schema(table.names, table.numeric_names(), table.timed_names(), table.ordered_levels())
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
         """Return the number of all records: there is one target."""

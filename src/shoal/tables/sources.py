@@ -13,19 +13,17 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from shoal.core.errors import FileError, InputError
-from shoal.core.memory_limits import available_memory
-from shoal.core.messages import parameter, setting
+from shoal.core.messages import setting
 from shoal.kinds.column import word_of
 from shoal.tables.addresses import Place, as_place, is_address
-from shoal.tables.columns import Codes, named_cells
+from shoal.tables.columns import Codes, Name, named_cells
 from shoal.tables.csv_table import CsvTable, Dialect, number_type, without_words
 from shoal.tables.files import CSV, PARQUET
-from shoal.tables.formats.arrow_files import open_parquet, read_batches, validated
-from shoal.tables.formats.csv_files import read_head
+from shoal.tables.formats.arrow_files import first_record_bytes, open_parquet, read_batches, validated
+from shoal.tables.formats.csv_files import check_header, read_head
 from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.formats.frames import open_table
-from shoal.tables.headers import check_header
-from shoal.tables.table import Table, check_names, is_stored_index
+from shoal.tables.table import Table, check_names, stored_indexes
 
 PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
@@ -37,40 +35,12 @@ __all__ = [
     "column_types",
     "describe_parquet",
     "find_paths",
-    "is_beyond_memory",
     "open_source",
     "parquet_source",
     "parts_of",
     "read_schema",
     "record_bytes",
-    "stored_bytes",
 ]
-
-# What masking in memory was seen to hold at most, of 500,000 × 20 numbers in Parquet (8) and 300,000 × 10 in CSV (18
-# times the file): the table, its numbers, the same standardised and released, what was written, and what is counted.
-HELD = 9
-HELD_OF_CSV = 18
-
-
-def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
-    """Say whether a table is to be masked from file to file.
-
-    The rule: whenever it is asked for (engine="local", a memory limit), for a folder or a glob, and for a CSV or
-    Parquet file that would take more than half of the memory at hand.
-    """
-    asked = engine == "local" or (memory is not None and engine is None)
-    if not isinstance(data, (str, os.PathLike)):
-        if asked:
-            raise InputError(
-                f"{parameter('data')} must be a path for {setting('engine', 'local')} or a memory limit; got a table."
-            )
-        return False
-    if asked or engine == "memory":
-        return asked
-    file = Path(data)
-    if file.is_file():
-        return file.suffix.lower() in (*CSV, *PARQUET) and stored_bytes([file]) > available_memory() / 2
-    return file.is_dir() or any(sign in str(file) for sign in "*?[")
 
 
 @dataclass(frozen=True)
@@ -157,18 +127,10 @@ def record_bytes(path: Path) -> list[float]:
             return [_line_bytes(file, start) for start in range(0, max(1, size), -(-max(1, size) // PLACES))]
     metadata = _metadata(path)
     stated = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    return [*(float(group.total_byte_size / max(1, group.num_rows)) for group in stated), *_read_bytes(path, PLACES)]
-
-
-def _read_bytes(path: Path, places: int) -> list[float]:
-    """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
-    found = []
-    with open_parquet(path) as file:
-        groups = range(file.metadata.num_row_groups)
-        for group in groups[:: -(-max(1, len(groups)) // places)]:
-            batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
-            found += [] if batch is None else [float(batch.nbytes / max(1, len(batch)))]
-    return found or [0.0]
+    return [
+        *(float(group.total_byte_size / max(1, group.num_rows)) for group in stated),
+        *first_record_bytes(path, PLACES),
+    ]
 
 
 def _line_bytes(file: BinaryIO, start: int) -> float:
@@ -176,13 +138,6 @@ def _line_bytes(file: BinaryIO, start: int) -> float:
     file.seek(start)
     head = file.read(500_000)
     return 4 * len(head) / max(1, head.count(b"\n"))
-
-
-def stored_bytes(paths: Sequence[Path]) -> int:
-    """Estimate what masking the table in memory takes, with all copies that are held at a time."""
-    if paths[0].suffix.lower() in CSV:
-        return HELD_OF_CSV * sum(path.stat().st_size for path in paths)
-    return int(sum(HELD * _read_bytes(path, 1)[0] * _metadata(path).num_rows for path in paths))
 
 
 def open_source(
@@ -248,21 +203,21 @@ def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: A
 def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
     """Return the table that parts of Parquet files are; `run` looks at the ordered categories of each, if there are."""
     kinds = column_types(schema)
-    numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not is_stored_index(n))
+    indexes = stored_indexes(schema.names)
+    numeric = tuple(name for name, kind in kinds.items() if kind.is_numeric() and name not in indexes)
     timed = tuple(name for name, kind in kinds.items() if word_of(kind))
     ordered = [column.name for column in schema if getattr(column.type, "ordered", False)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in ordered}
-    for found in run(_levels, [(part, ordered) for part in parts]) if ordered else ():
-        for name, values in found.items():
+    for part_values in run(part_levels, [(part, ordered) for part in parts]) if ordered else ():
+        for name, values in part_values.items():
             levels[name] |= dict.fromkeys(values)
     known = {name: tuple(values) for name, values in levels.items() if values}
     return Source(parts, tuple(schema.names), numeric, None, timed, known)
 
 
-def _levels(part: Part, ordered: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+def part_levels(part: Part, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
     """Return the values of ordered categories, which a file stores with its records, as they appear."""
-    table = open_table(part.read(ordered))
-    return {name: tuple(table.levels(name) or ()) for name in ordered}
+    return open_table(part.read(ordered)).ordered_levels()
 
 
 def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:

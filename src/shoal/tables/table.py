@@ -32,9 +32,9 @@ __all__ = [
     "check_names",
     "choose_columns",
     "describe_stratum",
-    "is_stored_index",
     "label_frame",
     "number_rows",
+    "stored_indexes",
     "stratum_codes",
 ]
 
@@ -80,6 +80,10 @@ class Table:
     def levels(self, name: Name) -> tuple[Any, ...] | None:
         """Return the values of a column in their order, if its type knows one."""
         return None
+
+    def ordered_levels(self) -> dict[Name, tuple[Any, ...]]:
+        """Return the levels of all columns whose type knows an order."""
+        return {name: levels for name in self.names if (levels := self.levels(name)) is not None}
 
     # Columns as they are worked with; `first` records come before this part.
 
@@ -201,15 +205,15 @@ def _type_of_name(name: Name) -> str:
     return "int" if isinstance(name, Integral) else type(name).__name__
 
 
-def is_stored_index(name: Name) -> bool:
-    """Return whether a column is an index without a name, as pandas and Dask store it in a file.
+def stored_indexes(names: Sequence[Name]) -> list[Name]:
+    """Return the columns that are an index without a name, as pandas and Dask store it in a file.
 
     Examples
     --------
-    >>> [is_stored_index(name) for name in ("__index_level_0__", "__null_dask_index__", "index")]
-    [True, True, False]
+    >>> stored_indexes(["__index_level_0__", "__null_dask_index__", "index"])
+    ['__index_level_0__', '__null_dask_index__']
     """
-    return str(name).startswith("__index_level_") or name == "__null_dask_index__"
+    return [name for name in names if str(name).startswith("__index_level_") or name == "__null_dask_index__"]
 
 
 def choose_columns(

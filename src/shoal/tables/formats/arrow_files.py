@@ -16,7 +16,9 @@ from shoal.tables.formats.metadata import without_metadata
 __all__ = [
     "ARROW",
     "PARQUET",
+    "first_record_bytes",
     "naming_file",
+    "number_of_records",
     "open_parquet",
     "read_arrow",
     "read_batches",
@@ -93,6 +95,23 @@ def read_batches(path: Path, group: int, rows: int) -> Iterator[Any]:
     """Read a row group of a Parquet file in batches; errors of whoever uses them are not those of the file."""
     with open_parquet(path, buffer_size=1 << 20) as file:
         yield from map(validated, file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False))
+
+
+def first_record_bytes(path: Path, places: int) -> list[float]:
+    """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
+    sizes: list[float] = []
+    with open_parquet(path) as file:
+        groups = range(file.metadata.num_row_groups)
+        for group in groups[:: -(-max(1, len(groups)) // places)]:
+            batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
+            sizes += [] if batch is None else [float(batch.nbytes / max(1, len(batch)))]
+    return sizes or [0.0]
+
+
+def number_of_records(path: Path) -> int:
+    """Return the number of records that a Parquet file states."""
+    with open_parquet(path) as file:
+        return int(file.metadata.num_rows)
 
 
 def read_arrow(path: Path) -> Any:

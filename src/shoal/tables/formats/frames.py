@@ -53,7 +53,7 @@ from shoal.tables.formats.frame_columns import (
     without_views,
 )
 from shoal.tables.formats.metadata import without_metadata
-from shoal.tables.table import NO_INDEX, Table, check_names, is_stored_index
+from shoal.tables.table import NO_INDEX, Table, check_names, stored_indexes
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -139,8 +139,8 @@ class FrameTable(Table):
 
     def numeric_names(self) -> list[Name]:
         """Return the numeric columns; a pandas index that a file carried along is not one of them."""
-        schema = self._frame.schema
-        return [n for n, kind in schema.items() if kind.is_numeric() and not is_stored_index(n)]
+        indexes = stored_indexes(self.names)
+        return [n for n, kind in self._frame.schema.items() if kind.is_numeric() and n not in indexes]
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers."""
