@@ -19,11 +19,10 @@ from shoal.kinds.time_scale import Scale
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.parts import STAY, Own
 from shoal.masking.plan import code_values, make_plan
-from shoal.masking.reading import read_part
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
 from shoal.masking.roles import choose_masked, find_scales
-from shoal.masking.steps import number_of_cells, numbers_of
+from shoal.masking.steps import number_of_cells, numbers_of, read_part
 from shoal.masking.verification import identical_records
 from shoal.tables.columns import Name
 from shoal.tables.files import open_data

@@ -22,10 +22,9 @@ from shoal.masking.cells import number_cells
 from shoal.masking.confidential import Promise, Values, count_homogeneous, number_values, read_values, told, worst
 from shoal.masking.parts import Bucket, Columns, new_zeros
 from shoal.masking.plan import Plan
-from shoal.masking.reading import unit_words
 from shoal.masking.release import GroupCount
 from shoal.masking.request import MaskRequest
-from shoal.masking.steps import confidential_codes
+from shoal.masking.steps import confidential_codes, unit_words
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.distinct_units import count_units

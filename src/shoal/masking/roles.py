@@ -18,8 +18,8 @@ from shoal.kinds.time_scale import Span
 from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.confidential import Chosen
 from shoal.masking.parts import Columns
-from shoal.masking.reading import scan_part
 from shoal.masking.request import MaskRequest
+from shoal.masking.steps import scan_part
 from shoal.tables.columns import Name
 from shoal.tables.table import check_name, choose_columns, stored_indexes
 
