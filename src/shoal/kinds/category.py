@@ -14,9 +14,8 @@ from shoal.core.measures import group_sizes
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints, Name
 from shoal.core.unicode_forms import composed, composed_cells, one_form
-from shoal.kinds.coding import Coding
 from shoal.kinds.column import CATEGORY, MISSING, Column
-from shoal.kinds.kind import Kind
+from shoal.kinds.kind import Coding, Kind
 
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale
@@ -41,18 +40,10 @@ MOST_VALUES = 1000  # of a nominal column: each is a coordinate
 
 @dataclass(frozen=True)
 class CategoryCoding(Coding):
-    """The values of a column of categories.
+    """The values of a column of categories."""
 
-    Parameters
-    ----------
-    names
-        The values by code; those of a hierarchy are followed by its inner nodes.
-    coordinates
-        ``(values, width)``: where each lies.
-    """
-
-    names: tuple[Any, ...]
-    coordinates: Floats
+    names: tuple[Any, ...]  # the values by code; those of a hierarchy are followed by its inner nodes
+    coordinates: Floats  # (values, width): where each lies
     numeric: ClassVar[bool] = False
     standardised: ClassVar[bool] = False
 

@@ -95,22 +95,12 @@ def is_whole(values: Floats) -> bool:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a column, those that are missing or blank left out.
+    """The cells of a column, those that are missing or blank left out."""
 
-    Parameters
-    ----------
-    values
-        Numbers, text, truth values, dates, times or durations.
-    records
-        The number of records, with those that miss a cell.
-    present, text
-        The number of cells that are there, and whether they are text.
-    """
-
-    values: pl.Series
-    records: int
-    present: int
-    text: bool
+    values: pl.Series  # numbers, text, truth values, dates, times or durations
+    records: int  # with those that miss a cell
+    present: int  # cells that are there
+    text: bool  # whether they are text
 
     @staticmethod
     def of(column: pl.Series | Column) -> Cells:

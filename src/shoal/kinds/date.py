@@ -14,9 +14,8 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.core.messages import setting
 from shoal.core.types import Floats, Name
-from shoal.kinds.coding import Coding
 from shoal.kinds.column import Cells, Column, word_of
-from shoal.kinds.kind import Kind
+from shoal.kinds.kind import Coding, Kind
 from shoal.kinds.time_scale import Scale, Span, make_scale
 
 __all__ = ["PATTERNS", "Date", "check_no_dates", "date_setting", "find_format", "fits", "in_order", "read_dates"]

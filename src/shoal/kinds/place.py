@@ -21,9 +21,8 @@ import numpy as np
 from shoal.core.errors import InputError
 from shoal.core.measures import centroids
 from shoal.core.types import Floats, Ints, Name
-from shoal.kinds.coding import Coding
 from shoal.kinds.column import Column
-from shoal.kinds.kind import Kind
+from shoal.kinds.kind import Coding, Kind
 
 if TYPE_CHECKING:
     from shoal.kinds.column import Cells
@@ -170,23 +169,13 @@ class Place(Kind):
 
 @dataclass(frozen=True, eq=False)
 class PlaceCoding(Coding):
-    """The coordinates of one column of a place.
+    """The coordinates of one column of a place."""
 
-    Parameters
-    ----------
-    pair
-        The numbers of the columns of latitudes and longitudes.
-    axis
-        Which of both this one is.
-    mean, axes, spread
-        The mean of all places as points on the unit sphere, the axes of the coordinates, and their unit.
-    """
-
-    pair: list[int]
-    axis: int
-    mean: Floats
-    axes: Floats
-    spread: float
+    pair: list[int]  # the numbers of the columns of latitudes and longitudes
+    axis: int  # which of both this one is
+    mean: Floats  # of all places, as points on the unit sphere
+    axes: Floats  # of the coordinates
+    spread: float  # their unit
     standardised: ClassVar[bool] = False
 
     @property

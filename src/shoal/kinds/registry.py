@@ -35,32 +35,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KindEntry:
-    """A kind as a list shows it.
+    """A kind as a list shows it."""
 
-    Parameters
-    ----------
-    place
-        The module in `shoal.kinds` and the class in it.
-    flag, metavar, help
-        Its option on the command line; none for a kind that is not named.
-    label
-        What the page calls it.
-    suits
-        The kinds of cells, as `shoal.inspect` recognises them, for which the page offers it.
-    dialog
-        What the page asks for: ``"levels"``, ``"hierarchy"`` or ``"format"``; empty for nothing.
-    example
-        How it reads in Python.
-    """
-
-    place: str
-    flag: str = ""
+    place: str  # its module and class
+    flag: str = ""  # its option on the command line; none for a kind that is not named
     metavar: str = ""
     help: str = ""
-    label: str = ""
-    suits: tuple[str, ...] = ()
-    dialog: str = ""
-    example: str = ""
+    label: str = ""  # on the page
+    suits: tuple[str, ...] = ()  # the kinds of cells, as `shoal.inspect` recognises them, for which the page offers it
+    dialog: str = ""  # of the page: "levels", "hierarchy", "format" or "pair"; empty for none
+    example: str = ""  # in Python
 
     def load(self) -> type[Kind]:
         """Return the class."""

@@ -34,31 +34,15 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """How a column is counted: in steps from an origin, both in units of its type.
+    """How a column is counted: in steps from an origin, both in units of its type."""
 
-    Parameters
-    ----------
-    dtype
-        The type of polars that its cells have.
-    native
-        The type of the column in its own library.
-    origin, step
-        Where counting begins, and what is counted.
-    local
-        Whether the days of the calendar of its time zone are counted, and not the time between moments.
-    exact
-        Whether all cells are whole steps.
-    format
-        How its text is written; None if it is no text.
-    """
-
-    dtype: Any
-    native: Any
+    dtype: Any  # of polars
+    native: Any  # the type of the column in its own library
     origin: int
     step: int
-    local: bool = False
-    exact: bool = True
-    format: str | None = None
+    local: bool = False  # whether days of the calendar of its time zone are counted, not the time between moments
+    exact: bool = True  # whether all cells are whole steps
+    format: str | None = None  # how its text is written
 
     @property
     def word(self) -> str:

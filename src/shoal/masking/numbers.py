@@ -14,7 +14,7 @@ from shoal.core.measures import Scaling, released_loss, scaling
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT
-from shoal.kinds.coding import Embedding
+from shoal.kinds.kind import Embedding
 from shoal.kinds.time_scale import Scale
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.parts import STAY, Own

@@ -20,8 +20,8 @@ from shoal.core.messages import option, parameter, setting
 from shoal.core.phrases import agreeing, count, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
-from shoal.kinds.coding import Coding, Embedding
 from shoal.kinds.column import MISSING, Storage
+from shoal.kinds.kind import Coding, Embedding
 from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
 from shoal.masking.confidential import Promise, number_values
 from shoal.masking.parts import STAY, Cell, Columns, Moves, Own, Part, Spellings

@@ -20,9 +20,8 @@ from shoal.core.types import Bools, Floats, Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
-from shoal.kinds.coding import Coding
 from shoal.kinds.column import Column, Storage
-from shoal.kinds.kind import Kind
+from shoal.kinds.kind import Coding, Kind
 from shoal.kinds.time_scale import Span
 from shoal.masking.additivity import count_broken
 from shoal.masking.confidential import Values, read_values
@@ -30,7 +29,7 @@ from shoal.masking.parts import Cell, Columns, Joined, Moves, Own, Part, Spellin
 from shoal.masking.totals import whole_total
 from shoal.models.distinct_units import least_units, record_counters
 from shoal.tables.columns import Codes, Name, NewColumn, Spelling, check_released
-from shoal.tables.csv_table import CsvTable, present_cells
+from shoal.tables.csv_table import present_cells
 from shoal.tables.formulas import escape_formulas
 from shoal.tables.table import Table, number_rows
 
@@ -121,7 +120,7 @@ def read_part(
             for j, (kind, listed) in enumerate(zip(columns.kinds, values, strict=True))
         ),
         confidential=confidential,
-        types={name: table.number_type(name) for name in columns.typed} if isinstance(table, CsvTable) else {},
+        types=table.text_types(columns.typed),
         texts=texts,
     )
 

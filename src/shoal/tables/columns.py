@@ -120,30 +120,14 @@ def check_released(names: Sequence[Name], planned: Sequence[Name]) -> None:
 
 @dataclass(frozen=True)
 class NewColumn:
-    """The values that are released in a column's place.
+    """The values that are released in a column's place."""
 
-    Parameters
-    ----------
-    values
-        The new values; NaN where the cell is missing.
-    storage
-        How the column was stored, in all parts of the table.
-    rounded
-        Whether the values have been rounded, to be stored as integers if the column did.
-    missing
-        How missing cells are spelled: a code for missing, "NaN", or None.
-    categories
-        Of a column of categories: what the values, which are codes, stand for.
-    scale
-        Of a column of dates, times or durations: how the values count them.
-    """
-
-    values: Floats
-    storage: Storage = FLOAT
-    rounded: bool = False
-    missing: Spelling = None
-    categories: tuple[Any, ...] | None = None
-    scale: Scale | None = None
+    values: Floats  # NaN where the cell is missing
+    storage: Storage = FLOAT  # how the column was stored, in all parts of the table
+    rounded: bool = False  # whether the values are rounded, to be stored as integers if the column did
+    missing: Spelling = None  # how missing cells are spelled: a code for missing, "NaN", or None
+    categories: tuple[Any, ...] | None = None  # of a column of categories: what the values, which are codes, stand for
+    scale: Scale | None = None  # of a column of dates, times or durations: how the values count them
 
     @property
     def integers(self) -> bool:
@@ -188,22 +172,12 @@ def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:
 
 
 class TextNumbers(NamedTuple):
-    """Numbers in a text column of a table, or of a part of it.
+    """Numbers in a text column of a table, or of a part of it."""
 
-    Parameters
-    ----------
-    numbers, values
-        The different values that are written like numbers, and all different values, in a sample of the cells.
-    cause
-        Why the column is text, in words; empty if this part does not show it.
-    remedy
-        A way to read it as numbers.
-    """
-
-    numbers: int
-    values: int
-    cause: str = ""
-    remedy: str = ""
+    numbers: int  # different values that are written like numbers, in a sample of the cells
+    values: int  # all different values in it
+    cause: str = ""  # why the column is text, in words; empty if this part does not show it
+    remedy: str = ""  # a way to read it as numbers
 
 
 def kind_of(kind: Any) -> str:
@@ -361,14 +335,7 @@ def as_number(code: Code) -> float | None:
 def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None = None) -> pl.Series:
     """Say which cells are codes: -9 is also -9.0, in text as well.
 
-    Parameters
-    ----------
-    cells
-        Numbers or text.
-    codes
-        The codes of the column.
-    numbers
-        Of text, the numbers that it means; by a decimal point if not given.
+    `numbers` are those that text means; without them, those with a decimal point.
 
     Examples
     --------

@@ -79,49 +79,28 @@ class Dialect:
 
 
 class CsvTable(Table):
-    """A CSV file, or a part of one: its cells as text, and the numbers that they mean.
-
-    Parameters
-    ----------
-    text
-        The cells as they are spelled; null where there is nothing between two delimiters.
-    dialect
-        How the file is written.
-    numbers
-        Columns to read as numbers even if they look like codes (007).
-    codes
-        Cells that stand for missing, by column.
-    texts
-        Columns that stay text whatever they look like: masked dates (20240131).
-    parsed
-        Columns that were read as numbers, by name and whether codes count as numbers; None to keep none of them.
-    """
+    """A CSV file, or a part of one: its cells as text, and the numbers that they mean."""
 
     dialect: Dialect
 
     def __init__(
         self,
-        text: pl.DataFrame,
+        text: pl.DataFrame,  # the cells as they are spelled; null where there is nothing between two delimiters
         dialect: Dialect,
-        numbers: Collection[Name] = (),
-        codes: Codes | None = None,
-        texts: Collection[Name] = (),
-        parsed: dict[tuple[Name, bool], pl.Series] | None = None,
+        numbers: Collection[Name] = (),  # columns to read as numbers even if they look like codes (007)
+        codes: Codes | None = None,  # cells that mean missing, by column
+        texts: Collection[Name] = (),  # columns that stay text whatever they look like: masked dates (20240131)
+        parsed: dict[tuple[Name, bool], pl.Series] | None = None,  # by name and whether codes count as numbers
     ) -> None:
         self.text, self.dialect, self._numbers, self._codes, self._texts = text, dialect, numbers, codes or {}, texts
-        self._parsed = parsed
+        self._parsed = parsed  # None to keep none of them
         self._cells = dict(named_cells(text))
 
-    def _but(self, text: pl.DataFrame, **other: Any) -> CsvTable:
-        """Return a table of the same kind with other cells."""
-        same: dict[str, Any] = {
-            "dialect": self.dialect,
-            "numbers": self._numbers,
-            "codes": self._codes,
-            "texts": self._texts,
-            "parsed": None if self._parsed is None else {},
-        }
-        return CsvTable(text, **(same | other))
+    def _but(self, text: pl.DataFrame, **changed: Any) -> CsvTable:
+        """Return a table that is read likewise, with other cells."""
+        parsed: dict[Any, pl.Series] | None = None if self._parsed is None else {}
+        same: dict[str, Any] = {"numbers": self._numbers, "codes": self._codes, "texts": self._texts, "parsed": parsed}
+        return CsvTable(text, **({"dialect": self.dialect} | same | changed))
 
     @property
     def native(self) -> pl.DataFrame:
@@ -262,9 +241,9 @@ class CsvTable(Table):
                     return sign
         return None
 
-    def number_type(self, name: Name) -> str | None:
-        """Return what a column is stored as: Int64, Float64 or String; None if all its cells are missing."""
-        return number_type(self._named(name), self.dialect, codes=name in self._numbers)
+    def text_types(self, names: Sequence[Name]) -> dict[Name, str | None]:
+        """Return what columns are stored as: Int64, Float64 or String; None if all their cells are missing."""
+        return {name: number_type(self._named(name), self.dialect, codes=name in self._numbers) for name in names}
 
     def with_numbers(self, names: Sequence[Name], types: Mapping[Name, pl.DataType]) -> pl.DataFrame:
         """Return the cells, those of some columns as numbers, of others in the types that all parts have."""
@@ -337,13 +316,7 @@ def one_spelling(text: pl.Series, values: pl.Series | None = None) -> pl.Series:
     """Return the cells with one spelling for each value.
 
     Of several spellings the shortest is taken, the first of these by the alphabet; missing cells become empty.
-
-    Parameters
-    ----------
-    text
-        The cells as they are spelled.
-    values
-        What they mean; all the same, a missing value, if not given.
+    `values` are what the cells mean; without them, all are missing.
 
     Examples
     --------

@@ -77,13 +77,7 @@ HELD_OF_CSV = 18
 
 
 class TableFile(os.PathLike[str]):
-    """A file whose table is read once and kept for those who open it again.
-
-    Parameters
-    ----------
-    path
-        The file.
-    """
+    """A file whose table is read once and kept for those who open it again."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)

@@ -126,6 +126,10 @@ class Table:
         """Return what numbers a text column holds, or None if the column is not text."""
         return None
 
+    def text_types(self, names: Sequence[Name]) -> dict[Name, str | None]:
+        """Return the types that columns of text mean, of a table that is all text."""
+        return {}
+
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
         raise NotImplementedError
@@ -284,16 +288,9 @@ def describe_stratum(by: Sequence[Name], values: Sequence[object]) -> str:
 
 
 def label_frame(records: Ints, labels: Ints, columns: Sequence[Name]) -> pl.DataFrame:
-    """Return the labels as a table; `record` counts the rows of the given table from 1.
+    """Return the labels of released records, or of their cells in the masked columns, as a table.
 
-    Parameters
-    ----------
-    records
-        The row number of each released record in the given table.
-    labels
-        The group of each record, or of each of its cells.
-    columns
-        The masked columns.
+    `records` are their rows in the original; `record` counts these from 1.
 
     Examples
     --------

@@ -52,18 +52,9 @@ def read_csv(
     thousands: str | None = None,
     numbers: Sequence[str] = (),
 ) -> CsvTable:
-    """Read a CSV file with a header line.
+    """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
 
-    Parameters
-    ----------
-    path
-        The file.
-    delimiter, encoding, decimal
-        Taken from the file itself where not given.
-    thousands
-        The sign between thousands; none if not given.
-    numbers
-        Columns to read as numbers even if they look like codes (007).
+    Columns of `numbers` are read as numbers even if they look like codes (007).
     """
     return _parse(path, path.read_bytes(), numbers, delimiter, encoding, decimal, thousands)
 

@@ -58,24 +58,12 @@ WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt
 
 @dataclass(frozen=True)
 class StatFile:
-    """What a statistical package's file holds beside the cells that are masked.
+    """What a statistical package's file holds beside the cells that are masked."""
 
-    Parameters
-    ----------
-    raw
-        The table with the user-missing values of SPSS as they are stored.
-    tagged
-        Columns of Stata with tagged missing values (.a to .z), as they are stored.
-    metadata
-        Labels, formats, definitions of missing values.
-    suffix
-        The ending of the file's name.
-    """
-
-    raw: pl.DataFrame
-    tagged: Mapping[str, pl.Series]
-    metadata: Any
-    suffix: str
+    raw: pl.DataFrame  # the table with the user-missing values of SPSS as they are stored
+    tagged: Mapping[str, pl.Series]  # columns of Stata with tagged missing values (.a to .z), as they are stored
+    metadata: Any  # labels, formats, definitions of missing values
+    suffix: str  # the ending of the file's name
 
 
 class Changed(NamedTuple):
