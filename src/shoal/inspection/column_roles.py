@@ -118,12 +118,12 @@ def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
     """
     numbers = cells.numbers
     words = name_words(name).split("_")
-    weights = [found for word in words if (found := WEIGHT.fullmatch(word))]
+    weights = [match for word in words if (match := WEIGHT.fullmatch(word))]
     others = [word for word in words if WEIGHT.fullmatch(word) is None]
     named = bool(weights) and all(map(SURVEY.fullmatch, others))
     if not named or not len(numbers) or not numbers.min() > 0:
         return False
-    prefixes = [*(found["of"] or found["word"] or "" for found in weights), *others]
+    prefixes = [*(match["of"] or match["word"] or "" for match in weights), *others]
     if any(map(SAMPLING.fullmatch, prefixes)):
         return True
     bodies = _may_be_bodies(numbers)

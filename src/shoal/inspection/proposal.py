@@ -204,27 +204,27 @@ def inspect(
     found = Inspection(tuple(_with_strata(looked, series, k)), whole.rows, 0, 0, "")
     found = _counted(found, View(whole.coded(listed)), sampled=table is not whole)
     coded = table.coded({name: list(listed_codes) for name, listed_codes in codes.items() if listed_codes})
-    asked = _asked(found, coded, series, cells, codes, dates, request)
+    parameters = _parameters(found, coded, series, cells, codes, dates, request)
     return replace(
         found,
-        columns=tuple(_with_drop(column, asked) for column in found.columns),
-        command=_command(asked, data) if asked["columns"] else "",
-        asked=asked,
+        columns=tuple(_with_drop(column, parameters) for column in found.columns),
+        command=_command(parameters, data) if parameters["columns"] else "",
+        asked=parameters,
     )
 
 
-def _counted(found: Inspection, view: View, *, sampled: bool) -> Inspection:
+def _counted(inspection: Inspection, view: View, *, sampled: bool) -> Inspection:
     """Add what is counted in all records."""
-    columns = found.columns
+    columns = inspection.columns
     if sampled:
         cells = view.columns()
         columns = tuple(
             replace(c, distinct=cells[c.name].drop_nulls().n_unique(), missing=cells[c.name].null_count())
             for c in columns
         )
-    keys, strata = found.named("key"), found.named("stratum")
+    keys, strata = inspection.named("key"), inspection.named("stratum")
     return replace(
-        found,
+        inspection,
         columns=columns,
         uniques=view.alike(keys).get(1, 0),
         uniques_in_strata=view.alike([*keys, *strata]).get(1, 0),
@@ -271,9 +271,9 @@ def _role(name: Name, cells: Cells, *, persons: bool) -> tuple[str, str]:  # noq
         return "weight", "the name says weight, and all numbers are positive"
     if cells.distinct == 1 and cells.present == cells.records:
         return "other", "the same value in all records"
-    told = looks_like_identifier(name, cells)
-    if told is not None:
-        return "identifier", told
+    identifying = looks_like_identifier(name, cells)
+    if identifying is not None:
+        return "identifier", identifying
     if repeats_like_unit(name, cells):
         return "unit", f"an id by its name, and each stands in {cells.present / cells.distinct:.1f} records on average"
     if is_confidential(name):
@@ -283,9 +283,9 @@ def _role(name: Name, cells: Cells, *, persons: bool) -> tuple[str, str]:  # noq
 
 def _notes(kind: str, cells: Cells, codes: Mapping[int | str, int]) -> list[str]:
     """Say what else is to be known of a column that is released."""
-    told = ", ".join(f"{code} ({count(times, 'time')})" for code, times in codes.items())
+    listed_codes = ", ".join(f"{code} ({count(times, 'time')})" for code, times in codes.items())
     apart = " far from the rest" if any(isinstance(code, int) for code in codes) else ""
-    notes = [f"{told}{apart}: codes for missing?"] if told else []
+    notes = [f"{listed_codes}{apart}: codes for missing?"] if listed_codes else []
     if kind in NUMBERS:
         zeros = _zeros(cells)
         notes += [f"{100 * zeros:.1f} % are zero, the others stand out"] if zeros > ZEROS else []
@@ -327,25 +327,25 @@ def _unit(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) 
 
 def _dates(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) -> dict[Name, Date]:
     """Return how the keys are written that hold dates or times as text or digits, where one format fits all cells."""
-    found: dict[Name, Date] = {}
+    dates: dict[Name, Date] = {}
     for column in columns:
         cells = series[column.name]
         written = cells.dtype == pl.String or cells.dtype.is_integer()
         if column.role == "key" and column.kind in ("date", "time") and written:
             format_ = find_format(cells.cast(pl.String))
-            found |= {} if format_ is None else {column.name: Date(format_ or None)}
-    return found
+            dates |= {} if format_ is None else {column.name: Date(format_ or None)}
+    return dates
 
 
 def _with_format(column: InspectedColumn, cells: pl.Series, kind: Date | None) -> InspectedColumn:
     """Say what is to be known of the format of dates that are text."""
     if column.role != "key" or column.kind not in ("date", "time") or cells.dtype != pl.String:
         return column
-    told = "" if kind is not None else "; written in several formats"
+    remark = "" if kind is not None else "; written in several formats"
     swapped = (kind.format or "").replace("%d", "%?").replace("%m", "%d").replace("%?", "%m") if kind else ""
     if swapped and swapped != (kind and kind.format) and fits(Date(swapped), cells):
-        told = "; day and month may be swapped"
-    return replace(column, reason=column.reason + told)
+        remark = "; day and month may be swapped"
+    return replace(column, reason=column.reason + remark)
 
 
 def _maskable(
@@ -394,9 +394,9 @@ def _dropped(
     return [column.name for column in columns if column in raw.get(column.role, ())]
 
 
-def _with_drop(column: InspectedColumn, asked: Mapping[str, Any]) -> InspectedColumn:
+def _with_drop(column: InspectedColumn, parameters: Mapping[str, Any]) -> InspectedColumn:
     """Add to the reason why a column is dropped that is not an identifier, and what to do to keep it."""
-    if column.role == "identifier" or column.name not in (asked["identifiers"] or []):
+    if column.role == "identifier" or column.name not in (parameters["identifiers"] or []):
         return column
     if column.role == "unit":
         why = "dropped: some records have no unit; fill them in" if column.missing else "dropped: another unit is used"
@@ -411,7 +411,7 @@ def _with_drop(column: InspectedColumn, asked: Mapping[str, Any]) -> InspectedCo
     return replace(column, reason=f"{column.reason}; {why}")
 
 
-def _asked(
+def _parameters(
     found: Inspection,
     table: Table,
     series: Mapping[Name, pl.Series],
@@ -457,31 +457,33 @@ def _numbered(series: pl.Series, cells: Cells) -> bool:
 
 
 def _kept_zeros(
-    found: Inspection,
+    inspection: Inspection,
     masked: Sequence[Name],
     series: Mapping[Name, pl.Series],
     cells: Mapping[Name, Cells],
     k: int,
 ) -> list[Name]:
     """Return the keys whose zeros can be kept: k records are zero in the same columns, and k are not."""
-    kinds = found.kinds
-    apart = [*(series[name] for name in found.named("stratum")), *(series[name].is_null() for name in masked)]
-    unit = _unit(found.columns, series)
+    kinds = inspection.kinds
+    apart = [*(series[name] for name in inspection.named("stratum")), *(series[name].is_null() for name in masked)]
+    unit = _unit(inspection.columns, series)
     units = None if unit is None else series[unit]
-    kept = []
+    names = []
     for name in masked:
         if kinds[name] in NUMBERS and _zeros(cells[name]) > ZEROS:
             zero = (series[name] == 0).fill_null(value=False)
             if len(zero) and _fewest([*apart, zero], units) >= k:
                 apart.append(zero)
-                kept.append(name)
-    return kept
+                names.append(name)
+    return names
 
 
-def _command(asked: Mapping[str, Any], data: Any) -> str:
+def _command(parameters: Mapping[str, Any], data: Any) -> str:
     """Return the command that masks a file, or the call that masks a table."""
     if not isinstance(data, (str, os.PathLike)):
-        return as_call({**asked, "missing": None if asked["missing"] == "error" else asked["missing"]}, None)
+        return as_call(
+            {**parameters, "missing": None if parameters["missing"] == "error" else parameters["missing"]}, None
+        )
     source = Path(data)
     ending = source.suffix if source.suffix.lower() in WRITABLE else ".csv"
-    return as_command(asked, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))
+    return as_command(parameters, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))

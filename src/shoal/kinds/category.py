@@ -73,9 +73,9 @@ class CategoryCoding(Coding):
 
     def place(self, X: Floats, j: int, Z: Floats) -> Floats:
         """Return the coordinates of the values."""
-        seen = ~np.isnan(X[:, j])
+        present = ~np.isnan(X[:, j])
         places = np.full((len(X), self.width), np.nan)
-        places[seen] = self.coordinates[X[seen, j].astype(np.int64)]
+        places[present] = self.coordinates[X[present, j].astype(np.int64)]
         return places
 
     def variables(self, X: Floats, j: int, Z: Floats) -> Floats:

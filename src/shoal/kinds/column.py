@@ -89,8 +89,8 @@ def is_whole(values: Floats) -> bool:
     some = values[:1000]
     if (np.rint(some) != some)[~np.isnan(some)].any():
         return False
-    seen = values[~np.isnan(values)]
-    return bool(len(seen) and (np.rint(seen) == seen).all())
+    present = values[~np.isnan(values)]
+    return bool(len(present) and (np.rint(present) == present).all())
 
 
 @dataclass(frozen=True)

@@ -123,18 +123,20 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
     The step is the longest of day, minute, … that all cells are whole multiples of: midnights stay midnights. It is
     longer where the column spans more steps than a float can count.
     """
-    seen = [span for span in spans if span.low is not None]
-    typed = seen or spans[:1]
+    filled = [span for span in spans if span.low is not None]
+    typed = filled or spans[:1]
     if not typed:
         raise InputError(f"Column {name!r} must hold dates or times, but the table has no records.")
     types = {str(span.dtype): span for span in typed}
     if len(types) > 1:
         raise InputError(f"Column {name!r} must hold cells of one type, got {' and '.join(types)}. Convert it first.")
     ((_, first),) = types.items()
-    lows, highs = ([getattr(span, end) for span in seen] or [0] for end in ("low", "high"))
+    lows, highs = ([getattr(span, end) for span in filled] or [0] for end in ("low", "high"))
     steps = list(_steps(first.dtype).values())
-    local = bool(seen) and getattr(first.dtype, "time_zone", None) is not None and all(span.midnights for span in seen)
-    finest = steps[0] if local else min((span.step for span in seen), default=steps[0])
+    local = (
+        bool(filled) and getattr(first.dtype, "time_zone", None) is not None and all(span.midnights for span in filled)
+    )
+    finest = steps[0] if local else min((span.step for span in filled), default=steps[0])
     step = min(
         step for step in steps if step >= finest and (step == steps[0] or (max(highs) - min(lows)) // step <= EXACT)
     )

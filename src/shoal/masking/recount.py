@@ -89,7 +89,8 @@ def count_part(
         for j, (name, kind) in enumerate(columns.kind_of.items())
     )
     left = [name for name in table.names if name not in {*masked, *by}] if others else []
-    looks, spans = identifying_columns(dict(zip(left, table.keys(left).get_columns(), strict=True)))
+    keys = table.keys(left).get_columns() if left else []  # without polars, whose memory every worker would hold
+    looks, spans = identifying_columns(dict(zip(left, keys, strict=True)))
     numeric = [name for name in masked if name not in categories] if columns.totals else []
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
     numbers = {name: table.column(name) for name in promised}

@@ -88,9 +88,9 @@ def read_part(
         arrays["lost"] = np.where(blank, X, np.nan)
         X[blank], holes = np.nan, holes | blank
     if dropped.any() or suppressed.any():
-        kept = np.flatnonzero(~(dropped | suppressed))
-        table, holes = table.take(kept), holes[kept]
-        arrays = {KEPT: kept, **{name: array[kept] for name, array in arrays.items()}}
+        rows = np.flatnonzero(~(dropped | suppressed))
+        table, holes = table.take(rows), holes[rows]
+        arrays = {KEPT: rows, **{name: array[rows] for name, array in arrays.items()}}
         X = arrays["X"]
     if moves.blanked or KEPT in arrays:
         limits = bounds(X)
@@ -171,8 +171,8 @@ def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Colu
     return [column for column, _ in pairs], [values for _, values in pairs]
 
 
-def _read_weights(table: Table, first: int, name: Name | None, given: Floats | None) -> Floats:
-    values, what = given, f"{parameter('weights')}"
+def _read_weights(table: Table, first: int, name: Name | None, numbers: Floats | None) -> Floats:
+    values, what = numbers, f"{parameter('weights')}"
     if values is None:
         values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
     elif values.shape != (table.rows,):
@@ -238,10 +238,10 @@ def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves
     if not moves.patterns:
         return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
     codes, cells = _cells(table, columns, X, holes)
-    found = [moves.patterns.get(cell, cell.missing) for cell in cells]
-    out = np.array([pattern is None for pattern in found], dtype=np.bool_)
-    wanted = np.array([pattern or cell.missing for pattern, cell in zip(found, cells, strict=True)], dtype=np.bool_)
-    return wanted.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
+    patterns = [moves.patterns.get(cell, cell.missing) for cell in cells]
+    out = np.array([pattern is None for pattern in patterns], dtype=np.bool_)
+    blank = np.array([pattern or cell.missing for pattern, cell in zip(patterns, cells, strict=True)], dtype=np.bool_)
+    return blank.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
 
 
 # Deal out
@@ -262,8 +262,8 @@ def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
     X = X.copy()
     for j, codes in enumerate(own.codes):
         if codes is not None and len(codes):
-            seen = ~np.isnan(X[:, j])
-            X[seen, j] = codes[X[seen, j].astype(np.int64)]
+            present = ~np.isnan(X[:, j])
+            X[present, j] = codes[X[present, j].astype(np.int64)]
     return X
 
 
@@ -302,10 +302,10 @@ def deal_to_blocks(
 
 
 def _sent(arrays: Arrays, own: Own, X: Floats, block: Ints) -> Arrays:
-    more = {name: arrays[name] for name in ("weights", "unit") if name in arrays}
+    others = {name: arrays[name] for name in ("weights", "unit") if name in arrays}
     if "lost" in arrays:
-        more["lost"] = numbers_of(arrays, own, "lost")
-    return {"block": block, "X": X, **more, **confidential_codes(arrays, own.confidential)}
+        others["lost"] = numbers_of(arrays, own, "lost")
+    return {"block": block, "X": X, **others, **confidential_codes(arrays, own.confidential)}
 
 
 def confidential_codes(arrays: Arrays, numbers: Sequence[Ints]) -> Arrays:

@@ -102,11 +102,11 @@ def with_cells(frame: pl.DataFrame, cells: Mapping[str, pl.Series]) -> pl.DataFr
 
 def check_released(names: Sequence[Name], planned: Sequence[Name]) -> None:
     """Refuse a release whose columns are not exactly the planned ones; numbers and their text are the same name."""
-    found, wanted = [str(name) for name in names], [str(name) for name in planned]
-    if found == wanted:
+    released, expected = [str(name) for name in names], [str(name) for name in planned]
+    if released == expected:
         return
-    extra = [name for name in found if name not in wanted or found.count(name) > 1]
-    lost = [name for name in wanted if name not in found]
+    extra = [name for name in released if name not in expected or released.count(name) > 1]
+    lost = [name for name in expected if name not in released]
     wrong = "Columns are in another order than planned"
     if extra:
         wrong = f"Column {extra[0]!r} is in the release but was not planned"
@@ -228,12 +228,12 @@ def not_whole(name: Name, record: int, value: object) -> InputError:
     )
 
 
-def not_numeric(name: Name, found: str, way_out: str = "") -> InputError:
+def not_numeric(name: Name, content: str, way_out: str = "") -> InputError:
     """Say what a column holds that is no number."""
     way_out = way_out or (
         f"Leave the column out, turn it into numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
     )
-    return InputError(f"Column {name!r} must be numeric, but {found}. {way_out}")
+    return InputError(f"Column {name!r} must be numeric, but {content}. {way_out}")
 
 
 def no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> InputError:
@@ -264,9 +264,11 @@ def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
     """Refuse a text column that consists mostly of numbers and has no role: it would be released unmasked."""
     if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
         return
-    shown = next((part for part in parts if part.cause), TextNumbers(0, 0, "its type is text", "Turn it into numbers."))
+    example = next(
+        (part for part in parts if part.cause), TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
+    )
     raise InputError(
-        f"Column {name!r} holds numbers, but {shown.cause}: it would be released unmasked. {shown.remedy} To drop the "
+        f"Column {name!r} holds numbers, but {example.cause}: it would be released unmasked. {example.remedy} To drop the "
         f"column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
     )
 
@@ -282,7 +284,7 @@ def _is_number(text: str) -> bool:
 # Codes for missing: numbers or texts, such as -9 or "?", that stand in a column where nothing is known
 
 
-def read_codes(given: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name, tuple[Code, ...]]:
+def read_codes(by_column: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name, tuple[Code, ...]]:
     """Return the codes of each column; refuse what is neither a number nor a text.
 
     Examples
@@ -290,14 +292,14 @@ def read_codes(given: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name,
     >>> read_codes({"income": [-9, 99], "job": "?"})
     {'income': (-9, 99), 'job': ('?',)}
     """
-    if given is not None and not isinstance(given, Mapping):
+    if by_column is not None and not isinstance(by_column, Mapping):
         raise InputError(
             f"{parameter('missing_codes')} must give the codes of each column, such as {{'income': [-9]}}; got "
-            f"{given!r}."
+            f"{by_column!r}."
         )
     read = {}
-    for name, listed in (given or {}).items():
-        codes = tuple(listed) if isinstance(listed, Iterable) and not isinstance(listed, str) else (listed,)
+    for name, entry in (by_column or {}).items():
+        codes = tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else (entry,)
         codes = tuple(getattr(code, "item", lambda code=code: code)() for code in codes)  # numbers of NumPy
         for code in codes:
             if isinstance(code, bool) or not isinstance(code, (str, int, float)) or code in ("", math.inf, -math.inf):
@@ -305,7 +307,7 @@ def read_codes(given: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name,
             if code != code:  # noqa: PLR0124  (NaN)
                 raise _bad(name, code)
         if not codes:
-            raise _bad(name, listed)
+            raise _bad(name, entry)
         read[name] = tuple(dict.fromkeys(code.strip() if isinstance(code, str) else code for code in codes))
     return read
 

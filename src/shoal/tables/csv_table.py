@@ -357,7 +357,7 @@ def number_type(series: pl.Series, dialect: Dialect, *, codes: bool) -> str | No
     return str(parsed.dtype)
 
 
-def common_type(found: Iterable[str | None]) -> pl.DataType:
+def common_type(types: Iterable[str | None]) -> pl.DataType:
     """Return the type of a column whose parts hold these.
 
     Examples
@@ -365,10 +365,10 @@ def common_type(found: Iterable[str | None]) -> pl.DataType:
     >>> common_type(["Int64", None, "Float64"]), common_type(["Int64", "String"]), common_type([None])
     (Float64, String, String)
     """
-    types = set(found) - {None}
-    if not types or "String" in types:
+    present = set(types) - {None}
+    if not present or "String" in present:
         return pl.String()
-    return pl.Int64() if types == {"Int64"} else pl.Float64()
+    return pl.Int64() if present == {"Int64"} else pl.Float64()
 
 
 def as_type(series: pl.Series, dialect: Dialect, dtype: pl.DataType) -> pl.Series:

@@ -109,18 +109,18 @@ def is_spark(data: object) -> bool:
 def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
     """Say whether a table is to be masked from file to file.
 
-    The rule: whenever it is asked for (engine="local", a memory limit), for a folder or a glob, and for a CSV or
+    The rule: whenever it is requested (engine="local", a memory limit), for a folder or a glob, and for a CSV or
     Parquet file that would take more than half of the memory at hand.
     """
-    asked = engine == "local" or (memory is not None and engine is None)
+    requested = engine == "local" or (memory is not None and engine is None)
     if not isinstance(data, (str, os.PathLike)):
-        if asked:
+        if requested:
             raise InputError(
                 f"{parameter('data')} must be a path for {setting('engine', 'local')} or a memory limit; got a table."
             )
         return False
-    if asked or engine == "memory":
-        return asked
+    if requested or engine == "memory":
+        return requested
     file = Path(data)
     if file.is_file():
         return file.suffix.lower() in (*CSV, *PARQUET) and stored_bytes([file]) > available_memory() / 2
@@ -234,10 +234,10 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
         got = target.suffix or "no ending"
         raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
     with naming(target):  # a name may be too long to look at
-        there, taken = folder.is_dir(), target.is_dir()
-    if not there:
+        exists, is_folder = folder.is_dir(), target.is_dir()
+    if not exists:
         raise FileError(f"Output {target} cannot be written: folder {folder} does not exist. Make it first.")
-    if taken:
+    if is_folder:
         raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
     if not os.access(folder, os.W_OK):
         raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Use another folder.")
@@ -290,8 +290,8 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
         return
     system, there = system_of(target)
     with naming_address(target):
-        taken = system.exists(there) and (not system.isdir(there) or system.find(there))
-    if taken:
+        exists = system.exists(there) and (not system.isdir(there) or system.find(there))
+    if exists:
         raise FileError(f"Output {target} already exists. Remove it, or use another name.")
 
 

@@ -46,8 +46,8 @@ def formula_names(names: Sequence[Name]) -> list[Name]:
     >>> formula_names(["income", "=1+1", "-5"])
     ['=1+1']
     """
-    found = _formulas(pl.Series([str(name) for name in names], dtype=pl.String))
-    return [name for name, here in zip(names, found, strict=True) if here]
+    formulas = _formulas(pl.Series([str(name) for name in names], dtype=pl.String))
+    return [name for name, here in zip(names, formulas, strict=True) if here]
 
 
 def escaped_name(name: Name) -> str:
@@ -95,7 +95,7 @@ def _texts(table: Table, names: Sequence[Name]) -> dict[Name, pl.Series]:
 
 def _formulas(text: pl.Series) -> Bools:
     """Say which cells are formulas: numbers with a sign are none."""
-    found = text.str.contains(BEGIN).fill_null(value=False)
-    if found.any():
-        found &= ~text.str.contains(NUMBER).fill_null(value=False)
-    return found.to_numpy()
+    formulas = text.str.contains(BEGIN).fill_null(value=False)
+    if formulas.any():
+        formulas &= ~text.str.contains(NUMBER).fill_null(value=False)
+    return formulas.to_numpy()

@@ -96,14 +96,14 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     if path.is_dir():
         # Hidden files are no part of a table: a run that was killed may have left some.
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
-        found = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
+        paths = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
     elif glob.has_magic(text) and not path.exists():
-        found = sorted(Path(name) for name in glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns too)
+        paths = sorted(Path(name) for name in glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns too)
     else:
-        found = [path]
-    if not found:
+        paths = [path]
+    if not paths:
         raise FileError(f"Input {data} holds no file that ends in {', '.join((*CSV, *PARQUET))}. Check the path.")
-    for file in found:
+    for file in paths:
         if not file.is_file():
             raise FileError(f"File {file} does not exist. Check the path.")
         if file.suffix.lower() not in (*CSV, *PARQUET):
@@ -111,9 +111,9 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
                 f"File {file} must end in one of {', '.join((*CSV, *PARQUET))} to be masked beyond memory; "
                 f"got {file.suffix or 'no ending'!r}. Convert it to Parquet first."
             )
-    if len({file.suffix.lower() in CSV for file in found}) > 1:
+    if len({file.suffix.lower() in CSV for file in paths}) > 1:
         raise InputError(f"Input {data} holds CSV and Parquet files; name those of one format.")
-    return found
+    return paths
 
 
 def record_bytes(path: Path) -> list[float]:
@@ -211,8 +211,8 @@ def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
     for part_values in run(part_levels, [(part, ordered) for part in parts]) if ordered else ():
         for name, values in part_values.items():
             levels[name] |= dict.fromkeys(values)
-    known = {name: tuple(values) for name, values in levels.items() if values}
-    return Source(parts, tuple(schema.names), numeric, None, timed, known)
+    by_column = {name: tuple(values) for name, values in levels.items() if values}
+    return Source(parts, tuple(schema.names), numeric, None, timed, by_column)
 
 
 def part_levels(part: Part, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:

@@ -223,7 +223,7 @@ def stored_indexes(names: Sequence[Name]) -> list[Name]:
 def choose_columns(
     names: Sequence[Name],
     numeric: Sequence[Name],
-    wanted: Sequence[Name] | None,
+    requested: Sequence[Name] | None,
     *,
     apart: Collection[Name] = (),
     to: str = "mask",
@@ -235,7 +235,7 @@ def choose_columns(
     >>> choose_columns(["a", "b", "c"], ["a", "b"], None, apart=["b"])
     ['a']
     """
-    if wanted is None:
+    if requested is None:
         chosen = [name for name in numeric if name not in apart]
         if not chosen:
             raise InputError(
@@ -243,7 +243,7 @@ def choose_columns(
                 "one cell that is not a number makes a column text."
             )
         return chosen
-    chosen = list(wanted)
+    chosen = list(requested)
     if not chosen:
         raise InputError(f"{parameter('columns')} must name at least one column, got none.")
     for name in chosen:

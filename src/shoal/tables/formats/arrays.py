@@ -122,8 +122,8 @@ class ArrayTable(Table):
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
         """Return "NaN" if that is missing, and the codes for missing that occur."""
-        found = [str(code) for code in self._codes.get(name, ()) if self._coded(name, [code]).any()]
-        return frozenset([*found, *(["NaN"] if (missing & ~self._coded(name)).any() else [])])
+        occurring = [str(code) for code in self._codes.get(name, ()) if self._coded(name, [code]).any()]
+        return frozenset([*occurring, *(["NaN"] if (missing & ~self._coded(name)).any() else [])])
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column."""
@@ -136,8 +136,8 @@ class ArrayTable(Table):
 
     def without(self, names: Sequence[Name]) -> ArrayTable:
         """Return the array without some of the columns; the others keep their numbers as names."""
-        kept = [name for name in self._names if name not in names]
-        return ArrayTable(np.column_stack([*map(self._cells, kept)]), names=kept) if names else self
+        others = [name for name in self._names if name not in names]
+        return ArrayTable(np.column_stack([*map(self._cells, others)]), names=others) if names else self
 
     def only(self, names: Sequence[Name]) -> ArrayTable:
         """Return some of the columns; they keep their numbers as names."""

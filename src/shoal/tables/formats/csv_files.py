@@ -155,8 +155,8 @@ def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> s
         frame = frame.select(pl.all().cast(pl.String).fill_null(""))
         # Nothing in the file says what its delimiter is: no reader must take a sign within a cell for one.
         ((name, cells),) = named_cells(frame)
-        seen = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
-        quotes = "always" if seen else "necessary"
+        ambiguous = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
+        quotes = "always" if ambiguous else "necessary"
     return frame.write_csv(
         separator=dialect.delimiter, line_terminator=dialect.newline, include_header=header, quote_style=quotes
     )
@@ -186,10 +186,10 @@ def _decode(path: Path, raw: bytes, encoding: str | None) -> tuple[str, str]:
     """Return bytes as text, and their encoding; of the head of a file the last sign may be cut off."""
     whole = len(raw) >= path.stat().st_size
     marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-    found = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
+    candidates = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
     if encoding is not None:
         _check_encoding(encoding)
-    for candidate in found if encoding is None else [encoding]:
+    for candidate in candidates if encoding is None else [encoding]:
         try:
             return codecs.getincrementaldecoder(candidate)().decode(raw, whole), candidate
         except UnicodeError as error:

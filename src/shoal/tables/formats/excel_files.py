@@ -46,8 +46,8 @@ def read_excel(path: Path) -> pl.DataFrame:
             frame = pl.read_excel(path, engine="calamine", infer_schema_length=None)
         except pl.exceptions.NoDataError:
             first, *others = sheets.sheet_names
-            more = f", and only that is read, not {', '.join(map(repr, others))}. Put the table first" if others else ""
-            raise FileError(f"File {path} has no records in its first sheet, {first!r}{more}.") from None
+            hint = f", and only that is read, not {', '.join(map(repr, others))}. Put the table first" if others else ""
+            raise FileError(f"File {path} has no records in its first sheet, {first!r}{hint}.") from None
         except pl.exceptions.InvalidOperationError as error:
             # Polars takes columns of whole numbers for integers, which the largest are not.
             reason = str(error).splitlines()[0]

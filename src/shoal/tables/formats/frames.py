@@ -168,23 +168,23 @@ class FrameTable(Table):
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return a column of dates, times or durations, or of text that is read as the kind says."""
         column = self._series(name)
-        series, given = without_codes(to_polars(column), self._codes.get(name, ())), native_type(column)
+        series, stored = without_codes(to_polars(column), self._codes.get(name, ())), native_type(column)
         if series.dtype == pl.String and word_of(column.dtype):
             raise InputError(
-                f"Column {name!r} must have a time zone with a name, but its type is {given}. Convert it to UTC or to "
+                f"Column {name!r} must have a time zone with a name, but its type is {stored}. Convert it to UTC or to "
                 "a zone such as 'Asia/Kolkata' first."
             )
         if kind.format is not None and series.dtype.is_integer():  # 20240131
             series = series.cast(pl.String)
         if series.dtype == pl.String and not is_opaque(column.dtype):
             series, formats = read_dates(name, series, kind, first)
-            return series, span_of(series, given, formats)
+            return series, span_of(series, stored, formats)
         if word_of(series.dtype) is None and series.null_count() < len(series):
             raise InputError(
                 f"Column {name!r} must hold dates, times, durations or text to be of kind shoal.Date, but its type is "
-                f"{given}. Leave it out of {parameter('kinds')}, or turn it into dates first."
+                f"{stored}. Leave it out of {parameter('kinds')}, or turn it into dates first."
             )
-        return series, span_of(series, given)
+        return series, span_of(series, stored)
 
     def scale(self, name: Name) -> str | None:
         """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
@@ -252,10 +252,13 @@ class FrameTable(Table):
         """Return "NaN", None for null, and the codes for missing that occur."""
         absent = is_null(self._series(name))
         codes = self._codes.get(name, ())
-        found = [str(code) for code in codes if is_coded(self._stored(name), [code]).any()]
-        missing = missing & ~is_coded(self._stored(name), codes).to_numpy() if found else missing
+        occurring = [str(code) for code in codes if is_coded(self._stored(name), [code]).any()]
+        missing = missing & ~is_coded(self._stored(name), codes).to_numpy() if occurring else missing
         return frozenset(
-            [*found, *(word for word, cells in ((None, missing & absent), ("NaN", missing & ~absent)) if cells.any())]
+            [
+                *occurring,
+                *(word for word, cells in ((None, missing & absent), ("NaN", missing & ~absent)) if cells.any()),
+            ]
         )
 
     def _stored(self, name: Name) -> pl.Series:
@@ -275,8 +278,8 @@ class FrameTable(Table):
         import narwhals as nw
 
         # Of a table of Arrow without columns, rows that are taken one by one are not counted.
-        taken = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
-        return FrameTable(nw.maybe_reset_index(taken))
+        frame = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
+        return FrameTable(nw.maybe_reset_index(frame))
 
     def without(self, names: Sequence[Name]) -> FrameTable:
         """Return the frame without some of the columns."""
@@ -317,8 +320,8 @@ class FrameTable(Table):
         import narwhals as nw
 
         backend = self._frame.implementation
-        made = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
-        return FrameTable(self._frame.with_columns(*made))
+        columns = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
+        return FrameTable(self._frame.with_columns(*columns))
 
     def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
         """Return a column of text or categories with other spellings, in its own type."""
@@ -345,15 +348,15 @@ class FrameTable(Table):
         absent = self._new_series(missing)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else without_cells(released, absent)
-        # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart,
+        # Missing cells stay as they are in this library; but null beside NaN tells them apart,
         # and a cell that was not missing must not come back.
         series = self._series(name)
         mixed = new.missing is None and (missing & ~is_null(series)).any()
-        given = series.fill_nan(None) if mixed else series
+        original = series.fill_nan(None) if mixed else series
         # Integers are missing in one way, and those beyond 2^53 cannot be cast.
-        if series.dtype.is_integer() or not np.isnan(as_floats(to_polars(given))[missing]).all():
+        if series.dtype.is_integer() or not np.isnan(as_floats(to_polars(original))[missing]).all():
             return released if new.missing == "NaN" else without_cells(released, absent)
-        return given.cast(released.dtype).zip_with(absent, released)
+        return original.cast(released.dtype).zip_with(absent, released)
 
     def _new_series(self, values: NDArray[Any]) -> nw.Series[Any]:
         """Return numbers or truth values as a column."""
@@ -395,9 +398,9 @@ class FrameTable(Table):
 
         if not self._frame.implementation.is_pandas() or name not in self._frame.columns:
             return released
-        given, made = self._series(name).to_native().dtype, released.to_native()
-        alike = str(given) != str(made.dtype) and str(given).lower() == str(made.dtype)
-        return nw.from_native(made.astype(given), series_only=True) if alike else released
+        original, numbers = self._series(name).to_native().dtype, released.to_native()
+        alike = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
+        return nw.from_native(numbers.astype(original), series_only=True) if alike else released
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         """Return a column of categories in its own type; of text, if that holds numbers and an ancestor is none."""
@@ -415,9 +418,9 @@ class FrameTable(Table):
             cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
             return nw.new_series("", cells, nw.String(), backend=backend)
-        known = {cell: record for record, cell in enumerate(self._categories(name))}
-        if set(cells) <= known.keys():
-            return series[[known[cell] for cell in cells]]
+        record_of = {cell: record for record, cell in enumerate(self._categories(name))}
+        if set(cells) <= record_of.keys():
+            return series[[record_of[cell] for cell in cells]]
         # A part of a table need not hold the value that stands for a group.
         if not text:
             return nw.new_series("", cells, series.dtype, backend=backend)

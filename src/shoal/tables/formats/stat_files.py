@@ -72,16 +72,16 @@ class Changed(NamedTuple):
     category: bool  # whether its values are among those of the original
     code: str | None  # what missing cells read, if it is a code
 
-    def labels(self, known: Mapping[Any, str], released: pl.Series) -> dict[Any, str]:
+    def labels(self, labels: Mapping[Any, str], released: pl.Series) -> dict[Any, str]:
         """Return the labels of released categories and of the code; of numbers no label may tell of the original."""
         absent = None if self.code is None else as_number(self.code)
-        said = {self.code, absent} | (set(released.unique()) if self.category else set())
-        return {value: label for value, label in known.items() if value in said}
+        released_values = {self.code, absent} | (set(released.unique()) if self.category else set())
+        return {value: label for value, label in labels.items() if value in released_values}
 
-    def missing_ranges(self, known: Sequence[Mapping[str, Any]]) -> list[Any]:
+    def missing_ranges(self, ranges: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return the definition of the code, if the package knew it as missing."""
-        code = None if self.code is None else self.code if isinstance(known[0]["lo"], str) else as_number(self.code)
-        return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in known) else []
+        code = None if self.code is None else self.code if isinstance(ranges[0]["lo"], str) else as_number(self.code)
+        return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in ranges) else []
 
 
 class StatTable(FrameTable):
@@ -211,38 +211,38 @@ def write_stat(table: Table, path: Path) -> None:
     frame = as_doubles(as_polars(table.native), f"A {suffix} file")
     keywords: dict[str, Any] = {}
     if isinstance(table, StatTable):
-        known = table.file.metadata
+        metadata = table.file.metadata
 
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:
             return {n: value for n, value in described.items() if n in frame.columns and n not in table.changed}
 
-        labels, ranges = kept(known.variable_value_labels), kept(known.missing_ranges)
+        labels, ranges = kept(metadata.variable_value_labels), kept(metadata.missing_ranges)
         for name, how in table.changed.items():
-            labels[name] = how.labels(known.variable_value_labels.get(name, {}), cells_of(frame, name))
-            ranges[name] = how.missing_ranges(known.missing_ranges[name]) if name in known.missing_ranges else []
+            labels[name] = how.labels(metadata.variable_value_labels.get(name, {}), cells_of(frame, name))
+            ranges[name] = how.missing_ranges(metadata.missing_ranges[name]) if name in metadata.missing_ranges else []
         formats = {
             name: written
-            for name, written in known.original_variable_types.items()
+            for name, written in metadata.original_variable_types.items()
             if written  # SAS may tell none
             and name in frame.columns
             and (name not in table.changed or _shows(written, cells_of(frame, name), table.changed[name]))
         }
 
         keywords["column_labels"] = {
-            n: label for n, label in known.column_names_to_labels.items() if n in frame.columns
+            n: label for n, label in metadata.column_names_to_labels.items() if n in frame.columns
         }
-        keywords["file_label"] = known.file_label or ""
+        keywords["file_label"] = metadata.file_label or ""
         if suffix != ".xpt":
-            keywords["variable_value_labels"] = {name: said for name, said in labels.items() if said}
+            keywords["variable_value_labels"] = {name: entry for name, entry in labels.items() if entry}
         if suffix in SPSS and table.file.suffix in SPSS:
-            keywords["missing_ranges"] = {name: said for name, said in ranges.items() if said}
-            keywords["variable_measure"] = {n: m for n, m in known.variable_measure.items() if n in frame.columns}
+            keywords["missing_ranges"] = {name: entry for name, entry in ranges.items() if entry}
+            keywords["variable_measure"] = {n: m for n, m in metadata.variable_measure.items() if n in frame.columns}
             keywords["variable_format"] = formats
         if suffix == table.file.suffix == ".dta":
-            keywords["missing_user_values"] = kept(known.missing_user_values)
+            keywords["missing_user_values"] = kept(metadata.missing_user_values)
             keywords["variable_format"] = formats
             tags = {name: cells for name, cells in kept(table.file.tagged).items() if name not in table.strata}
-            frame = with_cells(frame, _integers_of_stata(frame, known.readstat_variable_types) | tags)
+            frame = with_cells(frame, _integers_of_stata(frame, metadata.readstat_variable_types) | tags)
     if suffix in SPSS:
         keywords["compress"] = suffix == ".zsav"
     try:
