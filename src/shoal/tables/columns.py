@@ -264,12 +264,11 @@ def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
     """Refuse a text column that consists mostly of numbers and has no role: it would be released unmasked."""
     if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
         return
-    example = next(
-        (part for part in parts if part.cause), TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
-    )
+    unexplained = TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
+    example = next((part for part in parts if part.cause), unexplained)
     raise InputError(
-        f"Column {name!r} holds numbers, but {example.cause}: it would be released unmasked. {example.remedy} To drop the "
-        f"column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
+        f"Column {name!r} holds numbers, but {example.cause}: it would be released unmasked. {example.remedy} To drop "
+        f"the column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
     )
 
 
