@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -35,7 +35,6 @@ from shoal.tables.columns import (
     is_coded,
     kind_of,
     mostly_numbers,
-    named_cells,
     not_numeric,
     number_like,
     only_columns,
@@ -66,6 +65,8 @@ DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  #
 PADDED_SHARE = 0.05  # of numbers that begin with 0 where they are codes
 SAMPLE = 2000  # cells of a text that are looked at for numbers
 
+Texts = TypeVar("Texts", pl.Series, pl.Expr)
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -94,7 +95,8 @@ class CsvTable(Table):
     ) -> None:
         self.text, self.dialect, self._numbers, self._codes, self._texts = text, dialect, numbers, codes or {}, texts
         self._parsed = parsed  # None to keep none of them
-        self._cells = dict(named_cells(text))
+        self.names, self.rows = text.columns, len(text)
+        self._cells = {column.name: column.alias("") for column in text.get_columns()}
 
     def _but(self, text: pl.DataFrame, **changed: Any) -> CsvTable:
         """Return a table that is read likewise, with other cells."""
@@ -106,16 +108,6 @@ class CsvTable(Table):
     def native(self) -> pl.DataFrame:
         """The table with numbers where all cells of a column are numbers, or would be if they were not missing."""
         return with_cells(self.text, {name: self._as_stored(name) for name in self.names})
-
-    @property
-    def names(self) -> list[Name]:
-        """The names of all columns."""
-        return self.text.columns
-
-    @property
-    def rows(self) -> int:
-        """The number of records."""
-        return len(self.text)
 
     def numeric_names(self) -> list[Name]:
         """Return the columns of which all cells are numbers."""
@@ -149,7 +141,9 @@ class CsvTable(Table):
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what the cells mean."""
-        return pl.DataFrame([composed_cells(self._meaning(name)).alias(str(i)) for i, name in enumerate(names)])
+        meanings = [self._meaning(name) for name in names]
+        forms = [composed_cells(cells) if cells.dtype == pl.String else cells for cells in meanings]
+        return pl.DataFrame([cells.alias(str(place)) for place, cells in enumerate(forms)])
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return the cells as they are spelled."""
@@ -376,9 +370,9 @@ def as_type(series: pl.Series, dialect: Dialect, dtype: pl.DataType) -> pl.Serie
     return series if dtype == pl.String else plain_numbers(present_cells(series), dialect).cast(dtype)
 
 
-def present_cells(series: pl.Series) -> pl.Series:
+def present_cells(cells: Texts) -> Texts:
     """Return the cells without spaces around them, null where they are missing."""
-    return series.str.strip_chars().replace(dict.fromkeys(MISSING))
+    return cells.str.strip_chars().replace(dict.fromkeys(MISSING))
 
 
 def plain_numbers(cells: pl.Series, dialect: Dialect) -> pl.Series:

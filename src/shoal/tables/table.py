@@ -47,22 +47,14 @@ NO_INDEX = (
 class Table:
     """A table, or a part of one. A format is a subclass; the defaults are those of a table that knows numbers only."""
 
+    names: list[Name]  # of all columns
+    rows: int  # the number of records
     dialect: Dialect | None = None  # how it is written, of a CSV file
     index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
 
     @property
     def native(self) -> Any:
         """The table as the user knows it."""
-        raise NotImplementedError
-
-    @property
-    def names(self) -> list[Name]:
-        """The names of all columns."""
-        raise NotImplementedError
-
-    @property
-    def rows(self) -> int:
-        """The number of records."""
         raise NotImplementedError
 
     def numeric_names(self) -> list[Name]:

@@ -51,7 +51,7 @@ class ArrayTable(Table):
                 "it first: data.astype(numpy.float64)."
             )
         self._array, self._codes = array, codes or {}
-        self._names = list(range(self._columns.shape[1]) if names is None else names)
+        self.names, self.rows = list(range(self._columns.shape[1]) if names is None else names), len(array)
 
     @property
     def native(self) -> np.ndarray[Any, Any]:
@@ -62,18 +62,8 @@ class ArrayTable(Table):
     def _columns(self) -> np.ndarray[Any, Any]:
         return self._array[:, None] if self._array.ndim == 1 else self._array
 
-    @property
-    def names(self) -> list[Name]:
-        """The numbers of the columns."""
-        return list(self._names)
-
     def _cells(self, name: Name) -> np.ndarray[Any, Any]:
-        return self._columns[:, self._names.index(name)]
-
-    @property
-    def rows(self) -> int:
-        """The number of records."""
-        return len(self._array)
+        return self._columns[:, self.names.index(name)]
 
     def numeric_names(self) -> list[Name]:
         """Return all columns."""
@@ -132,21 +122,21 @@ class ArrayTable(Table):
 
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
-        return ArrayTable(self._array[rows], names=self._names)
+        return ArrayTable(self._array[rows], names=self.names)
 
     def without(self, names: Sequence[Name]) -> ArrayTable:
         """Return the array without some of the columns; the others keep their numbers as names."""
-        others = [name for name in self._names if name not in names]
+        others = [name for name in self.names if name not in names]
         return ArrayTable(np.column_stack([*map(self._cells, others)]), names=others) if names else self
 
     def only(self, names: Sequence[Name]) -> ArrayTable:
         """Return some of the columns; they keep their numbers as names."""
-        places = [self._names.index(name) for name in names]
+        places = [self.names.index(name) for name in names]
         return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, places], names=names)
 
     def coded(self, codes: Codes) -> ArrayTable:
         """Return the array with codes for missing."""
-        return ArrayTable(self._array, codes, self._names)
+        return ArrayTable(self._array, codes, self.names)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -160,10 +150,10 @@ class ArrayTable(Table):
             self._check_others(new)
         array = self._columns.astype(np.float64 if floats else kind, copy=True)
         for name, column in new.items():
-            array[:, self._names.index(name)] = (
+            array[:, self.names.index(name)] = (
                 round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
             )
-        return ArrayTable(array.reshape(self._array.shape), names=self._names)
+        return ArrayTable(array.reshape(self._array.shape), names=self.names)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
         """Refuse: an array of numbers holds no text."""

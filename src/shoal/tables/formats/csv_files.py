@@ -257,7 +257,8 @@ def check_header(path: Path, table: Table) -> None:
     """
     first = table.take(np.arange(min(ROWS, table.rows)))
     names = [str(name).strip() for name in table.names]
-    cells = [present_cells(column.cast(pl.String, strict=False)).drop_nulls() for column in first.cells(table.names)]
+    present = first.cells(table.names).select(present_cells(pl.all().cast(pl.String, strict=False)))
+    cells = [column.drop_nulls() for column in present.get_columns()]
     like_record = _alike(names, cells) or _numbers(names, cells) or _repeated(names, cells)
     if like_record:
         # Without the name itself, which may be a value of a record.

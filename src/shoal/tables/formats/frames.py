@@ -106,6 +106,7 @@ class FrameTable(Table):
 
     def __init__(self, frame: nw.DataFrame[Any], codes: Codes | None = None) -> None:
         self._frame, self._codes = frame, codes or {}
+        self.names, self.rows = list(frame.columns), len(frame)
 
     @property
     def native(self) -> Any:
@@ -122,16 +123,6 @@ class FrameTable(Table):
             type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
         )
         return () if plain else (NO_INDEX,)
-
-    @property
-    def names(self) -> list[Name]:
-        """The names of all columns."""
-        return list(self._frame.columns)
-
-    @property
-    def rows(self) -> int:
-        """The number of records."""
-        return len(self._frame)
 
     def _series(self, name: Name) -> nw.Series[Any]:
         """Return a column without its name, which polars might take for a pattern."""
@@ -348,8 +339,8 @@ class FrameTable(Table):
         absent = self._new_series(missing)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else without_cells(released, absent)
-        # Missing cells stay as they are in this library; but null beside NaN tells them apart,
-        # and a cell that was not missing must not come back.
+        # Missing cells stay as this library has them; but null beside NaN would tell records apart, and a cell that was
+        # not missing must not come back.
         series = self._series(name)
         mixed = new.missing is None and (missing & ~is_null(series)).any()
         original = series.fill_nan(None) if mixed else series
