@@ -33,7 +33,7 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
 from shoal.tables.columns import Name, is_coded, mostly_numbers
 from shoal.tables.csv_table import CsvTable, present_cells
-from shoal.tables.files import WRITABLE, open_data
+from shoal.tables.files import open_data, writable_endings
 from shoal.tables.identifiers import SMALL, looks_like_identifier
 from shoal.tables.table import Table, stored_indexes
 from shoal.viewing import View, sizes_of, spread
@@ -485,5 +485,5 @@ def _command(parameters: Mapping[str, Any], data: Any) -> str:
             {**parameters, "missing": None if parameters["missing"] == "error" else parameters["missing"]}, None
         )
     source = Path(data)
-    ending = source.suffix if source.suffix.lower() in WRITABLE else ".csv"
+    ending = source.suffix if source.suffix.lower() in writable_endings() else ".csv"
     return as_command(parameters, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,15 @@ from shoal.tables.formats.data_sets import OWN
 from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
 from shoal.tables.formats.frame_columns import as_polars
 from shoal.tables.formats.frames import open_table
-from shoal.tables.formats.stat_files import READERS, WRITERS, read_stat, write_stat
+from shoal.tables.formats.stat_files import READERS, read_stat, write_stat
 from shoal.tables.outputs import folder_beside, naming, written_beside
 from shoal.tables.table import Table
 
 __all__ = [
     "CSV",
+    "FORMATS",
     "PARQUET",
+    "Format",
     "TableFile",
     "check_data_set",
     "check_output",
@@ -53,14 +56,13 @@ __all__ = [
     "read_table",
     "sha256",
     "stored_bytes",
+    "writable_endings",
     "write_file",
     "write_table",
     "written_beside",
 ]
 
 CSV = (".csv", ".tsv", ".txt")
-READABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *READERS)
-WRITABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *WRITERS)
 ENDINGS = {
     "manifest": (".json",),
     "private_manifest": (".json",),
@@ -163,18 +165,15 @@ def read_table(
         raise InputError(
             f"Input {as_place(path)} is an address, which only clusters read. Use {setting('engine', 'dask')}."
         )
-    if suffix not in READABLE:
-        raise InputError(f"File {source} must end in one of {', '.join(READABLE)}; got {suffix or 'no ending'!r}.")
+    if suffix not in FORMATS:
+        raise InputError(f"File {source} must end in one of {', '.join(FORMATS)}; got {suffix or 'no ending'!r}.")
     if not source.is_file():
         raise FileError(f"File {source} {'is a folder' if source.is_dir() else 'does not exist'}. Check the path.")
     try:
-        if suffix in CSV:
-            table: Table = read_csv(source, numbers=numbers, **csv)
-        else:
-            table = read_stat(source) if suffix in READERS else open_table(_read_frame(source))
+        table = FORMATS[suffix].read(source, numbers=numbers, **csv)
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
-    if named and suffix in (*CSV, *EXCEL):
+    if named and FORMATS[suffix].header:
         check_header(source, table)
     return table
 
@@ -188,31 +187,13 @@ def write_table(table: Table, target: Path) -> None:
     """Write a table as a whole or not at all; one that was read from a file is written like it."""
     check_target(target)
     with written_beside(target) as temporary:
-        _write(table, temporary)
-
-
-def _write(table: Table, path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix in CSV:
-        if isinstance(table, CsvTable):
-            write_csv(table.text, path, table.dialect)
-        else:
-            write_csv(as_polars(table.native), path, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
-    elif suffix in WRITERS:
-        write_stat(table, path)
-    elif suffix in EXCEL:
-        write_excel(as_polars(table.native), path)
-    else:
-        write_arrow(table.native, path)
+        FORMATS[target.suffix.lower()].write(table, temporary)
 
 
 def read_back(path: Path, table: Table) -> Table:
     """Return a table as it was written to a file: the cells of a CSV file as text, missing values with their codes."""
-    suffix = path.suffix.lower()
-    if suffix in CSV:
-        dialect = table.dialect or Dialect(delimiter="\t" if suffix == ".tsv" else ",")
-        return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
-    return open_table(read_stat(path, trusted=True).file.raw if suffix in READERS else _read_frame(path))
+    file_format = FORMATS[path.suffix.lower()]
+    return file_format.read(path) if file_format.read_back is None else file_format.read_back(path, table)
 
 
 def may_be_csv(data: object) -> bool:
@@ -222,10 +203,10 @@ def may_be_csv(data: object) -> bool:
     return Path(data).suffix.lower() in CSV or not Path(data).is_file()
 
 
-def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE) -> None:
-    """Refuse a target that cannot be written, before any work is done."""
+def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
+    """Refuse a target that cannot be written, a table if no endings are given, before any work is done."""
     target = Path(path)
-    folder = target.parent
+    folder, endings = target.parent, endings or writable_endings()
     if is_address(path):
         raise InputError(
             f"Output {as_place(path)} is an address, which only clusters write to. Use {setting('engine', 'dask')}."
@@ -316,7 +297,7 @@ def check_targets(source: Path, clustered: bool = False, /, **targets: Path | No
         if clustered and name in ("output", "labels"):
             check_data_set(path)
         elif name != "input":
-            check_target(path, ENDINGS.get(name, WRITABLE))
+            check_target(path, ENDINGS.get(name, ()))
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
@@ -330,7 +311,63 @@ def sha256(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_frame(path: Path) -> Any:
-    if path.suffix.lower() in EXCEL:
-        return read_excel(path)
-    return read_parquet(path) if path.suffix.lower() in PARQUET else read_arrow(path)
+# Formats
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files: its endings, a reader and a writer."""
+
+    endings: tuple[str, ...]
+    read: Callable[..., Table]  # with options of CSV files, which other formats ignore
+    write: Callable[[Table, Path], None]
+    read_back: Callable[[Path, Table], Table] | None = None  # cells as they are written, if `read` interprets them
+    header: bool = False  # whether a row like all others names the columns
+    not_written: tuple[str, ...] = ()  # endings that are read only
+
+
+def _dialect(table: Table, path: Path) -> Dialect:
+    """Return how a CSV file is written: as the one that the table comes from, or by its ending."""
+    return table.dialect or Dialect(delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+
+
+def _write_csv(table: Table, path: Path) -> None:
+    write_csv(table.text if isinstance(table, CsvTable) else as_polars(table.native), path, _dialect(table, path))
+
+
+def _read_csv_back(path: Path, table: Table) -> Table:
+    dialect = _dialect(table, path)
+    return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
+
+
+def _write_arrow(table: Table, path: Path) -> None:
+    write_arrow(table.native, path)
+
+
+FORMATS: dict[str, Format] = {
+    ending: file_format
+    for file_format in (
+        Format(CSV, read_csv, _write_csv, _read_csv_back, header=True),
+        Format(PARQUET, lambda path, **_: open_table(read_parquet(path)), _write_arrow),
+        Format(ARROW, lambda path, **_: open_table(read_arrow(path)), _write_arrow),
+        Format(
+            EXCEL,
+            lambda path, **_: open_table(read_excel(path)),
+            lambda table, path: write_excel(as_polars(table.native), path),
+            header=True,
+        ),
+        Format(
+            tuple(READERS),
+            lambda path, **_: read_stat(path),
+            write_stat,
+            lambda path, _: open_table(read_stat(path, trusted=True).file.raw),
+            not_written=(".sas7bdat",),
+        ),
+    )
+    for ending in file_format.endings
+}
+
+
+def writable_endings() -> list[str]:
+    """Return the endings of files that can be written."""
+    return [ending for ending, file_format in FORMATS.items() if ending not in file_format.not_written]
