@@ -65,7 +65,7 @@ DOTTED_DATE = r"^\d{1,2}\.\d{1,2}\.(?:\d\d|\d{4})$|^\d{4}\.\d{1,2}\.\d{1,2}$"  #
 PADDED_SHARE = 0.05  # of numbers that begin with 0 where they are codes
 SAMPLE = 2000  # cells of a text that are looked at for numbers
 
-Texts = TypeVar("Texts", pl.Series, pl.Expr)
+Texts = TypeVar("Texts", "pl.Series", "pl.Expr")  # not evaluated: workers import polars only if they need it
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class CsvTable(Table):
         texts: Collection[Name] = (),  # columns that stay text whatever they look like: masked dates (20240131)
         parsed: dict[tuple[Name, bool], pl.Series] | None = None,  # by name and whether codes count as numbers
     ) -> None:
-        self.text, self.dialect, self._numbers, self._codes, self._texts = text, dialect, numbers, codes or {}, texts
+        self.text, self.dialect, self._numbers, self.codes, self._texts = text, dialect, numbers, codes or {}, texts
         self._parsed = parsed  # None to keep none of them
         self.names, self.rows = text.columns, len(text)
         self._cells = {column.name: column.alias("") for column in text.get_columns()}
@@ -101,7 +101,7 @@ class CsvTable(Table):
     def _but(self, text: pl.DataFrame, **changed: Any) -> CsvTable:
         """Return a table that is read likewise, with other cells."""
         parsed: dict[Any, pl.Series] | None = None if self._parsed is None else {}
-        same: dict[str, Any] = {"numbers": self._numbers, "codes": self._codes, "texts": self._texts, "parsed": parsed}
+        same: dict[str, Any] = {"numbers": self._numbers, "codes": self.codes, "texts": self._texts, "parsed": parsed}
         return CsvTable(text, **({"dialect": self.dialect} | same | changed))
 
     @property
@@ -184,7 +184,7 @@ class CsvTable(Table):
 
     def coded(self, codes: Codes) -> CsvTable:
         """Return the table with codes for missing."""
-        return self if codes == self._codes else self._but(self.text, codes=codes)
+        return self if codes == self.codes else self._but(self.text, codes=codes)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -274,11 +274,11 @@ class CsvTable(Table):
 
     def _coded(self, name: Name) -> pl.Series:
         """Say which cells are codes for missing."""
-        return coded_text(self._cells[name], self._codes.get(name, ()), self.dialect)
+        return coded_text(self._cells[name], self.codes.get(name, ()), self.dialect)
 
     def _named(self, name: Name) -> pl.Series:
         """Return the cells without codes for missing that are words: beside them a column may hold numbers."""
-        return without_words(self._cells[name], self._codes.get(name, ()))
+        return without_words(self._cells[name], self.codes.get(name, ()))
 
 
 def _stored_numbers(column: NewColumn) -> pl.Series:

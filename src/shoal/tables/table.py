@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,13 +14,25 @@ from shoal.core.measures import group_sizes
 from shoal.core.messages import parameter
 from shoal.core.phrases import agreeing, listed
 from shoal.core.types import Bools, Ints
+from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words
 from shoal.kinds.column import Column
 from shoal.kinds.date import Date
 from shoal.kinds.kind import Kind
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.time_scale import Span
-from shoal.tables.columns import Codes, Name, NewColumn, Spelling, TextNumbers
+from shoal.tables.columns import (
+    Codes,
+    Name,
+    NewColumn,
+    Spelling,
+    TextNumbers,
+    as_floats,
+    cell_words,
+    is_coded,
+    kind_of,
+    without_codes,
+)
 
 if TYPE_CHECKING:
     from shoal.tables.csv_table import Dialect
@@ -45,10 +57,15 @@ NO_INDEX = (
 
 
 class Table:
-    """A table, or a part of one. A format is a subclass; the defaults are those of a table that knows numbers only."""
+    """A table, or a part of one: its cells in polars, and what they mean.
+
+    A format is a subclass. It brings `stored`, the columns in polars, and the way back: tables of some of the records
+    or columns, and of new values. It replaces what its types know better.
+    """
 
     names: list[Name]  # of all columns
     rows: int  # the number of records
+    codes: Codes  # cells that mean missing, by column
     dialect: Dialect | None = None  # how it is written, of a CSV file
     index_notes: tuple[str, ...] = ()  # a note on an index of pandas that names records: it is not released
 
@@ -79,6 +96,18 @@ class Table:
 
     # Columns as they are worked with; `first` records come before this part.
 
+    def stored(self, name: Name) -> pl.Series:
+        """Return the cells of a column in polars, without a name."""
+        raise NotImplementedError
+
+    def spelled(self, name: Name) -> pl.Series:
+        """Return the cells of a column with codes that its format already reads as missing."""
+        return self.stored(name)
+
+    def nulls(self, name: Name) -> Bools:
+        """Return which cells of a column are null; NaN is another cell."""
+        return self.stored(name).is_null().to_numpy()
+
     def cells_of(self, name: Name, kind: Kind, first: int = 0, *, named: bool = True) -> dict[Name, Any]:
         """Return the cells that a kind reads, by column; `named` says that the user named the kind."""
         if kind.scaled:
@@ -89,7 +118,8 @@ class Table:
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers, or refuse one that holds none."""
-        raise NotImplementedError
+        cells = without_codes(self.stored(name), self.codes.get(name, ()))
+        return Column(name, as_floats(cells), kind_of(cells.dtype))
 
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return a column of dates, times or durations, and its span; refuse one that holds none."""
@@ -124,19 +154,25 @@ class Table:
 
     def keys(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return what columns of any type mean, text in one Unicode form, to group records by; named by their place."""
-        raise NotImplementedError
+        return _named_by_place(composed_cells(self.stored(name)) for name in names)
 
     def cells(self, names: Sequence[Name]) -> pl.DataFrame:
         """Return columns as they are written, text where it is text; they are named by their place."""
-        raise NotImplementedError
+        return _named_by_place(map(self.stored, names))
 
     def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return the ways in which missing cells of a column are spelled."""
-        raise NotImplementedError
+        """Return the ways in which missing cells of a column are spelled: None for null, "NaN", and codes."""
+        cells, codes = self.spelled(name), self.codes.get(name, ())
+        occurring = [str(code) for code in codes if is_coded(cells, [code]).any()]
+        if occurring:
+            missing = missing & ~is_coded(cells, codes).to_numpy()
+        null = self.nulls(name)
+        plain = {None: missing & null, "NaN": missing & ~null}
+        return frozenset([*occurring, *(spelling for spelling, where in plain.items() if where.any())])
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return a word for each cell: the same for cells that are written alike, and only then."""
-        raise NotImplementedError
+        return cell_words(without_codes(self.spelled(name), self.codes.get(name, ())), category=category)
 
     # Other tables
 
@@ -168,6 +204,10 @@ class Table:
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> Table:
         """Return the table with text in the place of some columns."""
         raise NotImplementedError
+
+
+def _named_by_place(columns: Iterable[pl.Series]) -> pl.DataFrame:
+    return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
 
 
 def check_names(names: Sequence[Name]) -> None:

@@ -12,9 +12,9 @@ import polars as pl
 from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Bools, Ints
+from shoal.core.types import Ints
 from shoal.kernels.words import Words
-from shoal.kinds.column import Column, Storage
+from shoal.kinds.column import Storage
 from shoal.kinds.date import Date
 from shoal.kinds.time_scale import Span
 from shoal.tables.columns import (
@@ -22,11 +22,8 @@ from shoal.tables.columns import (
     Name,
     NewColumn,
     Spelling,
-    cell_words,
-    is_coded,
     not_whole,
     round_to,
-    without_codes,
 )
 from shoal.tables.table import Table
 
@@ -50,7 +47,7 @@ class ArrayTable(Table):
                 f"{parameter('data')} must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert "
                 "it first: data.astype(numpy.float64)."
             )
-        self._array, self._codes = array, codes or {}
+        self._array, self.codes = array, codes or {}
         self.names, self.rows = list(range(self._columns.shape[1]) if names is None else names), len(array)
 
     @property
@@ -69,17 +66,10 @@ class ArrayTable(Table):
         """Return all columns."""
         return self.names
 
-    def column(self, name: Name, first: int = 0) -> Column:
-        """Return a column as float64."""
-        kind = self._array.dtype
-        values = self._cells(name).astype(np.float64)
-        values[self._coded(name)] = np.nan
-        return Column(name, values, str(kind) if kind.kind in "iu" else _float(kind))
-
-    def _coded(self, name: Name, codes: Sequence[Any] | None = None) -> Bools:
-        """Say which cells are codes for missing."""
-        cells = pl.Series(np.ascontiguousarray(self._cells(name)))
-        return is_coded(cells, self._codes.get(name, ()) if codes is None else codes).to_numpy()
+    def stored(self, name: Name) -> pl.Series:
+        """Return the cells of a column."""
+        cells = np.ascontiguousarray(self._cells(name))
+        return pl.Series(cells.astype(np.float64) if cells.dtype == np.float16 else cells)
 
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Refuse: an array holds numbers."""
@@ -92,8 +82,7 @@ class ArrayTable(Table):
             whole = np.isnan(column) | (np.rint(column) == column)
             if not whole.all():
                 raise not_whole(name, first + int(np.argmin(whole)) + 1, column[np.argmin(whole)])
-        cells = column.astype(np.float64)
-        cells[self._coded(name)] = np.nan
+        cells = self.column(name).values
         far = np.abs(cells) >= 2.0**63
         if far.any():
             raise InputError(
@@ -102,23 +91,9 @@ class ArrayTable(Table):
             )
         return pl.Series(cells).fill_nan(None).cast(pl.Int64)
 
-    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns to group records by."""
-        return pl.DataFrame({str(i): np.ascontiguousarray(self._cells(name)) for i, name in enumerate(names)})
-
-    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as they are."""
-        return self.keys(names)
-
-    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return "NaN" if that is missing, and the codes for missing that occur."""
-        occurring = [str(code) for code in self._codes.get(name, ()) if self._coded(name, [code]).any()]
-        return frozenset([*occurring, *(["NaN"] if (missing & ~self._coded(name)).any() else [])])
-
     def words(self, name: Name, *, category: bool = False) -> Words:
-        """Return the bits of a column."""
-        cells = pl.Series(np.ascontiguousarray(self._cells(name)))
-        return cell_words(without_codes(cells, self._codes.get(name, ())))
+        """Return the bits of a column; categories are numbers too."""
+        return super().words(name)
 
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
@@ -174,10 +149,6 @@ class ArrayTable(Table):
                     f"but record {record + 1} holds {column[record]}. Use {setting('integers', 'round')}, or a frame, "
                     "whose columns have types of their own."
                 )
-
-
-def _float(kind: np.dtype[Any]) -> str:
-    return "float32" if kind == np.float32 else "float64"
 
 
 def _codes_as_numbers(column: NewColumn) -> NewColumn:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.types import Bools, Ints
-from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words, number_bits
 from shoal.kinds.column import Column, word_of
 from shoal.kinds.date import Date, check_no_dates, read_dates
@@ -28,8 +27,6 @@ from shoal.tables.columns import (
     Spelling,
     TextNumbers,
     as_floats,
-    cell_words,
-    is_coded,
     kind_of,
     mostly_numbers,
     no_numbers,
@@ -105,7 +102,7 @@ class FrameTable(Table):
     """A pandas, polars or pyarrow frame."""
 
     def __init__(self, frame: nw.DataFrame[Any], codes: Codes | None = None) -> None:
-        self._frame, self._codes = frame, codes or {}
+        self._frame, self.codes = frame, codes or {}
         self.names, self.rows = list(frame.columns), len(frame)
 
     @property
@@ -138,12 +135,12 @@ class FrameTable(Table):
         series = self._series(name)
         if not series.dtype.is_numeric():
             raise no_numbers(name, series.to_list(), str(series.dtype), first)
-        kind, codes = kind_of(series.dtype), self._codes.get(name, ())
+        kind, codes = kind_of(series.dtype), self.codes.get(name, ())
         plain = None if codes else arrow_numbers(series)
         if plain is not None:
             return Column(name, plain.astype(np.float64, copy=False), kind)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        return Column(name, as_floats(without_codes(to_polars(series), codes)), kind)
+        return super().column(name, first)
 
     def timed_names(self) -> list[Name]:
         """Return the columns of dates, times and durations; those of pandas may hold them as objects."""
@@ -159,7 +156,7 @@ class FrameTable(Table):
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return a column of dates, times or durations, or of text that is read as the kind says."""
         column = self._series(name)
-        series, stored = without_codes(to_polars(column), self._codes.get(name, ())), native_type(column)
+        series, stored = without_codes(to_polars(column), self.codes.get(name, ())), native_type(column)
         if series.dtype == pl.String and word_of(column.dtype):
             raise InputError(
                 f"Column {name!r} must have a time zone with a name, but its type is {stored}. Convert it to UTC or to "
@@ -185,7 +182,7 @@ class FrameTable(Table):
 
     def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         """Return a column of text, of Booleans, of categories or, if they are codes, of whole numbers."""
-        return without_codes(self._categories(name, first, named=named), self._codes.get(name, ()))
+        return without_codes(self._categories(name, first, named=named), self.codes.get(name, ()))
 
     def _categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         column = self._series(name)
@@ -230,39 +227,21 @@ class FrameTable(Table):
             return tuple(column.unify_dictionaries().chunk(0).dictionary.to_pylist()) if len(column) else ()
         return None
 
-    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns to group records by."""
-        cells = [composed_cells(to_polars(self._series(name))) for name in names]
-        return pl.DataFrame([column.alias(str(i)) for i, column in enumerate(cells)])
-
-    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as they are."""
-        return pl.DataFrame([to_polars(self._series(name)).alias(str(i)) for i, name in enumerate(names)])
-
-    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return "NaN", None for null, and the codes for missing that occur."""
-        absent = is_null(self._series(name))
-        codes = self._codes.get(name, ())
-        occurring = [str(code) for code in codes if is_coded(self._stored(name), [code]).any()]
-        missing = missing & ~is_coded(self._stored(name), codes).to_numpy() if occurring else missing
-        return frozenset(
-            [
-                *occurring,
-                *(word for word, cells in ((None, missing & absent), ("NaN", missing & ~absent)) if cells.any()),
-            ]
-        )
-
-    def _stored(self, name: Name) -> pl.Series:
-        """Return a column in which codes for missing are looked for."""
+    def stored(self, name: Name) -> pl.Series:
+        """Return a column in polars, as text where it has no type for it."""
         return to_polars(self._series(name))
+
+    def nulls(self, name: Name) -> Bools:
+        """Return which cells are null in the library of the frame."""
+        return is_null(self._series(name))
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column; null is another cell than NaN."""
-        codes = self._codes.get(name, ())
+        codes = self.codes.get(name, ())
         plain = None if codes or category else arrow_numbers(self._series(name))
         if plain is not None:
             return number_bits(plain)
-        return cell_words(without_codes(self._stored(name), codes), category=category)
+        return super().words(name, category=category)
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""

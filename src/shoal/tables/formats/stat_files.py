@@ -128,8 +128,9 @@ class StatTable(FrameTable):
         """Return the table with codes for missing, some of which the package may know."""
         return StatTable(self._frame.to_native(), self.file, self.changed, self.strata, codes)
 
-    def _stored(self, name: Name) -> pl.Series:
-        return super()._stored(name) if name in self.changed else cells_of(self.file.raw, name)
+    def spelled(self, name: Name) -> pl.Series:
+        """Return a column with the codes that the package knows as missing, unless it is masked."""
+        return self.stored(name) if name in self.changed else cells_of(self.file.raw, name)
 
     def take(self, rows: Ints) -> StatTable:
         """Return some of the records."""
