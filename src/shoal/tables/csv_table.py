@@ -40,7 +40,6 @@ from shoal.tables.columns import (
     only_columns,
     round_to,
     with_cells,
-    without_columns,
 )
 from shoal.tables.table import Table
 
@@ -168,10 +167,6 @@ class CsvTable(Table):
         """Return some of the records."""
         same = len(rows) == len(self.text) and np.array_equal(rows, np.arange(len(rows)))
         return self if same else self._but(self.text[rows])
-
-    def without(self, names: Sequence[Name]) -> CsvTable:
-        """Return the table without some of the columns."""
-        return self._but(without_columns(self.text, names), parsed=self._parsed)
 
     def only(self, names: Sequence[Name]) -> CsvTable:
         """Return some of the columns."""

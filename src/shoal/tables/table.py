@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
@@ -182,7 +183,7 @@ class Table:
 
     def without(self, names: Sequence[Name]) -> Table:
         """Return the table without some of the columns."""
-        raise NotImplementedError
+        return self.only([name for name in self.names if name not in names]) if names else self
 
     def only(self, names: Sequence[Name]) -> Table:
         """Return the table of some of the columns."""
@@ -190,7 +191,9 @@ class Table:
 
     def coded(self, codes: Codes) -> Table:
         """Return the table with codes for missing: as numbers, categories and words their cells are missing."""
-        raise NotImplementedError
+        table = copy(self)
+        table.codes = codes
+        return table
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None

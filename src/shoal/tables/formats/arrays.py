@@ -18,7 +18,6 @@ from shoal.kinds.column import Storage
 from shoal.kinds.date import Date
 from shoal.kinds.time_scale import Span
 from shoal.tables.columns import (
-    Codes,
     Name,
     NewColumn,
     Spelling,
@@ -33,9 +32,7 @@ __all__ = ["ArrayTable"]
 class ArrayTable(Table):
     """A NumPy array, one record a row; columns are named by their number in the array that was given."""
 
-    def __init__(
-        self, array: np.ndarray[Any, Any], codes: Codes | None = None, names: Sequence[Name] | None = None
-    ) -> None:
+    def __init__(self, array: np.ndarray[Any, Any], names: Sequence[Name] | None = None) -> None:
         array = plain_array(array)
         if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
             raise InputError(
@@ -47,7 +44,7 @@ class ArrayTable(Table):
                 f"{parameter('data')} must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert "
                 "it first: data.astype(numpy.float64)."
             )
-        self._array, self.codes = array, codes or {}
+        self._array, self.codes = array, {}
         self.names, self.rows = list(range(self._columns.shape[1]) if names is None else names), len(array)
 
     @property
@@ -97,21 +94,12 @@ class ArrayTable(Table):
 
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
-        return ArrayTable(self._array[rows], names=self.names)
-
-    def without(self, names: Sequence[Name]) -> ArrayTable:
-        """Return the array without some of the columns; the others keep their numbers as names."""
-        others = [name for name in self.names if name not in names]
-        return ArrayTable(np.column_stack([*map(self._cells, others)]), names=others) if names else self
+        return ArrayTable(self._array[rows], self.names)
 
     def only(self, names: Sequence[Name]) -> ArrayTable:
         """Return some of the columns; they keep their numbers as names."""
         places = [self.names.index(name) for name in names]
-        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, places], names=names)
-
-    def coded(self, codes: Codes) -> ArrayTable:
-        """Return the array with codes for missing."""
-        return ArrayTable(self._array, codes, self.names)
+        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, places], names)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -128,7 +116,7 @@ class ArrayTable(Table):
             array[:, self.names.index(name)] = (
                 round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
             )
-        return ArrayTable(array.reshape(self._array.shape), names=self.names)
+        return ArrayTable(array.reshape(self._array.shape), self.names)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
         """Refuse: an array of numbers holds no text."""

@@ -21,7 +21,6 @@ from shoal.kinds.column import Column, word_of
 from shoal.kinds.date import Date, check_no_dates, read_dates
 from shoal.kinds.time_scale import Span, span_of
 from shoal.tables.columns import (
-    Codes,
     Name,
     NewColumn,
     Spelling,
@@ -101,8 +100,8 @@ def open_table(data: Any) -> Table:
 class FrameTable(Table):
     """A pandas, polars or pyarrow frame."""
 
-    def __init__(self, frame: nw.DataFrame[Any], codes: Codes | None = None) -> None:
-        self._frame, self.codes = frame, codes or {}
+    def __init__(self, frame: nw.DataFrame[Any]) -> None:
+        self._frame, self.codes = frame, {}
         self.names, self.rows = list(frame.columns), len(frame)
 
     @property
@@ -251,28 +250,21 @@ class FrameTable(Table):
         frame = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
         return FrameTable(nw.maybe_reset_index(frame))
 
-    def without(self, names: Sequence[Name]) -> FrameTable:
+    def without(self, names: Sequence[Name]) -> Table:
         """Return the frame without some of the columns."""
-        if not self._frame.implementation.is_polars():
+        if self._frame.implementation.is_pandas():  # which takes a list of names that are truth values for a mask
             return FrameTable(self._frame.drop(list(names)))
-        return FrameTable(self._only([name for name in self.names if name not in names]) if names else self._frame)
+        return super().without(names)
 
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns."""
-        return FrameTable(self._only(names))
-
-    def _only(self, names: Sequence[Name]) -> nw.DataFrame[Any]:
         import narwhals as nw
 
         if self._frame.implementation.is_polars():
-            return nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True)
+            return FrameTable(nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True))
         if self._frame.implementation.is_pandas():  # names may be anything
-            return nw.from_native(self._frame.to_native()[list(names)], eager_only=True)
-        return self._frame.select([nw.col(name) for name in names])
-
-    def coded(self, codes: Codes) -> FrameTable:
-        """Return the frame with codes for missing."""
-        return FrameTable(self._frame, codes)
+            return FrameTable(nw.from_native(self._frame.to_native()[list(names)], eager_only=True))
+        return FrameTable(self._frame.select([nw.col(name) for name in names]))
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None

@@ -17,7 +17,6 @@ import polars as pl
 from shoal.core.errors import FileError
 from shoal.core.types import Ints
 from shoal.tables.columns import (
-    Codes,
     Name,
     NewColumn,
     Spelling,
@@ -96,11 +95,10 @@ class StatTable(FrameTable):
         file: StatFile,
         changed: Mapping[str, Changed] | None = None,
         strata: Collection[str] = (),
-        codes: Codes | None = None,
     ) -> None:
         import narwhals as nw
 
-        super().__init__(nw.from_native(frame, eager_only=True), codes)
+        super().__init__(nw.from_native(frame, eager_only=True))
         self.file, self.changed, self.strata = file, changed or {}, frozenset(strata)
 
     @property
@@ -123,10 +121,6 @@ class StatTable(FrameTable):
         """Return columns as they are stored."""
         frame = self.native
         return pl.DataFrame([cells_of(frame, name).alias(str(i)) for i, name in enumerate(names)])
-
-    def coded(self, codes: Codes) -> StatTable:
-        """Return the table with codes for missing, some of which the package may know."""
-        return StatTable(self._frame.to_native(), self.file, self.changed, self.strata, codes)
 
     def spelled(self, name: Name) -> pl.Series:
         """Return a column with the codes that the package knows as missing, unless it is masked."""
