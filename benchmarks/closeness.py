@@ -33,7 +33,7 @@ from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
 from shoal.models.rule_enforcement import Search, keep_rules, repair
 from shoal.models.rules import Rules
-from shoal.tables.frames import open_table
+from shoal.tables.formats.frames import open_table
 
 T = TypeVar("T")
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -27,7 +27,7 @@ from shoal.core.types import Floats, Ints
 from shoal.kinds.category import group_medians, group_modes
 from shoal.masking.numbers import Numbers, read_numbers
 from shoal.masking.request import MaskRequest
-from shoal.tables.frames import open_table
+from shoal.tables.formats.frames import open_table
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 KEYS = ["age", "hours-per-week", "education-num", "marital-status", "occupation", "race", "sex", "native-country"]

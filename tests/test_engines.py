@@ -35,9 +35,8 @@ from shoal.demo import firms
 from shoal.engines import local, process_pool
 from shoal.engines.disk_shuffle import Shuffle
 from shoal.engines.process_pool import Workers, WorkersError
-from shoal.tables import choosing
-from shoal.tables.choosing import is_beyond_memory
-from shoal.tables.files import write_file
+from shoal.tables import files
+from shoal.tables.files import is_beyond_memory, write_file
 
 COLUMNS = ["a", "b", "c"]
 runner = CliRunner()
@@ -529,7 +528,7 @@ def test_the_engine_is_chosen_by_size(table, tmp_path, monkeypatch):
     assert not is_beyond_memory(table, None, None)
     assert is_beyond_memory(tmp_path, None, None)
     assert is_beyond_memory(tmp_path / "in.parquet", None, "2GB")
-    monkeypatch.setattr(choosing, "available_memory", lambda: 1000)
+    monkeypatch.setattr(files, "available_memory", lambda: 1000)
     assert is_beyond_memory(tmp_path / "in.parquet", None, None)
     assert not is_beyond_memory(tmp_path / "in.parquet", "memory", None)
 
@@ -648,12 +647,12 @@ def test_a_file_that_is_changed_meanwhile_is_not_released(table, tmp_path, monke
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_table_goes_to_disk_by_what_masking_it_holds(tmp_path, monkeypatch, ending):
     """5 million × 20 held 7.4 GB in memory where the rule foresaw 1.6: nine times its numbers, not twice."""
-    from shoal.tables import choosing
+    from shoal.tables import files
 
     frame = pl.DataFrame(np.random.default_rng(0).normal(size=(2000, 20)).round(6))
     path = tmp_path / f"in.{ending}"
     frame.write_parquet(path) if ending == "parquet" else frame.write_csv(path)
     size = 8 * frame.height * frame.width
     for memory, beyond in ((12 * size, True), (60 * size, False)):
-        monkeypatch.setattr(choosing, "available_memory", lambda memory=memory: memory)
-        assert choosing.is_beyond_memory(path, None, None) is beyond
+        monkeypatch.setattr(files, "available_memory", lambda memory=memory: memory)
+        assert files.is_beyond_memory(path, None, None) is beyond

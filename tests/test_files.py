@@ -22,9 +22,10 @@ import shoal
 from shoal.core.errors import FileError, InputError
 from shoal.demo import firms
 from shoal.tables.addresses import find_places
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import write_csv
-from shoal.tables.files import read_table, write_file, written_beside
+from shoal.tables.csv_table import Dialect
+from shoal.tables.files import FORMATS, Format, read_table, write_file, written_beside
+from shoal.tables.formats.csv_files import write_csv
+from shoal.tables.formats.frames import open_table
 
 ROWS = 'id,v,w,note\n007,1.50,10,a\n008,2.50,20,NA\n009,9.50,30,"x, y"\n010,8.50,40,\n'
 
@@ -947,3 +948,19 @@ def test_publish_takes_names_of_any_type():
     with pytest.warns(shoal.PrivacyWarning):
         release = shoal.publish(frame, 1.0, bounds={("a", 1): (0, 5)}, method="none", seed=0)
     assert list(release.data.columns) == [("a", 1)]
+
+
+def test_a_new_format_is_one_entry(tmp_path, monkeypatch):
+    """A reader and a writer: masking then reads the format, writes it, and counts what it wrote."""
+
+    def write(table, path):
+        table.native.write_ndjson(path)
+
+    lines = Format((".ndjson",), lambda path, **_: open_table(pl.read_ndjson(path)), write)
+    with pytest.raises(InputError, match="must end in one of"):
+        read_table(tmp_path / "in.ndjson")
+    monkeypatch.setitem(FORMATS, ".ndjson", lines)
+    pl.DataFrame({"v": [1.0, 2.0, 8.0, 9.0], "note": ["a", "b", None, "d"]}).write_ndjson(tmp_path / "in.ndjson")
+    release = shoal.mask(tmp_path / "in.ndjson", 2, columns=["v"], output=tmp_path / "out.ndjson")
+    assert release.verified
+    assert pl.read_ndjson(tmp_path / "out.ndjson").rows() == [(1.5, "a"), (1.5, "b"), (8.5, None), (8.5, "d")]

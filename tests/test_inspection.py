@@ -16,7 +16,7 @@ import shoal
 from shoal import inspect
 from shoal.demo import firms
 from shoal.tables.files import write_file
-from shoal.tables.frames import open_table
+from shoal.tables.formats.frames import open_table
 
 NUMBERS = {"float", "integer"}
 

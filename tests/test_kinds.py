@@ -16,8 +16,8 @@ from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels, sse
 from shoal.kinds.category import group_medians, group_modes
-from shoal.kinds.coding import PLAIN, Embedding
 from shoal.kinds.hierarchy import Hierarchy
+from shoal.kinds.kind import PLAIN, Embedding
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.ordinal import Ordinal
 

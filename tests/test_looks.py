@@ -10,19 +10,18 @@ import pytest
 from hypothesis import given, settings
 
 import shoal
-from shoal.kinds.recognition import Cells
-from shoal.kinds.registry import kind_of_cells
-from shoal.kinds.storage import Column
-from shoal.tables.looks import (
+from shoal.inspection.column_roles import (
     is_code,
     is_confidential,
     is_of_person,
     is_stratum,
     is_weight,
-    looks_like_identifier,
     missing_codes,
     repeats_like_unit,
 )
+from shoal.kinds.column import Cells, Column
+from shoal.kinds.registry import kind_of_cells
+from shoal.tables.identifiers import looks_like_identifier
 
 WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeiou" for c in "klmnp"]  # a hundred short words
 MONEY = np.random.default_rng(0).lognormal(9, 1, 60).round().astype(int)  # whole, of several lengths, all different

@@ -16,7 +16,7 @@ import shoal
 from shoal.algorithms.registry import METHODS
 from shoal.core.errors import InputError, NotKAnonymousWarning
 from shoal.demo import firms
-from shoal.tables.frames import open_table
+from shoal.tables.formats.frames import open_table
 
 MONEY = ["sales", "wages", "assets"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from shoal.tables.metadata import without_metadata
+from shoal.tables.formats.metadata import without_metadata
 
 SECRET = "owned by ACME"
 

@@ -13,8 +13,7 @@ import pytest
 import shoal
 from shoal.cli.options import values_of, with_parameters
 from shoal.core.measures import centroids
-from shoal.kinds.coding import Coding
-from shoal.kinds.kind import Kind
+from shoal.kinds.kind import Coding, Kind
 from shoal.kinds.registry import KINDS, KindEntry, from_options
 from shoal.masking.request import MaskRequest
 

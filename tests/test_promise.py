@@ -115,7 +115,7 @@ def test_a_folder_is_read_without_hidden_leftovers(tmp_path):
 
 def test_a_release_that_its_file_would_break_is_refused(tmp_path, monkeypatch):
     # Whatever goes wrong on the way into the file is found in the file.
-    import shoal.tables.csv_files as module
+    import shoal.tables.csv_table as module
 
     real = module.CsvTable.released
 

@@ -8,8 +8,9 @@ import pytest
 import shoal
 from shoal.cli import main
 from shoal.demo import firms
-from shoal.tables import csv_files
-from shoal.tables.choosing import TableFile, open_data
+from shoal.tables import csv_table
+from shoal.tables.files import TableFile, open_data
+from shoal.tables.formats import csv_files
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def counts(monkeypatch):
         return counted
 
     monkeypatch.setattr(csv_files, "_parse", counting("read", csv_files._parse))
-    monkeypatch.setattr(csv_files, "parse_numbers", counting("parsed", csv_files.parse_numbers))
+    monkeypatch.setattr(csv_table, "parse_numbers", counting("parsed", csv_table.parse_numbers))
     return counts
 
 

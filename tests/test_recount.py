@@ -17,8 +17,8 @@ from shoal.masking.request import MaskRequest
 from shoal.masking.verification import check_sizes, count_unique, identical_records, row_hashes, verify
 from shoal.models.promises.closeness import Closeness
 from shoal.models.promises.diversity import Diversity
-from shoal.tables.frames import open_table
-from shoal.tables.looks import NUMBERED
+from shoal.tables.formats.frames import open_table
+from shoal.tables.identifiers import NUMBERED
 
 
 class Parts:

@@ -13,8 +13,8 @@ from shoal.algorithms.refinement import MEDIAN, MODE, Variables, group_cost, ref
 from shoal.core.errors import InputError
 from shoal.core.measures import scaling
 from shoal.core.progress import STOP, fresh_state
-from shoal.kinds.coding import PLAIN, Embedding
 from shoal.kinds.hierarchy import Hierarchy
+from shoal.kinds.kind import PLAIN, Embedding
 from shoal.kinds.nominal import Nominal
 from shoal.kinds.ordinal import Ordinal
 from shoal.masking.refining import variables_of

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,9 +21,9 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core.errors import FileError, VerificationError
 from shoal.masking import steps
-from shoal.tables import files
-from shoal.tables.frames import FrameTable
-from shoal.tables.selection import cells_of, check_released, only_columns, with_cells, without_columns
+from shoal.tables.columns import cells_of, check_released, only_columns, with_cells, without_columns
+from shoal.tables.files import FORMATS
+from shoal.tables.formats.frames import FrameTable
 
 pytestmark = [
     pytest.mark.usefixtures("one_template"),
@@ -291,7 +292,8 @@ def test_publish_releases_nothing_if_a_column_was_not_planned(tmp_path, monkeypa
 
 def test_publish_releases_nothing_if_a_written_column_was_not_planned(tmp_path, monkeypatch):
     table = pl.DataFrame({"name": list("abcdef"), "sales": np.arange(6.0)})
-    monkeypatch.setattr(files, "_write", lambda _, path: path.write_text("sales,other\n1,2\n"))
+    wrong = replace(FORMATS[".csv"], write=lambda _, path: path.write_text("sales,other\n1,2\n"))
+    monkeypatch.setitem(FORMATS, ".csv", wrong)
     with pytest.raises(VerificationError, match=r"Column 'other' is in the release"):
         shoal.publish(table, 1.0, bounds={"sales": (0, 9)}, output=tmp_path / "out.csv")
     assert not list(tmp_path.iterdir())

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from shoal.core.progress import Progress, watching
     from shoal.estimator import Microaggregator
-    from shoal.inspection import Inspection, inspect
+    from shoal.inspection.proposal import Inspection, inspect
     from shoal.kinds.date import Date
     from shoal.kinds.hierarchy import Hierarchy
     from shoal.kinds.nominal import Nominal
@@ -102,7 +102,7 @@ _HOMES = {
     "Nominal": "shoal.kinds.nominal",
     "Ordinal": "shoal.kinds.ordinal",
     "Place": "shoal.kinds.place",
-    "Inspection": "shoal.inspection",
+    "Inspection": "shoal.inspection.proposal",
     "MaskRequest": "shoal.masking.request",
     "Microaggregator": "shoal.estimator",
     "Progress": "shoal.core.progress",
@@ -111,7 +111,7 @@ _HOMES = {
     "assess": "shoal.assessment.assess",
     "compare": "shoal.comparison.compare",
     "compare_around": "shoal.comparison.around",
-    "inspect": "shoal.inspection",
+    "inspect": "shoal.inspection.proposal",
     "mask": "shoal.masking.mask",
     "SpanningTree": "shoal.algorithms.spanning_tree",
     "methods": "shoal.algorithms.registry",

@@ -12,7 +12,7 @@ import polars as pl
 from shoal.core.types import Ints
 from shoal.core.unicode_forms import composed_cells
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable
+from shoal.tables.csv_table import CsvTable
 from shoal.tables.table import Table
 
 __all__ = ["View"]
@@ -76,7 +76,7 @@ class View:
         if name not in self._columns:
             cells = _plain(self.table.keys([name])["0"])
             if isinstance(self.table, CsvTable) and cells.dtype == pl.String:  # missing may be spelled in words
-                cells = self.table.categories(name, given=True)
+                cells = self.table.categories(name)
             self._columns[name] = composed_cells(cells)
         return self._columns[name]
 
@@ -89,7 +89,7 @@ class View:
 
         Examples
         --------
-        >>> from shoal.tables.frames import open_table
+        >>> from shoal.tables.formats.frames import open_table
         >>> people = open_table(pl.DataFrame({"age": [30, 30, 30, 41], "sex": ["f", "f", "m", "m"]}))
         >>> View(people).alike(["age", "sex"])
         {1: 2, 2: 1}

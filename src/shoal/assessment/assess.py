@@ -29,13 +29,11 @@ from shoal.core.parameters import with_parameters_of
 from shoal.core.types import Floats, Ints
 from shoal.kinds.registry import read_kinds
 from shoal.masking.numbers import Numbers, read_pair
-from shoal.masking.reading import number_rows
 from shoal.masking.request import MaskRequest
 from shoal.masking.verification import count_unique, identical_records, row_hashes
-from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.strata import codes_of, strata_of
-from shoal.tables.table import Table, check_name
+from shoal.tables.files import open_data
+from shoal.tables.table import Table, check_name, number_rows, stratum_codes
 
 __all__ = ["assess", "assess_arrays", "assess_request", "secret_codes"]
 
@@ -100,7 +98,7 @@ def assess_request(original: Any, masked: Any, request: AssessRequest) -> Assess
         keys=request.keys, weights=request.weights, unit=request.unit,
     )  # fmt: skip
     notes += _left_out(request.measures, chosen)
-    strata = codes_of(strata_of(after, strata_names), after.rows)
+    strata = stratum_codes(after, strata_names)
     # Cells as they are written: two codes for missing can be told apart.
     groups = number_rows(after.cells([*names, *strata_names]))[0]
     found = assess_arrays(

@@ -14,8 +14,7 @@ from shoal.masking.request import MaskRequest
 
 if TYPE_CHECKING:
     from shoal.core.types import Ints
-    from shoal.tables.codes import Codes
-    from shoal.tables.columns import Name
+    from shoal.tables.columns import Codes, Name
 
 __all__ = ["AssessRequest"]
 
@@ -124,6 +123,6 @@ class AssessRequest:
     @property
     def codes(self) -> Codes:
         """The codes for missing, by column."""
-        from shoal.tables.codes import read_codes
+        from shoal.tables.columns import read_codes
 
         return read_codes(self.missing_codes)

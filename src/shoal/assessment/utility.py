@@ -30,7 +30,7 @@ from shoal.assessment.statistics import (
 )
 from shoal.core.measures import released_loss
 from shoal.core.types import Floats
-from shoal.kinds.coding import Embedding
+from shoal.kinds.kind import Embedding
 from shoal.tables.columns import Name
 
 __all__ = ["LEVELS", "CategoryChange", "ColumnChange", "Utility", "category_change", "column_change", "utility"]

@@ -27,7 +27,7 @@ def inspect(
 
     Example: shoal inspect firms.csv -k 5
     """
-    from shoal.inspection import inspect as inspect_table
+    from shoal.inspection.proposal import inspect as inspect_table
 
     found = inspect_table(source, k, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=thousands)
     say(str(found))

@@ -114,8 +114,7 @@ def _run(
 ) -> Release:
     """Mask, and write what was asked for besides the table; all files are moved into place together."""
     from shoal.masking.mask import mask_request
-    from shoal.tables.choosing import TableFile
-    from shoal.tables.files import check_targets
+    from shoal.tables.files import TableFile, check_targets
     from shoal.tables.outputs import moved_together
 
     output: Any = request.output

@@ -20,9 +20,9 @@ from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest, not_recorded, parameters
 from shoal.masking.verification import identical_records
 from shoal.models.column_models import PROMISES
-from shoal.tables.choosing import open_data
-from shoal.tables.frames import open_table
-from shoal.tables.strata import codes_of, strata_of
+from shoal.tables.files import open_data
+from shoal.tables.formats.frames import open_table
+from shoal.tables.table import stratum_codes
 
 __all__ = ["compare_around"]
 
@@ -107,7 +107,7 @@ def _request_of(release: Release) -> MaskRequest:
 def _own_trial(release: Release, original: Any, request: MaskRequest, seconds: float) -> Trial:
     """Return the release itself as a trial: its losses, and the risk of its released values."""
     numbers, released = read_original(release, original)
-    strata = codes_of(strata_of(open_table(release.data), release.parameters["by"]), len(released))
+    strata = stratum_codes(open_table(release.data), release.parameters["by"] or ())
     zero = numbers.X[:, [release.columns.index(name) for name in release.parameters["zeros"]]] == 0
     cell = identical_records([*np.isnan(numbers.X).T, *zero.T], strata)
     groups = identical_records(released, strata)

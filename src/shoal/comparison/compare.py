@@ -27,8 +27,8 @@ from shoal.masking.plan import choose_rule
 from shoal.masking.request import MaskRequest
 from shoal.models.column_models import PROMISES, describe_promises, read_promise, write_promise
 from shoal.models.rule_enforcement import rehearse_rules
-from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
+from shoal.tables.files import open_data
 
 __all__ = ["compare", "compare_request"]
 

@@ -29,10 +29,9 @@ from shoal.core.types import Ints
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema, Shapes
 from shoal.tables.addresses import as_place
 from shoal.tables.columns import Name
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import CsvTable
-from shoal.tables.frames import open_table
-from shoal.tables.native import from_arrow
+from shoal.tables.csv_table import CsvTable, Dialect
+from shoal.tables.formats.frame_columns import from_arrow
+from shoal.tables.formats.frames import open_table
 from shoal.tables.sources import Part
 from shoal.tables.table import Table
 

@@ -42,9 +42,8 @@ from shoal.engines.dask_output import release_parts, write_parts
 from shoal.engines.dask_parts import FileParts, FrameParts, dask_refusals, read_files
 from shoal.engines.records import Arrays, Regrouping, Schema
 from shoal.tables.addresses import Place, as_place, find_places, suffix_of
-from shoal.tables.choosing import is_dask
-from shoal.tables.codes import Codes
-from shoal.tables.files import CSV, PARQUET, check_data_set, folder_beside
+from shoal.tables.columns import Codes
+from shoal.tables.files import CSV, PARQUET, check_data_set, folder_beside, is_dask
 from shoal.tables.sources import Source, find_paths, open_source, read_schema
 
 with suppress(ImportError):  # without Dask, `_connected` tells what to install

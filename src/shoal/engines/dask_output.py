@@ -11,8 +11,8 @@ import numpy as np
 from shoal.engines.dask_parts import levels_of
 from shoal.tables.addresses import Place
 from shoal.tables.columns import Name
-from shoal.tables.data_sets import cast_part, one_schema, part_place, write_part
-from shoal.tables.metadata import without_metadata
+from shoal.tables.formats.data_sets import cast_part, one_schema, part_place, write_part
+from shoal.tables.formats.metadata import without_metadata
 from shoal.tables.outputs import moved_together
 from shoal.tables.sources import Part, Source
 

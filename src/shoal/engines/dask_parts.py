@@ -14,12 +14,11 @@ from shoal.core.errors import InputError, ShoalError
 from shoal.core.messages import parameter
 from shoal.engines.records import Schema
 from shoal.tables.addresses import Place
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.frames import index_notes, open_table
-from shoal.tables.native import as_polars
-from shoal.tables.row_index import NO_INDEX
+from shoal.tables.csv_table import Dialect
+from shoal.tables.formats.frame_columns import as_polars
+from shoal.tables.formats.frames import open_table
 from shoal.tables.sources import Source, check_same_columns, describe_parquet, parquet_source, parts_of
-from shoal.tables.table import check_names
+from shoal.tables.table import NO_INDEX, check_names
 
 __all__ = ["FileParts", "FrameParts", "dask_refusals", "levels_of", "read_files"]
 
@@ -51,7 +50,7 @@ class FrameParts:
         """Notes for the reader of the release."""
         if self._frame.divisions[0] not in (None, 0):
             return (NO_INDEX,)
-        return index_notes(open_table(self._frame._meta))  # noqa: SLF001  (Dask's own description of the columns)
+        return open_table(self._frame._meta).index_notes  # noqa: SLF001  (Dask's own description of the columns)
 
     def some(self, columns: Sequence[str]) -> list[Any]:
         """Return the partitions, with little more than some columns."""

@@ -30,12 +30,11 @@ from shoal.core.types import Ints, State
 from shoal.engines.disk_shuffle import Places, Shuffle, write_all
 from shoal.engines.process_pool import Template, Workers
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
-from shoal.tables.codes import Codes
-from shoal.tables.columns import Name
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import CsvTable, csv_text, encode_part
+from shoal.tables.columns import Codes, Name
+from shoal.tables.csv_table import CsvTable, Dialect
 from shoal.tables.files import CSV, PARQUET, check_target, folder_beside, written_beside
-from shoal.tables.native import from_arrow
+from shoal.tables.formats.csv_files import csv_text, encode_part
+from shoal.tables.formats.frame_columns import from_arrow
 from shoal.tables.outputs import written_path
 from shoal.tables.sources import Source, find_paths, open_source, record_bytes
 from shoal.tables.table import Table

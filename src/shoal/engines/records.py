@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shoal.core.progress import Title
 from shoal.core.types import Ints
 from shoal.tables.columns import Name
-from shoal.tables.csv_cells import Dialect
+from shoal.tables.csv_table import Dialect
 from shoal.tables.table import Table
 
 __all__ = ["KEPT", "Arrays", "Layout", "Records", "Regrouping", "Released", "Schema", "Shapes"]

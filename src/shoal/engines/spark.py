@@ -47,10 +47,9 @@ from shoal.engines.spark_tasks import (
     Task,
 )
 from shoal.tables.addresses import as_place
-from shoal.tables.choosing import is_spark
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.files import CSV, PARQUET
-from shoal.tables.frames import open_table
+from shoal.tables.csv_table import Dialect
+from shoal.tables.files import CSV, PARQUET, is_spark
+from shoal.tables.formats.frames import open_table
 from shoal.tables.sources import find_paths
 from shoal.tables.table import check_names
 

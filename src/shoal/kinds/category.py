@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,15 +12,13 @@ import polars as pl
 from shoal.core.errors import InputError, closest
 from shoal.core.measures import group_sizes
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Bools, Floats, Ints, Name
+from shoal.core.types import Floats, Ints, Name
 from shoal.core.unicode_forms import composed, composed_cells, one_form
-from shoal.kinds.coding import Coding
-from shoal.kinds.kind import Kind
-from shoal.kinds.storage import CATEGORY, MISSING, Column
+from shoal.kinds.column import CATEGORY, MISSING, Column
+from shoal.kinds.kind import Coding, Kind
 
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale
-    from shoal.tables.table import Table
 
 __all__ = [
     "MOST_VALUES",
@@ -42,18 +40,10 @@ MOST_VALUES = 1000  # of a nominal column: each is a coordinate
 
 @dataclass(frozen=True)
 class CategoryCoding(Coding):
-    """The values of a column of categories.
+    """The values of a column of categories."""
 
-    Parameters
-    ----------
-    names
-        The values by code; those of a hierarchy are followed by its inner nodes.
-    coordinates
-        ``(values, width)``: where each lies.
-    """
-
-    names: tuple[Any, ...]
-    coordinates: Floats
+    names: tuple[Any, ...]  # the values by code; those of a hierarchy are followed by its inner nodes
+    coordinates: Floats  # (values, width): where each lies
     numeric: ClassVar[bool] = False
     standardised: ClassVar[bool] = False
 
@@ -83,9 +73,9 @@ class CategoryCoding(Coding):
 
     def place(self, X: Floats, j: int, Z: Floats) -> Floats:
         """Return the coordinates of the values."""
-        seen = ~np.isnan(X[:, j])
+        present = ~np.isnan(X[:, j])
         places = np.full((len(X), self.width), np.nan)
-        places[seen] = self.coordinates[X[seen, j].astype(np.int64)]
+        places[present] = self.coordinates[X[present, j].astype(np.int64)]
         return places
 
     def variables(self, X: Floats, j: int, Z: Floats) -> Floats:
@@ -137,25 +127,18 @@ class Category(Kind):
         """Lay out the values that occur, in the order of `in_order`, with the number of their records."""
         raise NotImplementedError
 
-    def read(
-        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
-    ) -> tuple[Column, list[Any]]:
+    def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
         """Return the codes of a part, and its values by code."""
-        cells = table.categories(name, given=named, first=first)
-        codes = (cells.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
-        return Column(name, codes, CATEGORY.type), cells.drop_nulls().unique().sort().to_list()
+        values: pl.Series = cells[name]
+        codes = (values.rank("dense") - 1).cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return Column(name, codes, CATEGORY.type), values.drop_nulls().unique().sort().to_list()
 
-    def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:
+    def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
         """Return the codes of released cells."""
-        return coding.codes(name, table.categories(name, given=True))
+        return coding.codes(name, cells[name])
 
-    def missing(self, table: Table, name: Name) -> Bools:
-        """Return which cells are missing."""
-        return table.categories(name, given=True).is_null().to_numpy()
-
-    def compared(self, table: Table, name: Name, first: int) -> tuple[pl.Series, bool]:
+    def compared(self, name: Name, cells: pl.Series) -> tuple[pl.Series, bool]:
         """Return the cells of a sensitive column without spaces around them; NA is missing in every format."""
-        cells = table.categories(name, given=True, first=first)
         if cells.dtype == pl.String:
             cells = cells.str.strip_chars()
             cells = cells.set(cells.is_in(MISSING), None)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.core.messages import setting
-from shoal.core.types import Bools, Floats, Name
-from shoal.kinds.coding import Coding
-from shoal.kinds.kind import Kind, sorted_cells
-from shoal.kinds.recognition import Cells
-from shoal.kinds.storage import Column
-from shoal.kinds.time_scale import Scale, Span, make_scale, word_of
-
-if TYPE_CHECKING:
-    from shoal.tables.table import Table
+from shoal.core.types import Floats, Name
+from shoal.kinds.column import Cells, Column, word_of
+from shoal.kinds.kind import Coding, Kind
+from shoal.kinds.time_scale import Scale, Span, make_scale
 
 __all__ = ["PATTERNS", "Date", "check_no_dates", "date_setting", "find_format", "fits", "in_order", "read_dates"]
 
@@ -98,8 +93,7 @@ class Date(Kind):
     @classmethod
     def recognise(cls, cells: Cells) -> str | None:
         """Return "date", "time" or "duration", by the type or the spelling of the cells."""
-        spelled = (word for word, pattern in PATTERNS.items() if cells.look_like(pattern))
-        return word_of(cells.values.dtype) or next(spelled, None)
+        return word_of(cells.values.dtype) or cells.first_like(PATTERNS)
 
     @classmethod
     def from_plain(cls, plain: Any) -> Date | None:
@@ -122,32 +116,19 @@ class Date(Kind):
         """Return COLUMN or COLUMN=FORMAT."""
         return f"{name}={self.format}" if self.format else str(name)
 
-    def scan(self, table: Table, name: Name, first: int = 0) -> Span:
-        """Return the first and the last moment of a part, and the steps between its moments."""
-        return table.moments(name, self, first)[1]
-
     def scale(self, name: Name, spans: Sequence[Span]) -> Scale:
         """Return how the moments of all parts are counted."""
         return make_scale(name, spans)
 
-    def read(
-        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
-    ) -> tuple[Column, list[Any]]:
+    def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
         """Return the moments of a part, counted by the scale of all parts, or by one of its own."""
-        scale = scale or self.scale(name, [self.scan(table, name, first)])
-        return Column(name, scale.numbers(table.moments(name, self, first)[0]), scale.word), []
+        moments, span = cells[name]
+        scale = scale or self.scale(name, [span])
+        return Column(name, scale.numbers(moments), scale.word), []
 
-    def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:
+    def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
         """Return released moments, counted by the scale."""
-        return self.read(table, name, scale=scale)[0].values
-
-    def missing(self, table: Table, name: Name) -> Bools:
-        """Return which cells are missing."""
-        return table.categories(name, given=True).is_null().to_numpy()
-
-    def compared(self, table: Table, name: Name, first: int) -> tuple[pl.Series, bool]:
-        """Return the moments of a sensitive column as numbers."""
-        return sorted_cells(name, table.moments(name, self, first)[0]), True
+        return self.read(name, cells, 0, scale)[0].values
 
 
 def read_dates(name: Name, text: pl.Series, kind: Date, first: int = 0) -> tuple[pl.Series, frozenset[str]]:

@@ -32,18 +32,10 @@ __all__ = ["Hierarchy", "HierarchyCoding"]
 
 @dataclass(frozen=True)
 class HierarchyCoding(CategoryCoding):
-    """The values of a hierarchy, followed by its inner nodes if ancestors are released.
+    """The values of a hierarchy, followed by its inner nodes if ancestors are released."""
 
-    Parameters
-    ----------
-    ancestors
-        ``(values, depth)``: the code of each value's ancestor on each level, itself first.
-    by_mode
-        Whether the most frequent value is released.
-    """
-
-    ancestors: Ints
-    by_mode: bool = False
+    ancestors: Ints  # (values, depth): the code of each value's ancestor on each level, itself first
+    by_mode: bool = False  # whether the most frequent value is released
     word: ClassVar[str] = "hierarchy"
     ordered: ClassVar[bool] = False
 

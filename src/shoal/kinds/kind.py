@@ -1,24 +1,114 @@
-"""What a kind of column knows; every kind is a class of its own, in a file of its own."""
+"""A kind of column, the coding of its values, and where records lie when they are compared. Every kind is a file.
+
+A column of numbers is one standardised coordinate. A nominal column is one coordinate per value, scaled so that the
+column has unit variance: two unequal values are at squared distance 2/Gini, and the sum of squares of a group of s
+records with value counts h is (s − Σh²/s)/Gini. An ordinal column is its standardised mid-ranks. A hierarchy is one
+nominal column per level. So all methods for numbers work on categories (the embedding of Domingo-Ferrer and Torra 2005
+made Euclidean).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
-from shoal.core.types import Bools, Floats, Name
-from shoal.kinds.coding import PLAIN, Coding
-from shoal.kinds.storage import Column
+from shoal.core.measures import Scaling
+from shoal.core.types import Floats, Ints, Name
+from shoal.kinds.column import Cells, Column
 
 if TYPE_CHECKING:
-    from shoal.kinds.recognition import Cells
     from shoal.kinds.time_scale import Scale, Span
-    from shoal.tables.table import Table
 
-__all__ = ["Kind", "sorted_cells"]
+__all__ = ["PLAIN", "Coding", "Embedding", "Kind", "sorted_cells"]
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How the numbers of a column become coordinates, and what represents a group; here, of a column of numbers."""
+
+    word: ClassVar[str] = "number"
+    numeric: ClassVar[bool] = True  # whether its numbers are values, not codes of values
+    standardised: ClassVar[bool] = True  # whether its one coordinate is the standardised number
+    ordered: ClassVar[bool] = True
+
+    @property
+    def release(self) -> str:
+        """What represents a group, as `shoal.masking.refining` names it."""
+        return "mean"
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates."""
+        return 1
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values by code; none of numbers."""
+        return ()
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """What codes read in a release; None if the numbers are no codes."""
+        return None
+
+    @property
+    def distinct(self) -> bool:
+        """Whether the text of a released cell tells which value it is."""
+        return True
+
+    def limits(self, ends: Floats) -> Floats:
+        """Return the least and the greatest number, from those of all parts."""
+        return ends
+
+    def place(self, X: Floats, j: int, Z: Floats) -> Floats:
+        """Return the coordinates of column j of the records X; Z are the same records standardised."""
+        return Z[:, [j]]
+
+    def represent(self, X: Floats, j: int, labels: Ints, means: Floats, weights: Floats | None) -> Floats:
+        """Return the number of each group in column j; `means` are the aggregates of numbers."""
+        return means
+
+    def continuous(self, x: Floats) -> Floats:
+        """Return numbers whose means and differences mean something, if those of the table may not."""
+        return x
+
+    def measure(self, X: Floats, released: Floats) -> Ints:
+        """Return counts of what masking changed, in a unit of the kind; those of all records are their sum."""
+        return np.empty(0, dtype=np.int64)
+
+    def note(self, names: Sequence[Name], counts: Ints) -> str | None:
+        """Return what such counts show, for the summary; None if there is nothing to report."""
+        return None
+
+    def ranks(self, x: Floats) -> Floats:
+        """Return numbers whose order and distances are those of the values; codes if they have no order."""
+        return x
+
+    def codes(self, name: Name, cells: pl.Series) -> Floats:
+        """Return the codes of released cells, if the numbers are codes."""
+        raise NotImplementedError
+
+    def variables(self, X: Floats, j: int, Z: Floats) -> Floats:
+        """Return what a group's cost is summed over: coordinates, or codes if the values have no order."""
+        return self.place(X, j, Z)
+
+    def squares(self) -> Floats:
+        """Return the squared distances of the values, by code."""
+        raise NotImplementedError
+
+    @property
+    def lineage(self) -> Ints:
+        """The codes of each value, its parent, …, the root, where ancestors are released; else of the value alone."""
+        raise NotImplementedError
+
+
+PLAIN = Coding()
 
 
 class Kind:
@@ -26,6 +116,7 @@ class Kind:
 
     A table with the column is read in parts. `read` returns the numbers of a part and what they stand for, `observe`
     sums up the records of it that are released, `fit` turns the sums of all parts into the `Coding` of the column.
+    A kind never sees a table: `Table.cells_of` hands it numbers, categories or moments with their span, by column.
     """
 
     word: str = "number"  # its name in a summary, a manifest and `shoal.kinds.registry`
@@ -34,7 +125,7 @@ class Kind:
     numeric: ClassVar[bool] = True  # whether the cells are stored, counted and read back as numbers
     additive: ClassVar[bool] = False  # whether they can be summed: sums, zeros, totals, dominance
     ordered: ClassVar[bool] = True  # whether the values have an order
-    scaled: ClassVar[bool] = False  # whether all parts must be looked at to know how the cells are counted
+    scaled: ClassVar[bool] = False  # whether it counts moments, by a scale that all parts share
     joins: ClassVar[bool] = False  # whether it names strata that are joined
     released_cells: ClassVar[bool] = False  # whether a group is represented by a cell of the table
 
@@ -89,34 +180,22 @@ class Kind:
 
     # Reading
 
-    def scan(self, table: Table, name: Name, first: int = 0) -> Span:
-        """Return what a part says of how its cells are counted, if the kind is `scaled`."""
-        raise NotImplementedError
-
     def scale(self, name: Name, spans: Sequence[Span]) -> Scale:
         """Return how the cells of all parts are counted, if the kind is `scaled`."""
         raise NotImplementedError
 
-    def read(
-        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
-    ) -> tuple[Column, list[Any]]:
-        """Return a column of a part as numbers, and the values that they are codes of, if they are codes.
+    def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
+        """Return a column of a part, after the `first` records, as numbers, and the values if these are codes."""
+        return cells[name], []
 
-        `first` records come before the part; `named` says that the user named the kind.
-        """
-        return table.column(name, first), []
-
-    def read_released(self, table: Table, name: Name, coding: Coding, scale: Scale | None) -> Floats:
+    def read_released(self, name: Name, cells: Mapping[Name, Any], coding: Coding, scale: Scale | None) -> Floats:
         """Return a released column as the numbers of a coding."""
-        return table.column(name).values
+        values: Floats = cells[name].values
+        return values
 
-    def missing(self, table: Table, name: Name) -> Bools:
-        """Return which cells are missing."""
-        return np.isnan(table.column(name).values)
-
-    def compared(self, table: Table, name: Name, first: int) -> tuple[pl.Series, bool]:
+    def compared(self, name: Name, cells: pl.Series) -> tuple[pl.Series, bool]:
         """Return the cells of a sensitive column as they are compared, and whether they have an order."""
-        return sorted_cells(name, table.keys([name])["0"]), True
+        return sorted_cells(name, cells), True
 
     # All parts together
 
@@ -160,3 +239,80 @@ def sorted_cells(name: Name, cells: pl.Series) -> pl.Series:
         )
     # One zero, and one way to be missing.
     return cells.cast(pl.Float64).fill_nan(None) + 0.0 if not cells.dtype.is_integer() else cells
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Where records lie: the coding of each column, and how much each counts."""
+
+    codings: tuple[Coding, ...]
+    importance: tuple[float, ...] | None = None  # of each column, 0 if it does not decide who is alike
+    gone: tuple[int, ...] = ()  # columns that all records miss now
+
+    @classmethod
+    def of_numbers(cls, columns: int) -> Embedding:
+        """Return that of a table of numbers."""
+        return cls((PLAIN,) * columns)
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """The columns of numbers."""
+        return np.array([j for j, coding in enumerate(self.codings) if coding.numeric], dtype=np.int64)
+
+    @cached_property
+    def without_order(self) -> list[bool]:
+        """Of each column, whether its values have no order."""
+        return [not coding.ordered for coding in self.codings]
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether the coordinates are the standardised columns."""
+        return all(coding.standardised for coding in self.codings)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The first coordinate of each column."""
+        return np.concatenate([[0], np.cumsum([coding.width for coding in self.codings])[:-1]]).astype(np.int64)
+
+    def apply(self, X: Floats, scale: Scaling) -> Floats:
+        """Return the coordinates of records; those of a missing cell are missing."""
+        Z = scale.apply(X)
+        if self.plain:
+            return Z
+        return np.ascontiguousarray(np.hstack([coding.place(X, j, Z) for j, coding in enumerate(self.codings)]))
+
+    def continuous(self, X: Floats) -> Floats:
+        """Return numbers whose means and differences mean something in every column."""
+        if self.plain:
+            return X
+        return np.column_stack([coding.continuous(X[:, j]) for j, coding in enumerate(self.codings)])
+
+    def place(self, X: Floats, scale: Scaling) -> Floats:
+        """Return the coordinates by which records of these values are grouped."""
+        return self.compared(self.apply(X, scale))
+
+    def compared(self, Z: Floats) -> Floats:
+        """Return the coordinates by which records are grouped."""
+        if self.importance is None:
+            return Z
+        factors = np.sqrt(np.repeat(self.importance, np.diff(np.append(self.starts, Z.shape[1]))))
+        return np.ascontiguousarray(Z[:, factors > 0] * factors[factors > 0])
+
+    def lost(self, values: Floats, scale: Scaling) -> Floats:
+        """Return, of each column, the squared deviation from the mean of values that were made missing."""
+        squares = self.by_column(np.nansum(np.square(self.apply(values, scale)), axis=0))
+        for j in self.gone:
+            # No mean is left to deviate from; a standardised column has as large a sum of squares as it has values.
+            squares[j] = np.count_nonzero(~np.isnan(values[:, j]))
+        return squares
+
+    def lost_cell(self, values: Floats, scale: Scaling) -> Floats:
+        """Return, of each column and of all, the largest squared deviation of one value that was made missing."""
+        squares = np.nan_to_num(np.square(self.apply(values, scale)))
+        largest = np.add.reduceat(squares, self.starts, axis=1).max(axis=0, initial=0.0)
+        largest[list(self.gone)] = 1.0
+        return np.append(largest, largest.max())
+
+    def by_column(self, sums: Floats) -> Floats:
+        """Add up what is known of coordinates, by column."""
+        return sums if self.plain else np.add.reduceat(sums, self.starts)

@@ -12,7 +12,7 @@ import polars as pl
 
 from shoal.core.types import Floats, Ints, Name
 from shoal.kinds.category import Category, CategoryCoding, check_number_of_values, group_modes, indicator_coordinates
-from shoal.kinds.recognition import Cells
+from shoal.kinds.column import Cells
 
 __all__ = ["Nominal", "NominalCoding"]
 

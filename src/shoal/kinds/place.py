@@ -21,14 +21,12 @@ import numpy as np
 from shoal.core.errors import InputError
 from shoal.core.measures import centroids
 from shoal.core.types import Floats, Ints, Name
-from shoal.kinds.coding import Coding
-from shoal.kinds.kind import Kind
-from shoal.kinds.storage import Column
+from shoal.kinds.column import Column
+from shoal.kinds.kind import Coding, Kind
 
 if TYPE_CHECKING:
-    from shoal.kinds.recognition import Cells
+    from shoal.kinds.column import Cells
     from shoal.kinds.time_scale import Scale
-    from shoal.tables.table import Table
 
 __all__ = ["Place", "PlaceCoding", "distances"]
 
@@ -124,11 +122,9 @@ class Place(Kind):
             f"{{('lat', 'lon'): shoal.Place()}} (--place lat,lon), got {key!r}."
         )
 
-    def read(
-        self, table: Table, name: Name, first: int = 0, *, named: bool = False, scale: Scale | None = None
-    ) -> tuple[Column, list[Any]]:
+    def read(self, name: Name, cells: Mapping[Name, Any], first: int, scale: Scale | None) -> tuple[Column, list[Any]]:
         """Return the degrees of a part; a place has both or misses both."""
-        degrees = [table.column(column, first).values for column in self.columns]
+        degrees = [cells[column].values for column in self.columns]
         half = np.isnan(degrees[0]) != np.isnan(degrees[1])
         if half.any():
             raise InputError(
@@ -173,23 +169,13 @@ class Place(Kind):
 
 @dataclass(frozen=True, eq=False)
 class PlaceCoding(Coding):
-    """The coordinates of one column of a place.
+    """The coordinates of one column of a place."""
 
-    Parameters
-    ----------
-    pair
-        The numbers of the columns of latitudes and longitudes.
-    axis
-        Which of both this one is.
-    mean, axes, spread
-        The mean of all places as points on the unit sphere, the axes of the coordinates, and their unit.
-    """
-
-    pair: list[int]
-    axis: int
-    mean: Floats
-    axes: Floats
-    spread: float
+    pair: list[int]  # the numbers of the columns of latitudes and longitudes
+    axis: int  # which of both this one is
+    mean: Floats  # of all places, as points on the unit sphere
+    axes: Floats  # of the coordinates
+    spread: float  # their unit
     standardised: ClassVar[bool] = False
 
     @property

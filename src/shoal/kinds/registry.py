@@ -15,8 +15,8 @@ from shoal.core.messages import parameter
 
 if TYPE_CHECKING:
     from shoal.core.types import Name
+    from shoal.kinds.column import Cells
     from shoal.kinds.kind import Kind
-    from shoal.kinds.recognition import Cells
 
 __all__ = [
     "CATEGORIES",
@@ -35,32 +35,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KindEntry:
-    """A kind as a list shows it.
+    """A kind as a list shows it."""
 
-    Parameters
-    ----------
-    place
-        The module in `shoal.kinds` and the class in it.
-    flag, metavar, help
-        Its option on the command line; none for a kind that is not named.
-    label
-        What the page calls it.
-    suits
-        The kinds of cells, as `shoal.inspect` recognises them, for which the page offers it.
-    dialog
-        What the page asks for: ``"levels"``, ``"hierarchy"`` or ``"format"``; empty for nothing.
-    example
-        How it reads in Python.
-    """
-
-    place: str
-    flag: str = ""
+    place: str  # its module and class
+    flag: str = ""  # its option on the command line; none for a kind that is not named
     metavar: str = ""
     help: str = ""
-    label: str = ""
-    suits: tuple[str, ...] = ()
-    dialog: str = ""
-    example: str = ""
+    label: str = ""  # on the page
+    suits: tuple[str, ...] = ()  # the kinds of cells, as `shoal.inspect` recognises them, for which the page offers it
+    dialog: str = ""  # of the page: "levels", "hierarchy", "format" or "pair"; empty for none
+    example: str = ""  # in Python
 
     def load(self) -> type[Kind]:
         """Return the class."""
@@ -135,7 +119,7 @@ def kind_of_cells(cells: Cells) -> str:
     Examples
     --------
     >>> import polars as pl
-    >>> from shoal.kinds.recognition import Cells
+    >>> from shoal.kinds.column import Cells
     >>> [kind_of_cells(Cells.of(pl.Series(cells))) for cells in ([1.5, 2], [1.0, 2], ["x"], ["2024-02-29"])]
     ['float', 'integer', 'nominal', 'date']
     """

@@ -11,24 +11,13 @@ import polars as pl
 
 from shoal.core.errors import InputError
 from shoal.core.types import Floats, Name
-from shoal.kinds.storage import TIMED
+from shoal.kinds.column import word_of
 
-__all__ = ["Scale", "Span", "make_scale", "span_of", "word_of"]
+__all__ = ["Scale", "Span", "make_scale", "span_of"]
 
 EXACT = 2**53  # every integer up to here is a float
 STEPS = {"days": 86_400, "minutes": 60, "seconds": 1}  # in seconds
 PARTS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}  # of a second
-
-
-def word_of(kind: Any) -> str | None:
-    """Return "date", "time" or "duration" for a type of polars or narwhals, None for any other.
-
-    Examples
-    --------
-    >>> word_of(pl.Datetime("ms", "UTC")), word_of(pl.Time()), word_of(pl.Int64())
-    ('date', 'time', None)
-    """
-    return TIMED.get(kind.base_type().__name__)
 
 
 class Span(NamedTuple):
@@ -45,31 +34,15 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """How a column is counted: in steps from an origin, both in units of its type.
+    """How a column is counted: in steps from an origin, both in units of its type."""
 
-    Parameters
-    ----------
-    dtype
-        The type of polars that its cells have.
-    native
-        The type of the column in its own library.
-    origin, step
-        Where counting begins, and what is counted.
-    local
-        Whether the days of the calendar of its time zone are counted, and not the time between moments.
-    exact
-        Whether all cells are whole steps.
-    format
-        How its text is written; None if it is no text.
-    """
-
-    dtype: Any
-    native: Any
+    dtype: Any  # of polars
+    native: Any  # the type of the column in its own library
     origin: int
     step: int
-    local: bool = False
-    exact: bool = True
-    format: str | None = None
+    local: bool = False  # whether days of the calendar of its time zone are counted, not the time between moments
+    exact: bool = True  # whether all cells are whole steps
+    format: str | None = None  # how its text is written
 
     @property
     def word(self) -> str:
@@ -150,18 +123,20 @@ def make_scale(name: Name, spans: Sequence[Span]) -> Scale:
     The step is the longest of day, minute, … that all cells are whole multiples of: midnights stay midnights. It is
     longer where the column spans more steps than a float can count.
     """
-    seen = [span for span in spans if span.low is not None]
-    typed = seen or spans[:1]
+    filled = [span for span in spans if span.low is not None]
+    typed = filled or spans[:1]
     if not typed:
         raise InputError(f"Column {name!r} must hold dates or times, but the table has no records.")
     types = {str(span.dtype): span for span in typed}
     if len(types) > 1:
         raise InputError(f"Column {name!r} must hold cells of one type, got {' and '.join(types)}. Convert it first.")
     ((_, first),) = types.items()
-    lows, highs = ([getattr(span, end) for span in seen] or [0] for end in ("low", "high"))
+    lows, highs = ([getattr(span, end) for span in filled] or [0] for end in ("low", "high"))
     steps = list(_steps(first.dtype).values())
-    local = bool(seen) and getattr(first.dtype, "time_zone", None) is not None and all(span.midnights for span in seen)
-    finest = steps[0] if local else min((span.step for span in seen), default=steps[0])
+    local = (
+        bool(filled) and getattr(first.dtype, "time_zone", None) is not None and all(span.midnights for span in filled)
+    )
+    finest = steps[0] if local else min((span.step for span in filled), default=steps[0])
     step = min(
         step for step in steps if step >= finest and (step == steps[0] or (max(highs) - min(lows)) // step <= EXACT)
     )

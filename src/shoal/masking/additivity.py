@@ -16,7 +16,7 @@ from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.phrases import listed
 from shoal.core.types import Bools, Floats
-from shoal.kinds.storage import Column
+from shoal.kinds.column import Column
 from shoal.tables.columns import Name
 
 __all__ = ["Rule", "add_up", "breaks", "count_broken", "in_order", "read_rule", "round_together"]

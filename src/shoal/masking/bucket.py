@@ -13,8 +13,8 @@ from shoal.core.dominance import FEW
 from shoal.core.measures import centroids, group_errors, group_sizes, squared_errors
 from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
-from shoal.kinds.coding import Coding, Embedding
-from shoal.kinds.storage import is_whole
+from shoal.kinds.column import is_whole
+from shoal.kinds.kind import Coding, Embedding
 from shoal.masking.aggregation import group_values
 from shoal.masking.contributions import count_dominated
 from shoal.masking.groups import BucketPlan, BucketRecords, group_bucket

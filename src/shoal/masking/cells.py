@@ -17,8 +17,8 @@ from shoal.masking.parts import Cell, Columns, Part
 from shoal.masking.request import MaskRequest
 from shoal.models.distinct_units import units_in_cells
 from shoal.tables.columns import Name, Spelling
-from shoal.tables.csv_cells import Dialect, one_spelling, parse_numbers
-from shoal.tables.strata import describe_stratum
+from shoal.tables.csv_table import Dialect, one_spelling, parse_numbers
+from shoal.tables.table import describe_stratum
 
 T = TypeVar("T", bound=Hashable)
 

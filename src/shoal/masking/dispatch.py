@@ -15,10 +15,18 @@ from shoal.masking.pipeline import mask_records
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
 from shoal.masking.request_rules import check_data
-from shoal.tables.choosing import check_output, check_text_names, is_beyond_memory, is_dask, is_spark, open_data
-from shoal.tables.files import check_data_set, check_target
+from shoal.tables.files import (
+    check_data_set,
+    check_output,
+    check_target,
+    check_text_names,
+    is_beyond_memory,
+    is_dask,
+    is_spark,
+    open_data,
+    stored_bytes,
+)
 from shoal.tables.outputs import moved_together
-from shoal.tables.sources import stored_bytes
 
 if TYPE_CHECKING:
     from shoal.engines.process_pool import Template

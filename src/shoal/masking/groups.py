@@ -17,7 +17,7 @@ from shoal.core.types import Floats, Ints, State
 from shoal.engines.records import Arrays
 from shoal.kernels.counting_sort import sort_by_target
 from shoal.kernels.words import Words
-from shoal.kinds.coding import Embedding
+from shoal.kinds.kind import Embedding
 from shoal.masking.confidential import Promise, half_time, keep_promise, least_error
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding

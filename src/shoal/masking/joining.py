@@ -19,7 +19,7 @@ from shoal.core.messages import setting
 from shoal.core.phrases import count, holders, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Arrays, Records
-from shoal.kinds.coding import Embedding
+from shoal.kinds.kind import Embedding
 from shoal.kinds.nominal import Nominal
 from shoal.masking.cells import holders_of, number_cells, sizes_of, spell_strata
 from shoal.masking.parts import Columns, Joined, Moves, Own, Part

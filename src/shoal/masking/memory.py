@@ -17,12 +17,9 @@ from shoal.core.progress import Title, watch
 from shoal.core.types import Ints, State
 from shoal.engines.records import KEPT, Arrays, Layout, Regrouping, Released, Schema
 from shoal.tables.columns import Name
-from shoal.tables.csv_files import CsvTable
 from shoal.tables.files import read_back, write_file, write_table
-from shoal.tables.frames import index_notes
-from shoal.tables.labels import label_frame
 from shoal.tables.outputs import written_path
-from shoal.tables.table import Table
+from shoal.tables.table import Table, label_frame
 
 __all__ = ["MemoryRecords"]
 
@@ -47,7 +44,7 @@ class MemoryRecords:
         self._arrays: Arrays = {}
         self._answers: Arrays = {}
         self.parameters: Mapping[str, Any] = {}
-        self.dialect = table.dialect if isinstance(table, CsvTable) else None
+        self.dialect = table.dialect
         self.parallel = self.threads = os.cpu_count() or 1
 
     def watched(self, state: State) -> MemoryRecords:
@@ -65,8 +62,7 @@ class MemoryRecords:
     def schema(self) -> Schema:
         """The columns."""
         table = self._table
-        levels = {name: levels for name in table.names if (levels := table.levels(name)) is not None}
-        return Schema(table.names, table.numeric_names(), table.timed_names(), levels)
+        return Schema(table.names, table.numeric_names(), table.timed_names(), table.ordered_levels())
 
     def rows_of_a_target(self, numbers: int, *, counted: bool = False) -> int:
         """Return the number of all records: there is one target."""
@@ -108,10 +104,10 @@ class MemoryRecords:
         """Make the released table; write it, if there is an output, and read it again."""
         table = function(self._table, self._answers, *arguments)
         if output is None:
-            return Released(table.native, MemoryRecords(table), index_notes(self._table))
+            return Released(table.native, MemoryRecords(table), self._table.index_notes)
         write_table(table, output)
         again = MemoryRecords(read_back(written_path(output), table))
-        return Released(table.native, again, index_notes(self._table))
+        return Released(table.native, again, self._table.index_notes)
 
     def labels(self) -> Ints:
         """Return the group of each record, or of each of its cells."""

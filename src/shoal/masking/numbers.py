@@ -14,22 +14,20 @@ from shoal.core.measures import Scaling, released_loss, scaling
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import KEPT
-from shoal.kinds.coding import Embedding
+from shoal.kinds.kind import Embedding
 from shoal.kinds.time_scale import Scale
 from shoal.masking.memory import MemoryRecords
 from shoal.masking.parts import STAY, Own
 from shoal.masking.plan import code_values, make_plan
-from shoal.masking.reading import read_part
 from shoal.masking.release import Release
 from shoal.masking.request import CSV, MaskRequest
 from shoal.masking.roles import choose_masked, find_scales
-from shoal.masking.steps import number_of_cells, numbers_of
+from shoal.masking.steps import number_of_cells, numbers_of, read_part
 from shoal.masking.verification import identical_records
-from shoal.tables.choosing import open_data
 from shoal.tables.columns import Name
-from shoal.tables.frames import open_table
-from shoal.tables.strata import codes_of, strata_of
-from shoal.tables.table import Table
+from shoal.tables.files import open_data
+from shoal.tables.formats.frames import open_table
+from shoal.tables.table import Table, stratum_codes
 
 __all__ = ["Numbers", "read_numbers", "read_original", "read_pair"]
 
@@ -100,7 +98,7 @@ def read_pair(
     X, lost = arrays["X"], None
     if blanked:
         missing = [
-            np.ones(after.rows, dtype=np.bool_) if _is_empty(name, after) else kind.missing(after, name)
+            np.ones(after.rows, dtype=np.bool_) if _is_empty(name, after) else after.missing(name, kind)
             for name, kind in columns.kind_of.items()
         ]
         hidden = np.column_stack(missing) & ~np.isnan(X)
@@ -113,11 +111,11 @@ def read_pair(
     released = [
         np.full(after.rows, np.nan)
         if _is_empty(name, after)
-        else kind.read_released(after, name, coding, columns.scales.get(name))
+        else kind.read_released(name, after.cells_of(name, kind), coding, columns.scales.get(name))
         for (name, kind), coding in zip(columns.kind_of.items(), codings, strict=True)
     ]
     own = Own(np.empty(0, dtype=np.int64), codes)
-    alike = identical_records(numbers_of(arrays, own), codes_of(strata_of(before, by), len(X)))
+    alike = identical_records(numbers_of(arrays, own), stratum_codes(before, by))
     embedding = Embedding(codings, columns.importance, tuple(np.flatnonzero(np.isnan(X).all(axis=0)).tolist()))
     X = embedding.continuous(numbers_of({"X": X}, own))
     lost = None if lost is None else numbers_of({"X": lost}, own)

@@ -12,14 +12,12 @@ from shoal.algorithms.registry import Outcome
 from shoal.core.types import Bools, Floats, Ints
 from shoal.engines.records import Layout
 from shoal.kernels.words import Words
+from shoal.kinds.column import Storage
 from shoal.kinds.kind import Kind
-from shoal.kinds.storage import Storage
 from shoal.kinds.time_scale import Scale
 from shoal.masking.additivity import Rule
 from shoal.masking.confidential import Chosen, Values
-from shoal.tables.codes import Code, Codes
-from shoal.tables.columns import Name, Spelling
-from shoal.tables.series import TextNumbers
+from shoal.tables.columns import Code, Codes, Name, Spelling, TextNumbers
 
 __all__ = ["STAY", "Bucket", "Cell", "Columns", "Joined", "Moves", "Own", "Part", "Spellings", "new_zeros"]
 

@@ -29,7 +29,6 @@ from shoal.masking.groups import BucketPlan
 from shoal.masking.joining import join_small
 from shoal.masking.parts import STAY, Bucket, Columns, Moves, Part
 from shoal.masking.plan import Plan, check_engine, choose_rule, make_plan
-from shoal.masking.reading import read_part
 from shoal.masking.recount import recount
 from shoal.masking.release import Release
 from shoal.masking.request import MaskRequest
@@ -38,15 +37,16 @@ from shoal.masking.steps import (
     deal_to_blocks,
     deal_to_cells,
     look,
+    read_part,
     records_of_units,
     release_part,
     units_of_part,
 )
 from shoal.masking.summarising import formula_notes, identifier_notes, stored_index_notes, summarise, total_notes
 from shoal.masking.warm_up import warm_up
+from shoal.tables.columns import check_no_numbers
 from shoal.tables.formulas import escape_header
 from shoal.tables.outputs import moved_together, written_path
-from shoal.tables.series import check_no_numbers
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks

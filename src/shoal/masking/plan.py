@@ -20,17 +20,16 @@ from shoal.core.messages import option, parameter, setting
 from shoal.core.phrases import agreeing, count, listed
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
-from shoal.kinds.coding import Coding, Embedding
-from shoal.kinds.storage import MISSING, Storage
+from shoal.kinds.column import MISSING, Storage
+from shoal.kinds.kind import Coding, Embedding
 from shoal.masking.cells import check_cells, count_cells, number_cells, sizes_of, spell_strata
 from shoal.masking.confidential import Promise, number_values
 from shoal.masking.parts import STAY, Cell, Columns, Moves, Own, Part, Spellings
 from shoal.masking.request import MaskRequest
 from shoal.masking.rounding import Rounding
 from shoal.masking.totals import LARGEST
-from shoal.tables.codes import Code, as_number
-from shoal.tables.columns import Name, Spelling
-from shoal.tables.csv_cells import Dialect, coded_text, common_type, number_type
+from shoal.tables.columns import Code, Name, Spelling, as_number
+from shoal.tables.csv_table import Dialect, coded_text, common_type, number_type
 from shoal.tables.files import CSV
 
 __all__ = ["Plan", "check_engine", "check_records", "choose_rule", "code_values", "make_plan", "merged_limits"]

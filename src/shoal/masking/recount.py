@@ -17,25 +17,21 @@ from shoal.core.phrases import count
 from shoal.core.types import Ints, State
 from shoal.engines.records import Arrays, Records, Regrouping
 from shoal.kernels.words import Words, bucket_of_words, number_words
-from shoal.kinds.recognition import Cells
 from shoal.masking.additivity import count_broken
 from shoal.masking.cells import number_cells
 from shoal.masking.confidential import Promise, Values, count_homogeneous, number_values, read_values, told, worst
 from shoal.masking.parts import Bucket, Columns, new_zeros
 from shoal.masking.plan import Plan
-from shoal.masking.reading import number_rows, unit_words
 from shoal.masking.release import GroupCount
 from shoal.masking.request import MaskRequest
-from shoal.masking.steps import confidential_codes
+from shoal.masking.steps import confidential_codes, unit_words
 from shoal.masking.totals import whole_total
 from shoal.masking.verification import check_sizes, count_unique, row_hashes
 from shoal.models.distinct_units import count_units
-from shoal.tables.codes import Codes
-from shoal.tables.columns import Name, Spelling
+from shoal.tables.columns import Codes, Name, Spelling, check_released
 from shoal.tables.formulas import formula_columns
-from shoal.tables.looks import NUMBERED, Span, is_numbering, looks_like_identifier, number_span
-from shoal.tables.selection import check_released
-from shoal.tables.table import Table
+from shoal.tables.identifiers import NUMBERED, WholeNumbers, identifying_columns, is_numbering
+from shoal.tables.table import Table, number_rows
 
 __all__ = ["Recounted", "count_bucket", "count_part", "deal_for_counting", "recount"]
 
@@ -50,7 +46,7 @@ class Counted(NamedTuple):
     broken: tuple[int, ...]  # the records that break each rule of sums
     totals: tuple[int, ...]  # of each masked column of whole numbers, if they are kept
     identifiers: dict[Name, str]  # columns that were left and look like identifiers, and why
-    spans: dict[Name, Span]  # columns that were left and hold whole numbers, no two alike
+    spans: dict[Name, WholeNumbers]  # columns that were left and hold whole numbers, no two alike
     confidential: tuple[Values, ...]
     formulas: list[Name]  # columns with text that a spreadsheet would run, of a CSV file
 
@@ -89,13 +85,12 @@ def count_part(
     # Integers may look like NaN: then the column is looked at in vain.
     missing = [bool(np.isnan(column.view(np.float64)).any()) for column in words]
     spellings = tuple(
-        table.spellings(name, kind.missing(table, name)) if missing[j] else frozenset[Spelling]()
+        table.spellings(name, table.missing(name, kind)) if missing[j] else frozenset[Spelling]()
         for j, (name, kind) in enumerate(columns.kind_of.items())
     )
     left = [name for name in table.names if name not in {*masked, *by}] if others else []
-    cells = {name: Cells.of(table.keys([name])["0"]) for name in left}
-    looks = {name: reason for name in left if (reason := looks_like_identifier(name, cells[name]))}
-    spans = {name: span for name in left if (span := number_span(cells[name])) is not None}
+    keys = table.keys(left).get_columns() if left else []  # without polars, whose memory every worker would hold
+    looks, spans = identifying_columns(dict(zip(left, keys, strict=True)))
     numeric = [name for name in masked if name not in categories] if columns.totals else []
     promised = {*columns.zeros, *numeric, *(name for rule in columns.rules for name in rule.columns)}
     numbers = {name: table.column(name) for name in promised}

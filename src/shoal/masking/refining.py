@@ -10,7 +10,7 @@ import numpy as np
 from shoal.algorithms.refinement import ANCESTOR, MEAN, MEDIAN, MODE, Variables, refine
 from shoal.core.measures import Scaling, canonical_labels, number_through
 from shoal.core.types import Floats, Ints, State
-from shoal.kinds.coding import Embedding
+from shoal.kinds.kind import Embedding
 
 __all__ = ["refined", "variables_of"]
 

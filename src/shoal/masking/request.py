@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from shoal.models.model import Model
-    from shoal.tables.codes import Codes
-    from shoal.tables.columns import Name
+    from shoal.tables.columns import Codes, Name
 
 __all__ = [
     "AGGREGATES",
@@ -449,7 +448,7 @@ class MaskRequest:
                 )
             object.__setattr__(self, "kinds", read_kinds(self.kinds))
         if self.missing_codes is not None:
-            from shoal.tables.codes import read_codes
+            from shoal.tables.columns import read_codes
 
             object.__setattr__(self, "missing_codes", read_codes(self.missing_codes))
         find(self.method).read_options(self.options)

@@ -18,12 +18,10 @@ from shoal.kinds.time_scale import Span
 from shoal.masking.additivity import Rule, in_order, read_rule
 from shoal.masking.confidential import Chosen
 from shoal.masking.parts import Columns
-from shoal.masking.reading import scan_part
 from shoal.masking.request import MaskRequest
-from shoal.tables.choosing import choose_columns
+from shoal.masking.steps import scan_part
 from shoal.tables.columns import Name
-from shoal.tables.row_index import is_stored_index
-from shoal.tables.table import check_name
+from shoal.tables.table import check_name, choose_columns, stored_indexes
 
 __all__ = ["choose_masked", "find_scales"]
 
@@ -59,6 +57,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
     _check_roles(request, schema, chosen, [*by, weights])
     _check_whole(request, chosen, kinds)
     named = [*chosen, *by, weights, request.unit, *as_names(request.keep), *as_names(request.confidential)]
+    left_out = [*dropped, *(name for name in stored_indexes(names) if name not in named)]
     return Columns(
         tuple(chosen),
         tuple(by),
@@ -66,7 +65,7 @@ def choose_masked(request: MaskRequest, schema: Schema) -> Columns:
         request.unit,
         tuple(_kind_of(name, kinds, schema) for name in chosen),
         frozenset(kinds),
-        tuple(name for name in names if name not in dropped and (name in named or not is_stored_index(name))),
+        tuple(name for name in names if name not in left_out),
         _importance(request, chosen),
         request.codes,
         {},

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.core.types import Bools, Floats, Ints
-from shoal.kinds.storage import Storage
+from shoal.kinds.column import Storage
 from shoal.masking.additivity import Rule, add_up, round_together
 from shoal.masking.totals import keep_totals
 

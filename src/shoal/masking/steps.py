@@ -5,24 +5,33 @@ read a part ─► (blocks) ─► deal it out ─► mask a bucket ─► relea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
+from shoal.blocks.quantisation import bounds
+from shoal.core.checks import FARTHEST
+from shoal.core.errors import InputError
 from shoal.core.measures import canonical_labels
-from shoal.core.types import Floats, Ints
+from shoal.core.messages import parameter, setting
+from shoal.core.types import Bools, Floats, Ints
+from shoal.core.unicode_forms import composed_cells
 from shoal.engines.records import KEPT, Arrays
 from shoal.kernels.words import Words
-from shoal.kinds.coding import Coding
-from shoal.kinds.storage import Storage
-from shoal.masking.parts import Columns, Joined, Own, Spellings
-from shoal.masking.reading import number_rows, unit_words
-from shoal.models.distinct_units import record_counters
-from shoal.tables.columns import Name, NewColumn
+from shoal.kinds.column import Column, Storage
+from shoal.kinds.kind import Coding, Kind
+from shoal.kinds.time_scale import Span
+from shoal.masking.additivity import count_broken
+from shoal.masking.confidential import Values, read_values
+from shoal.masking.parts import Cell, Columns, Joined, Moves, Own, Part, Spellings
+from shoal.masking.totals import whole_total
+from shoal.models.distinct_units import least_units, record_counters
+from shoal.tables.columns import Codes, Name, NewColumn, Spelling, check_released
+from shoal.tables.csv_table import present_cells
 from shoal.tables.formulas import escape_formulas
-from shoal.tables.selection import check_released
-from shoal.tables.table import Table
+from shoal.tables.table import Table, number_rows
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
@@ -34,10 +43,208 @@ __all__ = [
     "look",
     "number_of_cells",
     "numbers_of",
+    "read_part",
     "records_of_units",
     "release_part",
+    "scan_part",
+    "unit_words",
     "units_of_part",
 ]
+
+
+# Read
+
+
+def scan_part(table: Table, first: int, scaled: Mapping[Name, Kind], codes: Codes) -> tuple[Arrays, dict[Name, Span]]:
+    """Look at the dates, times and durations of a part: all parts together say how they are counted."""
+    coded = table.coded(codes)
+    spans = {name: coded.cells_of(name, kind, first)[name][1] for name, kind in scaled.items()}
+    return {"X": np.empty((table.rows, 0))}, spans
+
+
+def read_part(
+    table: Table, first: int, columns: Columns, missing: str, moves: Moves, weights: Floats | None, k: int
+) -> tuple[Arrays, Part]:
+    """Read the numbers of a part: X, the cell of each record, its weight and the records that are released.
+
+    Records that miss a value are left out if the policy is to drop them. Those of small cells are moved.
+    """
+    coded = table.coded(columns.codes)
+    texts = {name: numbers for name in columns.texts if (numbers := table.text_numbers(name, first)) is not None}
+    read, values = _read_columns(coded, first, columns)
+    X = np.column_stack([column.values for column in read])
+    limits = bounds(X)
+    _check_finite(read, limits, first)
+    total, incomplete, holes = _missing_cells(read)
+    spellings = tuple(
+        coded.spellings(column.name, holes[:, j]) if total[j] else frozenset[Spelling]()
+        for j, column in enumerate(read)
+    )
+    arrays = {"X": X, **_read_beside(table, first, columns, weights)}
+    dropped = incomplete if missing == "drop" else np.zeros(len(X), dtype=np.bool_)
+    blank, suppressed = _moved(table, columns, X, holes, moves)
+    suppressed &= ~dropped
+    if moves.blanked:
+        arrays["lost"] = np.where(blank, X, np.nan)
+        X[blank], holes = np.nan, holes | blank
+    if dropped.any() or suppressed.any():
+        rows = np.flatnonzero(~(dropped | suppressed))
+        table, holes = table.take(rows), holes[rows]
+        arrays = {KEPT: rows, **{name: array[rows] for name, array in arrays.items()}}
+        X = arrays["X"]
+    if moves.blanked or KEPT in arrays:
+        limits = bounds(X)
+    cell, cells = _cells(table, columns, X, holes, moves)
+    if len(cells) > 1:
+        arrays["codes"] = cell
+    confidential: tuple[Values, ...] = ()
+    if columns.confidential:
+        arrays["confidential"], confidential = read_values(table, columns.confidential, first)
+    return arrays, Part(
+        rows=len(incomplete),
+        kept=len(X),
+        incomplete=int(incomplete.sum()),
+        suppressed=int(suppressed.sum()),
+        missing=total,
+        present=len(X) - (np.count_nonzero(holes, axis=0) if total.any() else total),
+        cells=cells,
+        counts=np.bincount(cell, minlength=len(cells)),
+        units=None if columns.unit is None else least_units(cell, arrays["unit"], k),
+        storages=tuple(column.storage for column in read),
+        spellings=spellings,
+        limits=limits,
+        broken=tuple(count_broken(rule, {column.name: column for column in read}, first) for rule in columns.rules),
+        totals=tuple(map(whole_total, X.T)) if columns.totals else (),
+        observed=tuple(
+            kind.observe(X, j, columns.masked, listed)
+            for j, (kind, listed) in enumerate(zip(columns.kinds, values, strict=True))
+        ),
+        confidential=confidential,
+        types=table.text_types(columns.typed),
+        texts=texts,
+    )
+
+
+def _missing_cells(read: Sequence[Column]) -> tuple[Ints, Bools, Bools]:
+    """Return the number of missing cells of each column, which records miss any, and which cells are missing."""
+    # Column by column: most have no missing cell, and one is looked through faster than a row of all.
+    missing = [np.isnan(column.values) for column in read]
+    total = np.array([np.count_nonzero(cells) for cells in missing])
+    incomplete: Bools = np.logical_or.reduce(missing)
+    return total, incomplete, np.column_stack(missing) if total.any() else np.zeros((len(incomplete), len(read)), bool)
+
+
+def _read_beside(table: Table, first: int, columns: Columns, weights: Floats | None) -> dict[str, Any]:
+    """Return the weights and the units of the records, where they have any."""
+    arrays: dict[str, Any] = {}
+    if columns.weights is not None or weights is not None:
+        arrays["weights"] = _read_weights(table, first, columns.weights, weights)
+    if columns.unit is not None:
+        arrays["unit"] = unit_words(table, columns.unit, first)
+    return arrays
+
+
+def _check_finite(read: Sequence[Column], limits: Floats, first: int) -> None:
+    for column, ends in zip(read, limits.T, strict=True):
+        # Bounds of a column without any value are infinite too.
+        if np.isinf(ends).any() and np.isinf(column.values).any():
+            record = int(np.argmax(np.isinf(column.values)))
+            raise InputError(
+                f"Column {column.name!r} must be finite, but record {first + record + 1} holds "
+                f"{column.values[record]}. Correct it, or make it missing and use {setting('missing', 'drop')} or "
+                f"{setting('missing', 'group')}."
+            )
+        if np.isfinite(ends).all() and np.abs(ends).max() > FARTHEST:
+            record = int(np.nanargmax(np.abs(column.values)))
+            raise InputError(
+                f"Column {column.name!r} must lie within ±{FARTHEST:g}, but record {first + record + 1} holds "
+                f"{column.values[record]}. Correct it, or count it in a larger unit."
+            )
+
+
+def _read_columns(table: Table, first: int, columns: Columns) -> tuple[list[Column], list[list[Any]]]:
+    """Return the masked columns as numbers, and the values of those that are codes."""
+    pairs = [
+        kind.read(name, table.cells_of(name, kind, first, named=name in columns.given), first, columns.scales.get(name))
+        for name, kind in columns.kind_of.items()
+    ]
+    return [column for column, _ in pairs], [values for _, values in pairs]
+
+
+def _read_weights(table: Table, first: int, name: Name | None, numbers: Floats | None) -> Floats:
+    values, what = numbers, f"{parameter('weights')}"
+    if values is None:
+        values, what = table.column(name, first).values, f"Column {name!r}, the weights,"
+    elif values.shape != (table.rows,):
+        raise InputError(f"{what} must have one number per record ({table.rows}), got shape {values.shape}.")
+    bad = ~((values >= 1 / FARTHEST) & (values <= FARTHEST))
+    if bad.any():
+        record = int(np.argmax(bad))
+        rule = f"from {1 / FARTHEST:g} to {FARTHEST:g}" if 0 < values[record] < np.inf else "positive"
+        raise InputError(
+            f"{what} must be {rule}, but record {first + record + 1} holds {values[record]}. Correct it, or leave the "
+            "record out."
+        )
+    return values
+
+
+def unit_words(table: Table, name: Name, first: int | None = 0) -> Words:
+    """Return a number for each record that is the same for records of a unit, however its cells are spelled.
+
+    A refusal names the record, counted from `first`; it names none if that is None.
+    """
+    cells = table.cells([name])["0"]
+    if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Duration):
+        raise InputError(
+            f"Column {name!r}, the unit, must hold numbers or text, but its type is {cells.dtype}. Use another column."
+        )
+    text = composed_cells(cells.cast(pl.String).str.strip_chars())
+    lacking = present_cells(text).is_null()
+    if lacking.any():
+        which = "one" if first is None else f"record {first + int(lacking.arg_max() or 0) + 1}"
+        raise InputError(
+            f"Unit column {name!r} is empty in {which}; every record needs a unit. Fill it in, or leave such records "
+            "out first."
+        )
+    # 7, 07 and 7.0 are one unit.
+    words: Words = text.str.replace(r"^\+?0*(\d+)(?:[.,]0*)?$", "$1").hash(seed=0).to_numpy()
+    return words
+
+
+def _cells(
+    table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves | None = None
+) -> tuple[Ints, list[Cell]]:
+    """Number the combinations of stratum, missing and zero columns in order of appearance; strata may be joined."""
+    by, complete, d = columns.by, not holes.any(), len(columns.masked)
+    if complete and not by and not columns.zeros:
+        return np.zeros(len(X), dtype=np.int64), [Cell((), (False,) * d)] if len(holes) else []
+    strata = table.cells(by).get_columns() if by else []
+    for name, cells in zip(by, strata, strict=True):
+        if cells.dtype.is_nested():
+            raise InputError(
+                f"Column {name!r}, a stratum, must hold single values, but its type is {cells.dtype}. Use another "
+                "column."
+            )
+    misses = [pl.Series(f"misses {j}", column) for j, column in enumerate(holes.T)]
+    zeros = [pl.Series(f"is zero in {j}", X[:, j] == 0) for j in columns.zero_places]
+    codes, rows = number_rows(pl.DataFrame([*strata, *misses, *zeros]))
+    joined = {} if moves is None or moves.joined is None else moves.joined.strata
+    first = len(by)
+    return codes, [Cell(joined.get(row[:first], row[:first]), row[first : first + d], row[first + d :]) for row in rows]
+
+
+def _moved(table: Table, columns: Columns, X: Floats, holes: Bools, moves: Moves) -> tuple[Bools, Bools]:
+    """Say which numbers are made missing, and which records are left out."""
+    if not moves.patterns:
+        return np.zeros_like(holes), np.zeros(len(holes), dtype=np.bool_)
+    codes, cells = _cells(table, columns, X, holes)
+    patterns = [moves.patterns.get(cell, cell.missing) for cell in cells]
+    out = np.array([pattern is None for pattern in patterns], dtype=np.bool_)
+    blank = np.array([pattern or cell.missing for pattern, cell in zip(patterns, cells, strict=True)], dtype=np.bool_)
+    return blank.reshape(-1, holes.shape[1])[codes] & ~holes, out[codes]
+
+
+# Deal out
 
 
 def number_of_cells(arrays: Arrays, own: Own) -> Ints:
@@ -55,8 +262,8 @@ def numbers_of(arrays: Arrays, own: Own, what: str = "X") -> Floats:
     X = X.copy()
     for j, codes in enumerate(own.codes):
         if codes is not None and len(codes):
-            seen = ~np.isnan(X[:, j])
-            X[seen, j] = codes[X[seen, j].astype(np.int64)]
+            present = ~np.isnan(X[:, j])
+            X[present, j] = codes[X[present, j].astype(np.int64)]
     return X
 
 
@@ -95,10 +302,10 @@ def deal_to_blocks(
 
 
 def _sent(arrays: Arrays, own: Own, X: Floats, block: Ints) -> Arrays:
-    more = {name: arrays[name] for name in ("weights", "unit") if name in arrays}
+    others = {name: arrays[name] for name in ("weights", "unit") if name in arrays}
     if "lost" in arrays:
-        more["lost"] = numbers_of(arrays, own, "lost")
-    return {"block": block, "X": X, **more, **confidential_codes(arrays, own.confidential)}
+        others["lost"] = numbers_of(arrays, own, "lost")
+    return {"block": block, "X": X, **others, **confidential_codes(arrays, own.confidential)}
 
 
 def confidential_codes(arrays: Arrays, numbers: Sequence[Ints]) -> Arrays:
@@ -107,6 +314,9 @@ def confidential_codes(arrays: Arrays, numbers: Sequence[Ints]) -> Arrays:
         return {}
     own = arrays["confidential"].reshape(-1, len(numbers))
     return {"confidential": np.column_stack([number[own[:, place]] for place, number in enumerate(numbers)])}
+
+
+# Release
 
 
 def release_part(

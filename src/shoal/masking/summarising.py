@@ -20,7 +20,7 @@ from shoal.masking.release import GroupCount, Release
 from shoal.masking.request import MaskRequest
 from shoal.tables.columns import Name
 from shoal.tables.formulas import FORMULAS, formula_names
-from shoal.tables.row_index import NO_INDEX, is_stored_index
+from shoal.tables.table import NO_INDEX, stored_indexes
 
 if TYPE_CHECKING:
     from shoal.blocks.blocking import Blocks
@@ -196,7 +196,7 @@ def formula_notes(request: MaskRequest, names: Sequence[Name], released: Sequenc
 def stored_index_notes(request: MaskRequest, columns: Columns, names: Sequence[Name]) -> list[str]:
     """Return a note if the columns of a file include an index that is not in the release."""
     meant = {*columns.released, *as_names(request.identifiers)}
-    return [NO_INDEX] if any(is_stored_index(name) and name not in meant for name in names) else []
+    return [NO_INDEX] if any(name not in meant for name in stored_indexes(names)) else []
 
 
 def _with_unit(request: MaskRequest, columns: Columns, named: Mapping[Name, str]) -> dict[Name, str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
-from shoal.kinds.storage import is_whole
+from shoal.kinds.column import is_whole
 
 __all__ = ["LARGEST", "keep_total", "keep_totals", "whole_total"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from shoal.core.progress import fresh_state
 from shoal.kernels.counting_sort import put_rows
 from shoal.kernels.words import words_of
-from shoal.kinds.coding import Embedding
-from shoal.kinds.storage import FLOAT
+from shoal.kinds.column import FLOAT
+from shoal.kinds.kind import Embedding
 from shoal.masking.bucket import mask_bucket
 from shoal.masking.confidential import Promise
 from shoal.masking.groups import BucketPlan

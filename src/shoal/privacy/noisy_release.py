@@ -12,17 +12,16 @@ import numpy as np
 from shoal.core.errors import FileError, InputError, ShoalError, VerificationError
 from shoal.core.messages import parameter
 from shoal.core.types import Floats, Ints
-from shoal.kinds.storage import CATEGORY, FLOAT, Storage
+from shoal.kinds.column import CATEGORY, FLOAT, Storage
 from shoal.privacy.estimates import Estimate, Estimates, estimate_column
 from shoal.privacy.joint import draw_records
 from shoal.privacy.laplace import TAIL, noisy_means
 from shoal.privacy.publication_plan import PublicationPlan
 from shoal.privacy.randomised_response import estimate_shares, randomise
-from shoal.tables.columns import Name, NewColumn
-from shoal.tables.csv_files import CsvTable
+from shoal.tables.columns import Name, NewColumn, check_released
+from shoal.tables.csv_table import CsvTable
 from shoal.tables.files import folder_beside, read_back, write_table
 from shoal.tables.outputs import moved_together, written_path
-from shoal.tables.selection import check_released
 from shoal.tables.table import Table
 
 __all__ = ["NoisyColumns", "build_table", "draw_noise", "rehearse", "write_release"]

@@ -20,9 +20,9 @@ from shoal.core.unicode_forms import composed, composed_cells
 from shoal.privacy.domains import Bounds, BoundsGiven, read_bounds
 from shoal.privacy.privacy_unit import Unit, check_unit, read_unit
 from shoal.privacy.publication_methods import PublicationMethod
-from shoal.tables.choosing import choose_columns, open_data
 from shoal.tables.columns import Name
-from shoal.tables.table import Table, check_name
+from shoal.tables.files import open_data
+from shoal.tables.table import Table, check_name, choose_columns
 
 __all__ = ["Answers", "Prepared", "check_group_size", "column_sets", "prepare"]
 
@@ -128,7 +128,7 @@ def _answers(table: Table, name: Name, given: Sequence[Any]) -> Answers:
             f"knowledge and not from the data, got {given!r}."
         )
     try:
-        cells = composed_cells(table.categories(name, given=True).cast(pl.String)).to_list()
+        cells = composed_cells(table.categories(name).cast(pl.String)).to_list()
     except InputError:  # which names the cell that is none
         raise InputError(f"Column {name!r} must hold text, truth values or whole numbers to be categories.") from None
     places = {word: code for code, word in enumerate(words)}

@@ -34,7 +34,7 @@ from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.phrases import count
 from shoal.core.types import Floats
-from shoal.masking.reading import unit_words
+from shoal.masking.steps import unit_words
 from shoal.tables.columns import Name
 from shoal.tables.table import Table, check_name
 

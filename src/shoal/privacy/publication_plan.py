@@ -21,7 +21,7 @@ from shoal.core.errors import (
 from shoal.core.measures import canonical_labels
 from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Ints
-from shoal.masking.reading import unit_words
+from shoal.masking.steps import unit_words
 from shoal.privacy.budgets import Budget, split_budget
 from shoal.privacy.groups import Grouping, group_columns
 from shoal.privacy.guarantee import guarantee

@@ -22,8 +22,7 @@ from shoal.privacy.publication import Publication
 from shoal.privacy.publication_plan import PublicationPlan, make_plan
 from shoal.privacy.publish_request import PublishRequest
 from shoal.privacy.randomised_response import truth_probability
-from shoal.tables.choosing import check_output
-from shoal.tables.frames import index_notes
+from shoal.tables.files import check_output
 
 __all__ = ["publish", "publish_request"]
 
@@ -199,7 +198,7 @@ def _notes(plan: PublicationPlan) -> list[str]:
     notes = []
     if plan.unprotected:
         notes.append(f"released as they are, without protection: {', '.join(map(str, plan.unprotected))}")
-    notes += index_notes(plan.prepared.table)
+    notes += plan.prepared.table.index_notes
     if plan.prepared.bounds.from_data:
         notes.append("bounds were read from the data: for experiments, not for release")
     if plan.counting is not None:

@@ -47,9 +47,9 @@ from shoal.report.sentences import (
 )
 from shoal.report.withheld_figures import IN_HOUSE, as_published, dominated_spreads, published_result
 from shoal.tables.files import check_target, sha256
-from shoal.tables.frames import open_table
+from shoal.tables.formats.frames import open_table
 from shoal.tables.outputs import written_beside, written_path
-from shoal.tables.strata import codes_of, strata_of
+from shoal.tables.table import stratum_codes
 
 __all__ = ["Page", "assessment_page", "comparison_page", "release_page", "write_page"]
 
@@ -153,7 +153,7 @@ def _measured(release: Release, published: Release, original: Any, comparison: C
     before, Y = read_original(release, original)
     X, embedding = before.X, before.embedding
     table = open_table(release.data)
-    strata = codes_of(strata_of(table, release.parameters["by"]), len(X))
+    strata = stratum_codes(table, release.parameters["by"] or ())
     confidential = [(name, *secret_codes(table, name)) for name in release.reached]
     assessment = assess_arrays(before, Y, strata, k=release.k, confidential=confidential)
     # The recount knows the order of all kinds of values.

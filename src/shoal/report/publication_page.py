@@ -17,7 +17,7 @@ from shoal.report import sections
 from shoal.report.pages import Page
 from shoal.report.sections import PageTable, Section
 from shoal.tables.columns import Name
-from shoal.tables.frames import open_table
+from shoal.tables.formats.frames import open_table
 
 __all__ = ["publication_page"]
 

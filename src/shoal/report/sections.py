@@ -15,7 +15,7 @@ from shoal.core.display import for_people
 from shoal.core.dominance import is_published
 from shoal.core.measures import group_sizes
 from shoal.core.types import Floats, Ints
-from shoal.kinds.coding import Embedding
+from shoal.kinds.kind import Embedding
 from shoal.report.figures import (
     Figure,
     bars,

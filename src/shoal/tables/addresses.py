@@ -44,10 +44,10 @@ def as_place(path: str | os.PathLike[str]) -> Place:
     ('s3://bucket/folder/x.parquet', '/data/x.parquet')
     """
     text = os.fspath(path)
-    found = ADDRESS.fullmatch(text)
-    if found is None:
+    address = ADDRESS.fullmatch(text)
+    if address is None:
         return Path(text)
-    protocol, rest = found[1].lower(), found[2]
+    protocol, rest = address[1].lower(), address[2]
     return Path("/" + rest) if protocol in LOCAL else f"{protocol}://{rest}"
 
 
@@ -104,17 +104,17 @@ def find_places(address: str, endings: tuple[str, ...]) -> list[str]:
     protocol = address.partition("://")[0]
     with naming_address(address):
         if any(sign in path for sign in "*?["):
-            found = [str(name) for name in system.glob(path)]
+            paths = [str(name) for name in system.glob(path)]
         elif system.isdir(path):
-            found = [str(name) for name in system.ls(path, detail=False)]
+            paths = [str(name) for name in system.ls(path, detail=False)]
         else:
-            found = [path] if system.exists(path) else []
+            paths = [path] if system.exists(path) else []
     # Names that begin so are no part of a table: signs of what writes it, or what was left.
-    names = sorted(name for name in found if not PurePosixPath(name).name.startswith((".", "_")))
-    kept = [f"{protocol}://{name.lstrip('/')}" for name in names if suffix_of(name) in endings]
-    if not kept:
+    names = sorted(name for name in paths if not PurePosixPath(name).name.startswith((".", "_")))
+    places = [f"{protocol}://{name.lstrip('/')}" for name in names if suffix_of(name) in endings]
+    if not places:
         raise FileError(f"Input {address} holds no file that ends in {' or '.join(endings)}. Check the address.")
-    return kept
+    return places
 
 
 @contextmanager

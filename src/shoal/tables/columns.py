@@ -1,47 +1,133 @@
-"""Columns of a release: the values that are put in the place of the given ones."""
+"""Columns of a table: found by their names, read as numbers and words, with codes for missing, and replaced."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
+from shoal.core.errors import InputError, VerificationError
+from shoal.core.messages import parameter, setting
 from shoal.core.types import Floats, Name, Spelling
-from shoal.kinds.storage import FLOAT, Storage
+from shoal.core.unicode_forms import composed, composed_cells
+from shoal.kernels.words import ABSENT, Words, words_of
+from shoal.kinds.column import FLOAT, Storage, word_of
 
 if TYPE_CHECKING:
     from shoal.kinds.time_scale import Scale
 
-__all__ = ["Name", "NewColumn", "Spelling", "round_to"]
+__all__ = [
+    "Code",
+    "Codes",
+    "Name",
+    "NewColumn",
+    "Spelling",
+    "TextNumbers",
+    "as_floats",
+    "as_number",
+    "cell_words",
+    "cells_of",
+    "check_no_numbers",
+    "check_released",
+    "is_coded",
+    "kind_of",
+    "mostly_numbers",
+    "named_cells",
+    "no_numbers",
+    "not_numeric",
+    "not_whole",
+    "number_like",
+    "only_columns",
+    "read_codes",
+    "round_to",
+    "whole_numbers",
+    "with_cells",
+    "without_codes",
+    "without_columns",
+]
+
+Code = str | int | float
+Codes = Mapping[Name, Sequence[Code]]  # of each column, in the order in which they were named
+# 007 and 0123 are codes, not numbers.
+PADDED = re.compile(r"[+-]?0\d")
+# Also with a currency, a unit, a sign between thousands, a percent sign, or in parentheses, as losses are written.
+NUMBER_LIKE = (
+    r"^[\s\p{Sc}+\u{2212}(-]*(?:[A-Z]{3}\s?)?\d[\d.,'’\s]*(?:[eE][+-]?\d+)?"
+    r"(?:\s?[A-Z]{3}|\s[a-zµ]{1,3})?[\s\p{Sc}%)]*$"
+)
+
+
+# Columns by their exact names: polars takes a name such as ^.*$ for a pattern, and * for all columns. A column is found
+# by its place, and its cells have no name: polars also looks a series up by name in its own methods.
+
+
+def cells_of(frame: pl.DataFrame, name: str) -> pl.Series:
+    """Return the cells of a column, as a series without a name."""
+    return frame.get_column(name).alias("")
+
+
+def named_cells(frame: pl.DataFrame) -> list[tuple[str, pl.Series]]:
+    """Return the name and the cells of every column."""
+    return [(column.name, column.alias("")) for column in frame.get_columns()]
+
+
+def only_columns(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return some of the columns, in the order of `names`.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"^.*$": [1], "*": [2], "other": [3]})
+    >>> only_columns(frame, ["^.*$"]).columns, only_columns(frame, ["*"]).columns
+    (['^.*$'], ['*'])
+    """
+    places = {name: place for place, name in enumerate(frame.columns)}
+    # Not frame[:, places], which gives a column without a name another one.
+    return frame.select(pl.selectors.by_index([places[name] for name in names]))
+
+
+def without_columns(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
+    """Return all columns except some."""
+    return only_columns(frame, [name for name in frame.columns if name not in names])
+
+
+def with_cells(frame: pl.DataFrame, cells: Mapping[str, pl.Series]) -> pl.DataFrame:
+    """Return a frame with other cells in some columns; those that it does not have come last."""
+    return frame.with_columns([column.alias(name) for name, column in cells.items()])  # a series is never a pattern
+
+
+def check_released(names: Sequence[Name], planned: Sequence[Name]) -> None:
+    """Refuse a release whose columns are not exactly the planned ones; numbers and their text are the same name."""
+    released, expected = [str(name) for name in names], [str(name) for name in planned]
+    if released == expected:
+        return
+    extra = [name for name in released if name not in expected or released.count(name) > 1]
+    lost = [name for name in expected if name not in released]
+    wrong = "Columns are in another order than planned"
+    if extra:
+        wrong = f"Column {extra[0]!r} is in the release but was not planned"
+    elif lost:
+        wrong = f"Column {lost[0]!r} is not in the release but was planned"
+    raise VerificationError(f"{wrong}. Nothing was released.")
+
+
+# New values
 
 
 @dataclass(frozen=True)
 class NewColumn:
-    """The values that are released in a column's place.
+    """The values that are released in a column's place."""
 
-    Parameters
-    ----------
-    values
-        The new values; NaN where the cell is missing.
-    storage
-        How the column was stored, in all parts of the table.
-    rounded
-        Whether the values have been rounded, to be stored as integers if the column did.
-    missing
-        How missing cells are spelled: a code for missing, "NaN", or None.
-    categories
-        Of a column of categories: what the values, which are codes, stand for.
-    scale
-        Of a column of dates, times or durations: how the values count them.
-    """
-
-    values: Floats
-    storage: Storage = FLOAT
-    rounded: bool = False
-    missing: Spelling = None
-    categories: tuple[Any, ...] | None = None
-    scale: Scale | None = None
+    values: Floats  # NaN where the cell is missing
+    storage: Storage = FLOAT  # how the column was stored, in all parts of the table
+    rounded: bool = False  # whether the values are rounded, to be stored as integers if the column did
+    missing: Spelling = None  # how missing cells are spelled: a code for missing, "NaN", or None
+    categories: tuple[Any, ...] | None = None  # of a column of categories: what the values, which are codes, stand for
+    scale: Scale | None = None  # of a column of dates, times or durations: how the values count them
 
     @property
     def integers(self) -> bool:
@@ -80,3 +166,196 @@ def round_to(values: Floats, kind: str) -> np.ndarray[Any, Any]:
     # The greatest 64-bit integer lies between two floats.
     most = float(np.nextafter(most, 0)) if int(most) > ends.max else most
     return np.clip(np.rint(values), float(ends.min), most).astype(kind)
+
+
+# Numbers and words
+
+
+class TextNumbers(NamedTuple):
+    """Numbers in a text column of a table, or of a part of it."""
+
+    numbers: int  # different values that are written like numbers, in a sample of the cells
+    values: int  # all different values in it
+    cause: str = ""  # why the column is text, in words; empty if this part does not show it
+    remedy: str = ""  # a way to read it as numbers
+
+
+def kind_of(kind: Any) -> str:
+    """Return what numbers a type of narwhals or polars holds."""
+    if kind.is_integer():
+        return "int64" if str(kind).endswith("128") else str(kind).lower()
+    return "float32" if str(kind) == "Float32" else "float64"
+
+
+def as_floats(series: pl.Series) -> Floats:
+    """Return numbers as a new array; NaN where they are missing."""
+    # Every call of polars takes a while, which counts for small tables.
+    series = series if series.dtype == pl.Float64 else series.cast(pl.Float64)
+    series = series.fill_null(np.nan) if series.null_count() else series
+    return series.to_numpy().copy()
+
+
+def cell_words(series: pl.Series, *, category: bool = False) -> Words:
+    """Return the bits of a numeric column, hashes of the cells of another, with a word of its own for null."""
+    timed = word_of(series.dtype) is not None
+    series = series.to_physical() if timed else series
+    if category and not timed:
+        words: Words = series.cast(pl.String).hash(seed=0).to_numpy().copy()
+    elif series.dtype.is_integer():
+        words = series.fill_null(0).cast(pl.Int64, wrap_numerical=True).to_numpy().view(np.uint64).copy()
+    else:
+        words = words_of(as_floats(series))
+    if series.null_count():
+        words[series.is_null().to_numpy()] = ABSENT
+    return words
+
+
+def whole_numbers(name: Name, series: pl.Series, first: int) -> pl.Series:
+    """Return floats that are codes as integers: SPSS has no integers, nor has pandas beside missing cells."""
+    numbers = series.fill_nan(None)
+    whole = numbers.cast(pl.Int64, strict=False)
+    wrong = (numbers.is_not_null() & (whole.is_null() | (whole != numbers))).arg_max() if len(series) else None
+    if wrong is not None and numbers[wrong] is not None and whole[wrong] != numbers[wrong]:
+        raise not_whole(name, first + wrong + 1, numbers[wrong])
+    return whole
+
+
+def not_whole(name: Name, record: int, value: object) -> InputError:
+    """Say which number of a column is no code."""
+    return InputError(
+        f"Column {name!r} must hold whole numbers to be codes, but record {record} holds {value}. Leave it out of "
+        f"{parameter('kinds')}."
+    )
+
+
+def not_numeric(name: Name, content: str, way_out: str = "") -> InputError:
+    """Say what a column holds that is no number."""
+    way_out = way_out or (
+        f"Leave the column out, turn it into numbers, or use {setting('kinds', {name: 'Nominal()'})} for categories."
+    )
+    return InputError(f"Column {name!r} must be numeric, but {content}. {way_out}")
+
+
+def no_numbers(name: Name, cells: Sequence[object], kind: str, first: int) -> InputError:
+    """Name the first cell of a column that is text and no number, or the type of all."""
+    texts = ((record, cell) for record, cell in enumerate(cells, first + 1) if isinstance(cell, str))
+    wrong = (f"record {record} holds {cell!r}" for record, cell in texts if not _is_number(cell))
+    return not_numeric(name, next(wrong, f"its type is {kind}"))
+
+
+def mostly_numbers(text: pl.Series) -> bool:
+    """Say whether most values of a text are written like numbers: such a column has a slip, and is no category."""
+    values = text.drop_nulls().unique()
+    return 2 * int(number_like(values).sum()) > len(values)
+
+
+def number_like(cells: pl.Series) -> pl.Series:
+    """Return for each cell of a text whether it is written like a number.
+
+    Examples
+    --------
+    >>> number_like(pl.Series(["1,234", "-7.5 %", "12a"])).to_list()
+    [True, True, False]
+    """
+    return cells.str.contains(NUMBER_LIKE)
+
+
+def check_no_numbers(name: Name, parts: Sequence[TextNumbers]) -> None:
+    """Refuse a text column that consists mostly of numbers and has no role: it would be released unmasked."""
+    if 2 * sum(part.numbers for part in parts) <= sum(part.values for part in parts):
+        return
+    unexplained = TextNumbers(0, 0, "its type is text", "Turn it into numbers.")
+    example = next((part for part in parts if part.cause), unexplained)
+    raise InputError(
+        f"Column {name!r} holds numbers, but {example.cause}: it would be released unmasked. {example.remedy} To drop "
+        f"the column, use {setting('identifiers', [name])}; to release it unmasked, use {setting('keep', [name])}."
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip() or "0")
+    except ValueError:
+        return False
+    return True
+
+
+# Codes for missing: numbers or texts, such as -9 or "?", that stand in a column where nothing is known
+
+
+def read_codes(by_column: Mapping[Name, Iterable[Code] | Code] | None) -> dict[Name, tuple[Code, ...]]:
+    """Return the codes of each column; refuse what is neither a number nor a text.
+
+    Examples
+    --------
+    >>> read_codes({"income": [-9, 99], "job": "?"})
+    {'income': (-9, 99), 'job': ('?',)}
+    """
+    if by_column is not None and not isinstance(by_column, Mapping):
+        raise InputError(
+            f"{parameter('missing_codes')} must give the codes of each column, such as {{'income': [-9]}}; got "
+            f"{by_column!r}."
+        )
+    read = {}
+    for name, entry in (by_column or {}).items():
+        codes = tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else (entry,)
+        codes = tuple(getattr(code, "item", lambda code=code: code)() for code in codes)  # numbers of NumPy
+        for code in codes:
+            if isinstance(code, bool) or not isinstance(code, (str, int, float)) or code in ("", math.inf, -math.inf):
+                raise _bad(name, code)
+            if code != code:  # noqa: PLR0124  (NaN)
+                raise _bad(name, code)
+        if not codes:
+            raise _bad(name, entry)
+        read[name] = tuple(dict.fromkeys(code.strip() if isinstance(code, str) else code for code in codes))
+    return read
+
+
+def _bad(name: Name, code: object) -> InputError:
+    return InputError(
+        f"{parameter('missing_codes')} must list finite numbers or texts for column {name!r}, got {code!r}. Cells that "
+        "are empty or NaN are missing anyway."
+    )
+
+
+def as_number(code: Code) -> float | None:
+    """Return the number that a code is, also as text; None if it is none.
+
+    Examples
+    --------
+    >>> as_number("-9"), as_number(-9.0), as_number("009"), as_number("?")
+    (-9.0, -9.0, None, None)
+    """
+    try:
+        number = None if isinstance(code, str) and PADDED.match(code) else float(code)
+    except ValueError:
+        return None
+    return number if number is not None and math.isfinite(number) else None
+
+
+def is_coded(cells: pl.Series, codes: Sequence[Code], numbers: pl.Series | None = None) -> pl.Series:
+    """Say which cells are codes: -9 is also -9.0, in text as well.
+
+    `numbers` are those that text means; without them, those with a decimal point.
+
+    Examples
+    --------
+    >>> is_coded(pl.Series(["-9.0", " ? ", "009", None]), [-9, "?", 9]).to_list()
+    [True, True, False, False]
+    """
+    if not codes or cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):  # such cells are no codes
+        return pl.repeat(value=False, n=len(cells), eager=True)
+    values = [number for number in map(as_number, codes) if number is not None]
+    if cells.dtype.is_numeric():
+        kind = pl.Float32 if cells.dtype == pl.Float32 else pl.Float64
+        return cells.cast(kind).is_in(pl.Series(values, dtype=pl.Float64).cast(kind).implode()).fill_null(value=False)
+    text = composed_cells(cells.cast(pl.String)).str.strip_chars()
+    if numbers is None:
+        numbers = text.cast(pl.Float64, strict=False)
+    alike = numbers.is_in(values) & ~text.str.contains(f"^{PADDED.pattern}")
+    return (alike.fill_null(value=False) | text.is_in([composed(str(code)) for code in codes])).fill_null(value=False)
+
+
+def without_codes(cells: pl.Series, codes: Sequence[Code]) -> pl.Series:
+    """Return cells with null in the place of codes."""
+    return cells.set(is_coded(cells, codes), None) if codes else cells

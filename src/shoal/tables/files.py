@@ -1,48 +1,68 @@
-"""Files in and out: the format by the name's ending, written beside the target and moved into place."""
+"""Tables in and out: the format by the name's ending, written beside the target and moved into place."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from shoal.core.errors import FileError, InputError
+from shoal.core.memory_limits import available_memory
 from shoal.core.messages import parameter, setting
 from shoal.tables.addresses import as_place, is_address, naming_address, suffix_of, system_of
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import CsvTable, read_csv, write_csv
-from shoal.tables.data_sets import OWN
-from shoal.tables.excel_files import EXCEL, read_excel, write_excel
-from shoal.tables.frames import open_table
-from shoal.tables.headers import check_header
-from shoal.tables.metadata import without_metadata
-from shoal.tables.native import as_polars
+from shoal.tables.columns import Name
+from shoal.tables.csv_table import CsvTable, Dialect
+from shoal.tables.formats.arrow_files import (
+    ARROW,
+    PARQUET,
+    first_record_bytes,
+    number_of_records,
+    read_arrow,
+    read_parquet,
+    write_arrow,
+)
+from shoal.tables.formats.csv_files import check_header, read_csv, write_csv
+from shoal.tables.formats.data_sets import OWN
+from shoal.tables.formats.excel_files import EXCEL, read_excel, write_excel
+from shoal.tables.formats.frame_columns import as_polars
+from shoal.tables.formats.frames import open_table
+from shoal.tables.formats.stat_files import READERS, read_stat, write_stat
 from shoal.tables.outputs import folder_beside, naming, written_beside
-from shoal.tables.readers import read_arrow, read_parquet
-from shoal.tables.stat_files import READERS, WRITERS, read_stat, write_stat
 from shoal.tables.table import Table
 
 __all__ = [
+    "CSV",
+    "FORMATS",
+    "PARQUET",
+    "Format",
+    "TableFile",
     "check_data_set",
+    "check_output",
     "check_target",
     "check_targets",
+    "check_text_names",
     "folder_beside",
+    "is_beyond_memory",
+    "is_dask",
+    "is_spark",
     "may_be_csv",
+    "open_data",
     "read_back",
     "read_table",
     "sha256",
+    "stored_bytes",
+    "writable_endings",
     "write_file",
     "write_table",
     "written_beside",
 ]
 
 CSV = (".csv", ".tsv", ".txt")
-PARQUET = (".parquet", ".pq")
-ARROW = (".feather", ".arrow", ".ipc")
-READABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *READERS)
-WRITABLE = (*CSV, *PARQUET, *ARROW, *EXCEL, *WRITERS)
 ENDINGS = {
     "manifest": (".json",),
     "private_manifest": (".json",),
@@ -50,6 +70,82 @@ ENDINGS = {
     "report": (".html",),
     "private_report": (".html",),
 }
+
+
+# What masking in memory was seen to hold at most, of 500,000 × 20 numbers in Parquet (8) and 300,000 × 10 in CSV (18
+# times the file): the table, its numbers, the same standardised and released, what was written, and what is counted.
+HELD = 9
+HELD_OF_CSV = 18
+
+
+class TableFile(os.PathLike[str]):
+    """A file whose table is read once and kept for those who open it again."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._table: Table | None = None
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __str__(self) -> str:
+        return self._path
+
+    def read(self, **options: Any) -> Table:
+        """Return the table; the options of the first call decide how the file is read."""
+        if self._table is None:
+            self._table = read_table(self._path, **options)
+        return self._table
+
+
+def is_dask(data: object) -> bool:
+    """Say whether a table is a Dask DataFrame, without importing Dask."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(data, "to_delayed")
+
+
+def is_spark(data: object) -> bool:
+    """Say whether a table is a Spark DataFrame, without importing Spark."""
+    return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
+
+
+def is_beyond_memory(data: object, engine: str | None, memory: object) -> bool:
+    """Say whether a table is to be masked from file to file.
+
+    The rule: whenever it is requested (engine="local", a memory limit), for a folder or a glob, and for a CSV or
+    Parquet file that would take more than half of the memory at hand.
+    """
+    requested = engine == "local" or (memory is not None and engine is None)
+    if not isinstance(data, (str, os.PathLike)):
+        if requested:
+            raise InputError(
+                f"{parameter('data')} must be a path for {setting('engine', 'local')} or a memory limit; got a table."
+            )
+        return False
+    if requested or engine == "memory":
+        return requested
+    file = Path(data)
+    if file.is_file():
+        return file.suffix.lower() in (*CSV, *PARQUET) and stored_bytes([file]) > available_memory() / 2
+    return file.is_dir() or any(sign in str(file) for sign in "*?[")
+
+
+def stored_bytes(paths: Sequence[Path]) -> int:
+    """Estimate what masking the table in memory takes, with all copies that are held at a time."""
+    if paths[0].suffix.lower() in CSV:
+        return HELD_OF_CSV * sum(path.stat().st_size for path in paths)
+    return int(sum(HELD * first_record_bytes(path, 1)[0] * number_of_records(path) for path in paths))
+
+
+def open_data(data: Any, *, numbers: Sequence[Name] = (), named: bool = False, **csv: str | None) -> Table:
+    """Return the table that was given, or that a path names; `csv` says how a CSV file is written.
+
+    A file without a header line is refused if its columns must be `named`, as those of a release are.
+    """
+    if isinstance(data, TableFile):
+        return data.read(numbers=numbers, named=named, **csv)
+    if not isinstance(data, (str, os.PathLike)):
+        return open_table(data)
+    return read_table(data, numbers=numbers, named=named, **csv)
 
 
 def read_table(
@@ -69,18 +165,15 @@ def read_table(
         raise InputError(
             f"Input {as_place(path)} is an address, which only clusters read. Use {setting('engine', 'dask')}."
         )
-    if suffix not in READABLE:
-        raise InputError(f"File {source} must end in one of {', '.join(READABLE)}; got {suffix or 'no ending'!r}.")
+    if suffix not in FORMATS:
+        raise InputError(f"File {source} must end in one of {', '.join(FORMATS)}; got {suffix or 'no ending'!r}.")
     if not source.is_file():
         raise FileError(f"File {source} {'is a folder' if source.is_dir() else 'does not exist'}. Check the path.")
     try:
-        if suffix in CSV:
-            table: Table = read_csv(source, numbers=numbers, **csv)
-        else:
-            table = read_stat(source) if suffix in READERS else open_table(_read_frame(source))
+        table = FORMATS[suffix].read(source, numbers=numbers, **csv)
     except (FileNotFoundError, PermissionError) as error:
         raise FileError(f"File {source} cannot be read: {error.strerror}.") from None
-    if named and suffix in (*CSV, *EXCEL):
+    if named and FORMATS[suffix].header:
         check_header(source, table)
     return table
 
@@ -94,31 +187,13 @@ def write_table(table: Table, target: Path) -> None:
     """Write a table as a whole or not at all; one that was read from a file is written like it."""
     check_target(target)
     with written_beside(target) as temporary:
-        _write(table, temporary)
-
-
-def _write(table: Table, path: Path) -> None:
-    suffix = path.suffix.lower()
-    if suffix in CSV:
-        if isinstance(table, CsvTable):
-            write_csv(table.text, path, table.dialect)
-        else:
-            write_csv(as_polars(table.native), path, Dialect(delimiter="\t" if suffix == ".tsv" else ","))
-    elif suffix in WRITERS:
-        write_stat(table, path)
-    elif suffix in EXCEL:
-        write_excel(as_polars(table.native), path)
-    else:
-        _write_arrow(table.native, path)
+        FORMATS[target.suffix.lower()].write(table, temporary)
 
 
 def read_back(path: Path, table: Table) -> Table:
     """Return a table as it was written to a file: the cells of a CSV file as text, missing values with their codes."""
-    suffix = path.suffix.lower()
-    if suffix in CSV:
-        dialect = table.dialect if isinstance(table, CsvTable) else Dialect(delimiter="\t" if suffix == ".tsv" else ",")
-        return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
-    return open_table(read_stat(path, trusted=True).file.raw if suffix in READERS else _read_frame(path))
+    file_format = FORMATS[path.suffix.lower()]
+    return file_format.read(path) if file_format.read_back is None else file_format.read_back(path, table)
 
 
 def may_be_csv(data: object) -> bool:
@@ -128,10 +203,10 @@ def may_be_csv(data: object) -> bool:
     return Path(data).suffix.lower() in CSV or not Path(data).is_file()
 
 
-def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE) -> None:
-    """Refuse a target that cannot be written, before any work is done."""
+def check_target(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
+    """Refuse a target that cannot be written, a table if no endings are given, before any work is done."""
     target = Path(path)
-    folder = target.parent
+    folder, endings = target.parent, endings or writable_endings()
     if is_address(path):
         raise InputError(
             f"Output {as_place(path)} is an address, which only clusters write to. Use {setting('engine', 'dask')}."
@@ -140,13 +215,42 @@ def check_target(path: str | os.PathLike[str], endings: Sequence[str] = WRITABLE
         got = target.suffix or "no ending"
         raise InputError(f"Output {target} must end in {' or '.join(endings)}; got {got!r}.")
     with naming(target):  # a name may be too long to look at
-        there, taken = folder.is_dir(), target.is_dir()
-    if not there:
+        exists, is_folder = folder.is_dir(), target.is_dir()
+    if not exists:
         raise FileError(f"Output {target} cannot be written: folder {folder} does not exist. Make it first.")
-    if taken:
+    if is_folder:
         raise FileError(f"Output {target} cannot be written: it is a folder. Name a file.")
     if not os.access(folder, os.W_OK):
         raise FileError(f"Output {target} cannot be written: folder {folder} is read-only for you. Use another folder.")
+
+
+def check_output(data: Any, output: str | os.PathLike[str] | None, *, clustered: bool = False) -> None:
+    """Refuse an output that cannot be written, or must not be, before any work is done.
+
+    A cluster writes a data set, which may be at an address.
+    """
+    if output is None:
+        return
+    (check_data_set if clustered else check_target)(output)
+    if isinstance(data, np.ndarray):
+        raise InputError(
+            f"{parameter('output')} writes tables whose columns have names, got an array. Use a frame, or write the "
+            "array of the result yourself."
+        )
+    if isinstance(data, (str, os.PathLike)) and Path(output).resolve() == Path(data).resolve():
+        raise InputError(f"Output {output} must not be the input: the original would be lost. Use another file.")
+
+
+def check_text_names(data: Any) -> None:
+    """Refuse to write a frame whose column names are not text: the file would hold other names than the table."""
+    if type(data).__module__.partition(".")[0] not in ("pandas", "dask", "dask_expr"):
+        return
+    others = [name for name in data.columns if not isinstance(name, str)]
+    if others:
+        raise InputError(
+            f"{parameter('output')} writes columns whose names are text, but one is called {others[0]!r}. Rename them "
+            "first: data.rename(columns=str)."
+        )
 
 
 def check_data_set(path: str | os.PathLike[str]) -> None:
@@ -167,8 +271,8 @@ def check_data_set(path: str | os.PathLike[str]) -> None:
         return
     system, there = system_of(target)
     with naming_address(target):
-        taken = system.exists(there) and (not system.isdir(there) or system.find(there))
-    if taken:
+        exists = system.exists(there) and (not system.isdir(there) or system.find(there))
+    if exists:
         raise FileError(f"Output {target} already exists. Remove it, or use another name.")
 
 
@@ -193,7 +297,7 @@ def check_targets(source: Path, clustered: bool = False, /, **targets: Path | No
         if clustered and name in ("output", "labels"):
             check_data_set(path)
         elif name != "input":
-            check_target(path, ENDINGS.get(name, WRITABLE))
+            check_target(path, ENDINGS.get(name, ()))
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
@@ -207,18 +311,63 @@ def sha256(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_frame(path: Path) -> Any:
-    if path.suffix.lower() in EXCEL:
-        return read_excel(path)
-    return read_parquet(path) if path.suffix.lower() in PARQUET else read_arrow(path)
+# Formats
 
 
-def _write_arrow(frame: Any, path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import feather, parquet
+@dataclass(frozen=True)
+class Format:
+    """A format of files: its endings, a reader and a writer."""
 
-    table = frame if isinstance(frame, pa.Table) else without_metadata(as_polars(frame).to_arrow())
-    if path.suffix.lower() in PARQUET:
-        parquet.write_table(table, path)
-    else:
-        feather.write_feather(table, str(path))
+    endings: tuple[str, ...]
+    read: Callable[..., Table]  # with options of CSV files, which other formats ignore
+    write: Callable[[Table, Path], None]
+    read_back: Callable[[Path, Table], Table] | None = None  # cells as they are written, if `read` interprets them
+    header: bool = False  # whether a row like all others names the columns
+    not_written: tuple[str, ...] = ()  # endings that are read only
+
+
+def _dialect(table: Table, path: Path) -> Dialect:
+    """Return how a CSV file is written: as the one that the table comes from, or by its ending."""
+    return table.dialect or Dialect(delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+
+
+def _write_csv(table: Table, path: Path) -> None:
+    write_csv(table.text if isinstance(table, CsvTable) else as_polars(table.native), path, _dialect(table, path))
+
+
+def _read_csv_back(path: Path, table: Table) -> Table:
+    dialect = _dialect(table, path)
+    return read_csv(path, delimiter=dialect.delimiter, encoding=dialect.encoding, decimal=dialect.decimal)
+
+
+def _write_arrow(table: Table, path: Path) -> None:
+    write_arrow(table.native, path)
+
+
+FORMATS: dict[str, Format] = {
+    ending: file_format
+    for file_format in (
+        Format(CSV, read_csv, _write_csv, _read_csv_back, header=True),
+        Format(PARQUET, lambda path, **_: open_table(read_parquet(path)), _write_arrow),
+        Format(ARROW, lambda path, **_: open_table(read_arrow(path)), _write_arrow),
+        Format(
+            EXCEL,
+            lambda path, **_: open_table(read_excel(path)),
+            lambda table, path: write_excel(as_polars(table.native), path),
+            header=True,
+        ),
+        Format(
+            tuple(READERS),
+            lambda path, **_: read_stat(path),
+            write_stat,
+            lambda path, _: open_table(read_stat(path, trusted=True).file.raw),
+            not_written=(".sas7bdat",),
+        ),
+    )
+    for ending in file_format.endings
+}
+
+
+def writable_endings() -> list[str]:
+    """Return the endings of files that can be written."""
+    return [ending for ending, file_format in FORMATS.items() if ending not in file_format.not_written]

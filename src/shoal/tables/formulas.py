@@ -10,8 +10,8 @@ import polars as pl
 from shoal.core.errors import VerificationError
 from shoal.core.types import Bools
 from shoal.tables.columns import Name
-from shoal.tables.csv_cells import Dialect
-from shoal.tables.csv_files import header_text
+from shoal.tables.csv_table import Dialect
+from shoal.tables.formats.csv_files import header_text
 from shoal.tables.table import Table, check_names
 
 __all__ = ["FORMULAS", "escape_formulas", "escape_header", "escaped_name", "formula_columns", "formula_names"]
@@ -24,17 +24,17 @@ NUMBER = r"^[+-]\s?[\d.,'\s]*\d[\d.,'\s]*(?:[eE][+-]?\d+)?\s?%?$"
 
 def formula_columns(table: Table, names: Sequence[Name]) -> list[Name]:
     """Return those of some columns that hold formulas."""
-    return [name for name in names if _formulas(_text(table, name)).any()]
+    return [name for name, text in _texts(table, names).items() if _formulas(text).any()]
 
 
 def escape_formulas(table: Table) -> Table:
     """Return a table with an apostrophe before every cell of text that would be run."""
-    texts = {name: _text(table, name) for name in table.names}
-    found = {name: where for name, text in texts.items() if (where := _formulas(text)).any()}
-    escaped = {
-        name: [f"'{cell}" if here else cell for cell, here in zip(texts[name].to_list(), where, strict=True)]
-        for name, where in found.items()
-    }
+    escaped = {}
+    for name, text in _texts(table, table.names).items():
+        formulas = _formulas(text)
+        if formulas.any():
+            pairs = zip(text.to_list(), formulas, strict=True)
+            escaped[name] = [f"'{cell}" if formula else cell for cell, formula in pairs]
     return table.relabelled(escaped) if escaped else table
 
 
@@ -46,8 +46,8 @@ def formula_names(names: Sequence[Name]) -> list[Name]:
     >>> formula_names(["income", "=1+1", "-5"])
     ['=1+1']
     """
-    found = _formulas(pl.Series([str(name) for name in names], dtype=pl.String))
-    return [name for name, here in zip(names, found, strict=True) if here]
+    formulas = _formulas(pl.Series([str(name) for name in names], dtype=pl.String))
+    return [name for name, here in zip(names, formulas, strict=True) if here]
 
 
 def escaped_name(name: Name) -> str:
@@ -85,16 +85,17 @@ def escape_header(path: Path, names: Sequence[Name], dialect: Dialect) -> None:
         file.write(new)
 
 
-def _text(table: Table, name: Name) -> pl.Series:
-    cells = table.cells([name])["0"]
-    return cells.cast(pl.String) if cells.dtype in (pl.String, pl.Categorical, pl.Enum) else cells.clear()
+def _texts(table: Table, names: Sequence[Name]) -> dict[Name, pl.Series]:
+    """Return the columns of text."""
+    columns = zip(names, table.cells(names).get_columns(), strict=True)
+    return {
+        name: cells.cast(pl.String) for name, cells in columns if cells.dtype in (pl.String, pl.Categorical, pl.Enum)
+    }
 
 
 def _formulas(text: pl.Series) -> Bools:
     """Say which cells are formulas: numbers with a sign are none."""
-    if text.dtype != pl.String:
-        return pl.Series([], dtype=pl.Boolean).to_numpy()
-    found = text.str.contains(BEGIN).fill_null(value=False)
-    if found.any():
-        found &= ~text.str.contains(NUMBER).fill_null(value=False)
-    return found.to_numpy()
+    formulas = text.str.contains(BEGIN).fill_null(value=False)
+    if formulas.any():
+        formulas &= ~text.str.contains(NUMBER).fill_null(value=False)
+    return formulas.to_numpy()

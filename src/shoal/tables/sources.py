@@ -14,19 +14,16 @@ import polars as pl
 
 from shoal.core.errors import FileError, InputError
 from shoal.core.messages import setting
-from shoal.kinds.time_scale import word_of
+from shoal.kinds.column import word_of
 from shoal.tables.addresses import Place, as_place, is_address
-from shoal.tables.codes import Codes
-from shoal.tables.csv_cells import Dialect, number_type, without_words
-from shoal.tables.csv_files import CsvTable, read_head
+from shoal.tables.columns import Codes, Name, named_cells
+from shoal.tables.csv_table import CsvTable, Dialect, number_type, without_words
 from shoal.tables.files import CSV, PARQUET
-from shoal.tables.frames import open_table
-from shoal.tables.headers import check_header
-from shoal.tables.native import from_arrow
-from shoal.tables.readers import open_parquet, read_batches, validated
-from shoal.tables.row_index import is_stored_index
-from shoal.tables.selection import named_cells
-from shoal.tables.table import Table, check_names
+from shoal.tables.formats.arrow_files import first_record_bytes, open_parquet, read_batches, validated
+from shoal.tables.formats.csv_files import check_header, read_head
+from shoal.tables.formats.frame_columns import from_arrow
+from shoal.tables.formats.frames import open_table
+from shoal.tables.table import Table, check_names, stored_indexes
 
 PLACES = 8  # of a file that are looked at
 Run = Callable[[Callable[..., Any], Iterable[Sequence[Any]]], Iterable[Any]]
@@ -43,13 +40,7 @@ __all__ = [
     "parts_of",
     "read_schema",
     "record_bytes",
-    "stored_bytes",
 ]
-
-# What masking in memory was seen to hold at most, of 500,000 × 20 numbers in Parquet (8) and 300,000 × 10 in CSV (18
-# times the file): the table, its numbers, the same standardised and released, what was written, and what is counted.
-HELD = 9
-HELD_OF_CSV = 18
 
 
 @dataclass(frozen=True)
@@ -105,14 +96,14 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
     if path.is_dir():
         # Hidden files are no part of a table: a run that was killed may have left some.
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
-        found = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
+        paths = sorted(file for file in visible if file.suffix.lower() in (*CSV, *PARQUET))
     elif glob.has_magic(text) and not path.exists():
-        found = sorted(Path(name) for name in glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns too)
+        paths = sorted(Path(name) for name in glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns too)
     else:
-        found = [path]
-    if not found:
+        paths = [path]
+    if not paths:
         raise FileError(f"Input {data} holds no file that ends in {', '.join((*CSV, *PARQUET))}. Check the path.")
-    for file in found:
+    for file in paths:
         if not file.is_file():
             raise FileError(f"File {file} does not exist. Check the path.")
         if file.suffix.lower() not in (*CSV, *PARQUET):
@@ -120,9 +111,9 @@ def find_paths(data: str | os.PathLike[str]) -> list[Path]:
                 f"File {file} must end in one of {', '.join((*CSV, *PARQUET))} to be masked beyond memory; "
                 f"got {file.suffix or 'no ending'!r}. Convert it to Parquet first."
             )
-    if len({file.suffix.lower() in CSV for file in found}) > 1:
+    if len({file.suffix.lower() in CSV for file in paths}) > 1:
         raise InputError(f"Input {data} holds CSV and Parquet files; name those of one format.")
-    return found
+    return paths
 
 
 def record_bytes(path: Path) -> list[float]:
@@ -136,18 +127,10 @@ def record_bytes(path: Path) -> list[float]:
             return [_line_bytes(file, start) for start in range(0, max(1, size), -(-max(1, size) // PLACES))]
     metadata = _metadata(path)
     stated = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    return [*(float(group.total_byte_size / max(1, group.num_rows)) for group in stated), *_read_bytes(path, PLACES)]
-
-
-def _read_bytes(path: Path, places: int) -> list[float]:
-    """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
-    found = []
-    with open_parquet(path) as file:
-        groups = range(file.metadata.num_row_groups)
-        for group in groups[:: -(-max(1, len(groups)) // places)]:
-            batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
-            found += [] if batch is None else [float(batch.nbytes / max(1, len(batch)))]
-    return found or [0.0]
+    return [
+        *(float(group.total_byte_size / max(1, group.num_rows)) for group in stated),
+        *first_record_bytes(path, PLACES),
+    ]
 
 
 def _line_bytes(file: BinaryIO, start: int) -> float:
@@ -155,13 +138,6 @@ def _line_bytes(file: BinaryIO, start: int) -> float:
     file.seek(start)
     head = file.read(500_000)
     return 4 * len(head) / max(1, head.count(b"\n"))
-
-
-def stored_bytes(paths: Sequence[Path]) -> int:
-    """Estimate what masking the table in memory takes, with all copies that are held at a time."""
-    if paths[0].suffix.lower() in CSV:
-        return HELD_OF_CSV * sum(path.stat().st_size for path in paths)
-    return int(sum(HELD * _read_bytes(path, 1)[0] * _metadata(path).num_rows for path in paths))
 
 
 def open_source(
@@ -227,21 +203,21 @@ def check_same_columns(paths: Sequence[Place], schemas: Iterable[Any], schema: A
 def parquet_source(parts: tuple[Part, ...], schema: Any, run: Run) -> Source:
     """Return the table that parts of Parquet files are; `run` looks at the ordered categories of each, if there are."""
     kinds = column_types(schema)
-    numeric = tuple(n for n, kind in kinds.items() if kind.is_numeric() and not is_stored_index(n))
+    indexes = stored_indexes(schema.names)
+    numeric = tuple(name for name, kind in kinds.items() if kind.is_numeric() and name not in indexes)
     timed = tuple(name for name, kind in kinds.items() if word_of(kind))
     ordered = [column.name for column in schema if getattr(column.type, "ordered", False)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in ordered}
-    for found in run(_levels, [(part, ordered) for part in parts]) if ordered else ():
-        for name, values in found.items():
+    for part_values in run(part_levels, [(part, ordered) for part in parts]) if ordered else ():
+        for name, values in part_values.items():
             levels[name] |= dict.fromkeys(values)
-    known = {name: tuple(values) for name, values in levels.items() if values}
-    return Source(parts, tuple(schema.names), numeric, None, timed, known)
+    by_column = {name: tuple(values) for name, values in levels.items() if values}
+    return Source(parts, tuple(schema.names), numeric, None, timed, by_column)
 
 
-def _levels(part: Part, ordered: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+def part_levels(part: Part, ordered: Sequence[str]) -> dict[Name, tuple[Any, ...]]:
     """Return the values of ordered categories, which a file stores with its records, as they appear."""
-    table = open_table(part.read(ordered))
-    return {name: tuple(table.levels(name) or ()) for name in ordered}
+    return open_table(part.read(ordered)).ordered_levels()
 
 
 def describe_parquet(path: Place) -> tuple[Any, list[tuple[int, int]]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from shoal.tables.selection import named_cells, with_cells
+from shoal.tables.columns import named_cells, with_cells
 
 __all__ = ["without_metadata"]
 

@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 
 from shoal.core.errors import FileError
-from shoal.tables.native import as_doubles
+from shoal.tables.columns import named_cells
+from shoal.tables.formats.arrow_files import naming_file
+from shoal.tables.formats.frame_columns import as_doubles
 from shoal.tables.outputs import hidden_folder
-from shoal.tables.readers import naming_file
-from shoal.tables.selection import named_cells
 from shoal.tables.table import check_names
 
 __all__ = ["EXCEL", "read_excel", "write_excel"]
@@ -46,8 +46,8 @@ def read_excel(path: Path) -> pl.DataFrame:
             frame = pl.read_excel(path, engine="calamine", infer_schema_length=None)
         except pl.exceptions.NoDataError:
             first, *others = sheets.sheet_names
-            more = f", and only that is read, not {', '.join(map(repr, others))}. Put the table first" if others else ""
-            raise FileError(f"File {path} has no records in its first sheet, {first!r}{more}.") from None
+            hint = f", and only that is read, not {', '.join(map(repr, others))}. Put the table first" if others else ""
+            raise FileError(f"File {path} has no records in its first sheet, {first!r}{hint}.") from None
         except pl.exceptions.InvalidOperationError as error:
             # Polars takes columns of whole numbers for integers, which the largest are not.
             reason = str(error).splitlines()[0]

@@ -98,9 +98,9 @@ def one_schema(schemas: Iterable[Any], what: str) -> Any:
     try:
         return pa.unify_schemas(list(dict.fromkeys(schemas)), promote_options="permissive")
     except pa.ArrowException as error:
-        said = str(error).splitlines()[0].rstrip(".")
+        reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(
-            f"{what} has other types in one partition than in another ({said}). Give them one type."
+            f"{what} has other types in one partition than in another ({reason}). Give them one type."
         ) from None
 
 

@@ -16,12 +16,19 @@ import polars as pl
 
 from shoal.core.errors import FileError
 from shoal.core.types import Ints
-from shoal.tables.codes import Codes, as_number
-from shoal.tables.columns import Name, NewColumn, Spelling
-from shoal.tables.frames import FrameTable
-from shoal.tables.native import as_doubles, as_polars
-from shoal.tables.readers import naming_file
-from shoal.tables.selection import cells_of, named_cells, with_cells, without_columns
+from shoal.tables.columns import (
+    Name,
+    NewColumn,
+    Spelling,
+    as_number,
+    cells_of,
+    named_cells,
+    with_cells,
+    without_columns,
+)
+from shoal.tables.formats.arrow_files import naming_file
+from shoal.tables.formats.frame_columns import as_doubles, as_polars
+from shoal.tables.formats.frames import FrameTable
 from shoal.tables.table import Table
 
 __all__ = ["READERS", "WRITERS", "StatTable", "read_stat", "write_stat"]
@@ -50,24 +57,12 @@ WRITERS = {".sav": "write_sav", ".zsav": "write_sav", ".dta": "write_dta", ".xpt
 
 @dataclass(frozen=True)
 class StatFile:
-    """What a statistical package's file holds beside the cells that are masked.
+    """What a statistical package's file holds beside the cells that are masked."""
 
-    Parameters
-    ----------
-    raw
-        The table with the user-missing values of SPSS as they are stored.
-    tagged
-        Columns of Stata with tagged missing values (.a to .z), as they are stored.
-    metadata
-        Labels, formats, definitions of missing values.
-    suffix
-        The ending of the file's name.
-    """
-
-    raw: pl.DataFrame
-    tagged: Mapping[str, pl.Series]
-    metadata: Any
-    suffix: str
+    raw: pl.DataFrame  # the table with the user-missing values of SPSS as they are stored
+    tagged: Mapping[str, pl.Series]  # columns of Stata with tagged missing values (.a to .z), as they are stored
+    metadata: Any  # labels, formats, definitions of missing values
+    suffix: str  # the ending of the file's name
 
 
 class Changed(NamedTuple):
@@ -76,16 +71,16 @@ class Changed(NamedTuple):
     category: bool  # whether its values are among those of the original
     code: str | None  # what missing cells read, if it is a code
 
-    def labels(self, known: Mapping[Any, str], released: pl.Series) -> dict[Any, str]:
+    def labels(self, labels: Mapping[Any, str], released: pl.Series) -> dict[Any, str]:
         """Return the labels of released categories and of the code; of numbers no label may tell of the original."""
         absent = None if self.code is None else as_number(self.code)
-        said = {self.code, absent} | (set(released.unique()) if self.category else set())
-        return {value: label for value, label in known.items() if value in said}
+        released_values = {self.code, absent} | (set(released.unique()) if self.category else set())
+        return {value: label for value, label in labels.items() if value in released_values}
 
-    def missing_ranges(self, known: Sequence[Mapping[str, Any]]) -> list[Any]:
+    def missing_ranges(self, ranges: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Return the definition of the code, if the package knew it as missing."""
-        code = None if self.code is None else self.code if isinstance(known[0]["lo"], str) else as_number(self.code)
-        return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in known) else []
+        code = None if self.code is None else self.code if isinstance(ranges[0]["lo"], str) else as_number(self.code)
+        return [code] if code is not None and any(part["lo"] <= code <= part["hi"] for part in ranges) else []
 
 
 class StatTable(FrameTable):
@@ -100,11 +95,10 @@ class StatTable(FrameTable):
         file: StatFile,
         changed: Mapping[str, Changed] | None = None,
         strata: Collection[str] = (),
-        codes: Codes | None = None,
     ) -> None:
         import narwhals as nw
 
-        super().__init__(nw.from_native(frame, eager_only=True), codes)
+        super().__init__(nw.from_native(frame, eager_only=True))
         self.file, self.changed, self.strata = file, changed or {}, frozenset(strata)
 
     @property
@@ -128,12 +122,9 @@ class StatTable(FrameTable):
         frame = self.native
         return pl.DataFrame([cells_of(frame, name).alias(str(i)) for i, name in enumerate(names)])
 
-    def coded(self, codes: Codes) -> StatTable:
-        """Return the table with codes for missing, some of which the package may know."""
-        return StatTable(self._frame.to_native(), self.file, self.changed, self.strata, codes)
-
-    def _stored(self, name: Name) -> pl.Series:
-        return super()._stored(name) if name in self.changed else cells_of(self.file.raw, name)
+    def spelled(self, name: Name) -> pl.Series:
+        """Return a column with the codes that the package knows as missing, unless it is masked."""
+        return self.stored(name) if name in self.changed else cells_of(self.file.raw, name)
 
     def take(self, rows: Ints) -> StatTable:
         """Return some of the records."""
@@ -215,38 +206,38 @@ def write_stat(table: Table, path: Path) -> None:
     frame = as_doubles(as_polars(table.native), f"A {suffix} file")
     keywords: dict[str, Any] = {}
     if isinstance(table, StatTable):
-        known = table.file.metadata
+        metadata = table.file.metadata
 
         def kept(described: Mapping[str, Any]) -> dict[str, Any]:
             return {n: value for n, value in described.items() if n in frame.columns and n not in table.changed}
 
-        labels, ranges = kept(known.variable_value_labels), kept(known.missing_ranges)
+        labels, ranges = kept(metadata.variable_value_labels), kept(metadata.missing_ranges)
         for name, how in table.changed.items():
-            labels[name] = how.labels(known.variable_value_labels.get(name, {}), cells_of(frame, name))
-            ranges[name] = how.missing_ranges(known.missing_ranges[name]) if name in known.missing_ranges else []
+            labels[name] = how.labels(metadata.variable_value_labels.get(name, {}), cells_of(frame, name))
+            ranges[name] = how.missing_ranges(metadata.missing_ranges[name]) if name in metadata.missing_ranges else []
         formats = {
             name: written
-            for name, written in known.original_variable_types.items()
+            for name, written in metadata.original_variable_types.items()
             if written  # SAS may tell none
             and name in frame.columns
             and (name not in table.changed or _shows(written, cells_of(frame, name), table.changed[name]))
         }
 
         keywords["column_labels"] = {
-            n: label for n, label in known.column_names_to_labels.items() if n in frame.columns
+            n: label for n, label in metadata.column_names_to_labels.items() if n in frame.columns
         }
-        keywords["file_label"] = known.file_label or ""
+        keywords["file_label"] = metadata.file_label or ""
         if suffix != ".xpt":
-            keywords["variable_value_labels"] = {name: said for name, said in labels.items() if said}
+            keywords["variable_value_labels"] = {name: entry for name, entry in labels.items() if entry}
         if suffix in SPSS and table.file.suffix in SPSS:
-            keywords["missing_ranges"] = {name: said for name, said in ranges.items() if said}
-            keywords["variable_measure"] = {n: m for n, m in known.variable_measure.items() if n in frame.columns}
+            keywords["missing_ranges"] = {name: entry for name, entry in ranges.items() if entry}
+            keywords["variable_measure"] = {n: m for n, m in metadata.variable_measure.items() if n in frame.columns}
             keywords["variable_format"] = formats
         if suffix == table.file.suffix == ".dta":
-            keywords["missing_user_values"] = kept(known.missing_user_values)
+            keywords["missing_user_values"] = kept(metadata.missing_user_values)
             keywords["variable_format"] = formats
             tags = {name: cells for name, cells in kept(table.file.tagged).items() if name not in table.strata}
-            frame = with_cells(frame, _integers_of_stata(frame, known.readstat_variable_types) | tags)
+            frame = with_cells(frame, _integers_of_stata(frame, metadata.readstat_variable_types) | tags)
     if suffix in SPSS:
         keywords["compress"] = suffix == ".zsav"
     try:

@@ -1,4 +1,4 @@
-"""Readers of other libraries: whatever they raise over a damaged file is one error that names the file."""
+"""Parquet and Arrow files; whatever a library raises over a damaged file is one error that names the file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,25 @@ from typing import Any
 
 from shoal.core.errors import FileError, ShoalError
 from shoal.tables.addresses import Place, open_place, suffix_of
+from shoal.tables.formats.frame_columns import as_polars
+from shoal.tables.formats.metadata import without_metadata
 
-__all__ = ["naming_file", "open_parquet", "read_arrow", "read_batches", "read_parquet", "validated"]
+__all__ = [
+    "ARROW",
+    "PARQUET",
+    "first_record_bytes",
+    "naming_file",
+    "number_of_records",
+    "open_parquet",
+    "read_arrow",
+    "read_batches",
+    "read_parquet",
+    "validated",
+    "write_arrow",
+]
 
+PARQUET = (".parquet", ".pq")
+ARROW = (".feather", ".arrow", ".ipc")
 FEATHER_1 = b"FEA1"
 
 
@@ -81,6 +97,23 @@ def read_batches(path: Path, group: int, rows: int) -> Iterator[Any]:
         yield from map(validated, file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False))
 
 
+def first_record_bytes(path: Path, places: int) -> list[float]:
+    """Return what a record of a Parquet file takes in memory, from the first ones of some of its row groups."""
+    sizes: list[float] = []
+    with open_parquet(path) as file:
+        groups = range(file.metadata.num_row_groups)
+        for group in groups[:: -(-max(1, len(groups)) // places)]:
+            batch = next(file.iter_batches(batch_size=1000, row_groups=[group], use_threads=False), None)
+            sizes += [] if batch is None else [float(batch.nbytes / max(1, len(batch)))]
+    return sizes or [0.0]
+
+
+def number_of_records(path: Path) -> int:
+    """Return the number of records that a Parquet file states."""
+    with open_parquet(path) as file:
+        return int(file.metadata.num_rows)
+
+
 def read_arrow(path: Path) -> Any:
     """Read an Arrow file."""
     from pyarrow import feather
@@ -93,3 +126,15 @@ def read_arrow(path: Path) -> Any:
                     "again as version 2, the default of pyarrow and pandas."
                 )
         return validated(feather.read_table(path))
+
+
+def write_arrow(frame: Any, path: Path) -> None:
+    """Write a frame as Parquet or Arrow, by the ending of the path."""
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    table = frame if isinstance(frame, pa.Table) else without_metadata(as_polars(frame).to_arrow())
+    if path.suffix.lower() in PARQUET:
+        parquet.write_table(table, path)
+    else:
+        feather.write_feather(table, str(path))

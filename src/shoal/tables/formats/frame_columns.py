@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import FileError
 from shoal.core.types import Bools
-from shoal.tables.selection import named_cells, with_cells
+from shoal.tables.columns import named_cells, with_cells
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -41,8 +41,8 @@ def as_polars(frame: Any) -> pl.DataFrame:
         return frame
     import narwhals as nw
 
-    given = nw.from_native(frame, eager_only=True)
-    return _named(given.to_polars(), given.columns)
+    wrapped = nw.from_native(frame, eager_only=True)
+    return _named(wrapped.to_polars(), wrapped.columns)
 
 
 def without_views(table: Any) -> Any:
@@ -140,10 +140,10 @@ def like_column(series: nw.Series[Any], cells: Sequence[str | None], levels: Seq
     import narwhals as nw
 
     native: Any = series.to_native()
-    made: Any = nw.new_series(series.name, cells, nw.String(), backend=series.implementation)
+    column: Any = nw.new_series(series.name, cells, nw.String(), backend=series.implementation)
     if isinstance(series.dtype, nw.Categorical) and levels is None:
-        made = made.cast(series.dtype)
-    made = made.to_native()
+        column = column.cast(series.dtype)
+    column = column.to_native()
     if series.implementation.is_pyarrow():
         import pyarrow as pa
 
@@ -151,14 +151,14 @@ def like_column(series: nw.Series[Any], cells: Sequence[str | None], levels: Seq
             place = {level: code for code, level in enumerate(levels)}
             codes = pa.array([None if cell is None else place[cell] for cell in cells], native.type.index_type)
             values = pa.array(levels, native.type.value_type)
-            made = pa.chunked_array([pa.DictionaryArray.from_arrays(codes, values, ordered=True)])
-        made = made.cast(native.type)
+            column = pa.chunked_array([pa.DictionaryArray.from_arrays(codes, values, ordered=True)])
+        column = column.cast(native.type)
     elif levels is not None:
-        made = made.astype(native.dtype) if series.implementation.is_pandas() else made.cast(native.dtype)
+        column = column.astype(native.dtype) if series.implementation.is_pandas() else column.cast(native.dtype)
     elif series.implementation.is_pandas() and not isinstance(series.dtype, nw.Categorical):
-        made = made.astype(native.dtype)  # pandas has several types of text
-    like: nw.Series[Any] = nw.from_native(made, series_only=True).alias(series.name)
-    return like
+        column = column.astype(native.dtype)  # pandas has several types of text
+    result: nw.Series[Any] = nw.from_native(column, series_only=True).alias(series.name)
+    return result
 
 
 def native_type(series: nw.Series[Any]) -> Any:

@@ -16,17 +16,28 @@ from numpy.typing import NDArray
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter
 from shoal.core.types import Bools, Ints
-from shoal.core.unicode_forms import composed_cells
 from shoal.kernels.words import Words, number_bits
+from shoal.kinds.column import Column, word_of
 from shoal.kinds.date import Date, check_no_dates, read_dates
-from shoal.kinds.storage import Column
-from shoal.kinds.time_scale import Span, span_of, word_of
-from shoal.tables.arrays import ArrayTable
-from shoal.tables.codes import Codes, is_coded, without_codes
-from shoal.tables.columns import Name, NewColumn, Spelling, round_to
-from shoal.tables.csv_cells import text_numbers
-from shoal.tables.metadata import without_metadata
-from shoal.tables.native import (
+from shoal.kinds.time_scale import Span, span_of
+from shoal.tables.columns import (
+    Name,
+    NewColumn,
+    Spelling,
+    TextNumbers,
+    as_floats,
+    kind_of,
+    mostly_numbers,
+    no_numbers,
+    not_numeric,
+    only_columns,
+    round_to,
+    whole_numbers,
+    without_codes,
+)
+from shoal.tables.csv_table import text_numbers
+from shoal.tables.formats.arrays import ArrayTable
+from shoal.tables.formats.frame_columns import (
     arrow_numbers,
     arrow_series,
     is_null,
@@ -37,24 +48,13 @@ from shoal.tables.native import (
     without_cells,
     without_views,
 )
-from shoal.tables.row_index import NO_INDEX, is_plain, is_stored_index
-from shoal.tables.selection import only_columns
-from shoal.tables.series import (
-    TextNumbers,
-    as_floats,
-    cell_words,
-    kind_of,
-    mostly_numbers,
-    no_numbers,
-    not_numeric,
-    whole_numbers,
-)
-from shoal.tables.table import Table, check_names
+from shoal.tables.formats.metadata import without_metadata
+from shoal.tables.table import NO_INDEX, Table, check_names, stored_indexes
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["FrameTable", "index_notes", "open_table"]
+__all__ = ["FrameTable", "open_table"]
 
 MISSING_NAMES = ("nan", "NaT", "<NA>", "None")  # as pandas spells them
 
@@ -97,11 +97,12 @@ def open_table(data: Any) -> Table:
     return FrameTable(frame)
 
 
-class FrameTable:
+class FrameTable(Table):
     """A pandas, polars or pyarrow frame."""
 
-    def __init__(self, frame: nw.DataFrame[Any], codes: Codes | None = None) -> None:
-        self._frame, self._codes = frame, codes or {}
+    def __init__(self, frame: nw.DataFrame[Any]) -> None:
+        self._frame, self.codes = frame, {}
+        self.names, self.rows = list(frame.columns), len(frame)
 
     @property
     def native(self) -> Any:
@@ -109,14 +110,15 @@ class FrameTable:
         return self._frame.to_native()
 
     @property
-    def names(self) -> list[Name]:
-        """The names of all columns."""
-        return list(self._frame.columns)
+    def index_notes(self) -> tuple[str, ...]:  # type: ignore[override]  # most tables have none
+        """A note on an index of pandas that does more than number the records from 0."""
+        import narwhals as nw
 
-    @property
-    def rows(self) -> int:
-        """The number of records."""
-        return len(self._frame)
+        index = nw.maybe_get_index(self._frame)
+        plain = index is None or (
+            type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
+        )
+        return () if plain else (NO_INDEX,)
 
     def _series(self, name: Name) -> nw.Series[Any]:
         """Return a column without its name, which polars might take for a pattern."""
@@ -124,20 +126,20 @@ class FrameTable:
 
     def numeric_names(self) -> list[Name]:
         """Return the numeric columns; a pandas index that a file carried along is not one of them."""
-        schema = self._frame.schema
-        return [n for n, kind in schema.items() if kind.is_numeric() and not is_stored_index(n)]
+        indexes = stored_indexes(self.names)
+        return [n for n, kind in self._frame.schema.items() if kind.is_numeric() and n not in indexes]
 
     def column(self, name: Name, first: int = 0) -> Column:
         """Return a column as numbers."""
         series = self._series(name)
         if not series.dtype.is_numeric():
             raise no_numbers(name, series.to_list(), str(series.dtype), first)
-        kind, codes = kind_of(series.dtype), self._codes.get(name, ())
+        kind, codes = kind_of(series.dtype), self.codes.get(name, ())
         plain = None if codes else arrow_numbers(series)
         if plain is not None:
             return Column(name, plain.astype(np.float64, copy=False), kind)
         # Through polars: pyarrow casts no integer beyond 2^53 to a float.
-        return Column(name, as_floats(without_codes(to_polars(series), codes)), kind)
+        return super().column(name, first)
 
     def timed_names(self) -> list[Name]:
         """Return the columns of dates, times and durations; those of pandas may hold them as objects."""
@@ -153,23 +155,23 @@ class FrameTable:
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Return a column of dates, times or durations, or of text that is read as the kind says."""
         column = self._series(name)
-        series, given = without_codes(to_polars(column), self._codes.get(name, ())), native_type(column)
+        series, stored = without_codes(to_polars(column), self.codes.get(name, ())), native_type(column)
         if series.dtype == pl.String and word_of(column.dtype):
             raise InputError(
-                f"Column {name!r} must have a time zone with a name, but its type is {given}. Convert it to UTC or to "
+                f"Column {name!r} must have a time zone with a name, but its type is {stored}. Convert it to UTC or to "
                 "a zone such as 'Asia/Kolkata' first."
             )
         if kind.format is not None and series.dtype.is_integer():  # 20240131
             series = series.cast(pl.String)
         if series.dtype == pl.String and not is_opaque(column.dtype):
             series, formats = read_dates(name, series, kind, first)
-            return series, span_of(series, given, formats)
+            return series, span_of(series, stored, formats)
         if word_of(series.dtype) is None and series.null_count() < len(series):
             raise InputError(
                 f"Column {name!r} must hold dates, times, durations or text to be of kind shoal.Date, but its type is "
-                f"{given}. Leave it out of {parameter('kinds')}, or turn it into dates first."
+                f"{stored}. Leave it out of {parameter('kinds')}, or turn it into dates first."
             )
-        return series, span_of(series, given)
+        return series, span_of(series, stored)
 
     def scale(self, name: Name) -> str | None:
         """Return "ordinal" for a polars Enum and for ordered categories, "nominal" for others."""
@@ -177,11 +179,11 @@ class FrameTable:
             return "ordinal"
         return "nominal" if str(self._frame.schema[name]) == "Categorical" else None
 
-    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         """Return a column of text, of Booleans, of categories or, if they are codes, of whole numbers."""
-        return without_codes(self._categories(name, given=given, first=first), self._codes.get(name, ()))
+        return without_codes(self._categories(name, first, named=named), self.codes.get(name, ()))
 
-    def _categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+    def _categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         column = self._series(name)
         series: pl.Series = to_polars(column)
         if str(native_type(column)).startswith(("period", "month_day_nano_interval")):
@@ -189,12 +191,12 @@ class FrameTable:
             raise not_numeric(name, f"its type is {native_type(column)}", way_out)
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
-        if given and series.dtype.is_float():
+        if named and series.dtype.is_float():
             series = whole_numbers(name, series, first)
         kind = series.dtype
-        if kind not in (pl.String, pl.Boolean) and not (given and (kind.is_integer() or word_of(kind))):
+        if kind not in (pl.String, pl.Boolean) and not (named and (kind.is_integer() or word_of(kind))):
             raise no_numbers(name, [], str(kind), first)
-        if kind == pl.String and not given:
+        if kind == pl.String and not named:
             check_no_dates(name, series, first)
             if mostly_numbers(series):
                 raise no_numbers(name, series.to_list(), "text", first)
@@ -224,67 +226,45 @@ class FrameTable:
             return tuple(column.unify_dictionaries().chunk(0).dictionary.to_pylist()) if len(column) else ()
         return None
 
-    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns to group records by."""
-        cells = [composed_cells(to_polars(self._series(name))) for name in names]
-        return pl.DataFrame([column.alias(str(i)) for i, column in enumerate(cells)])
-
-    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as they are."""
-        return pl.DataFrame([to_polars(self._series(name)).alias(str(i)) for i, name in enumerate(names)])
-
-    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return "NaN", None for null, and the codes for missing that occur."""
-        absent = is_null(self._series(name))
-        codes = self._codes.get(name, ())
-        found = [str(code) for code in codes if is_coded(self._stored(name), [code]).any()]
-        missing = missing & ~is_coded(self._stored(name), codes).to_numpy() if found else missing
-        return frozenset(
-            [*found, *(word for word, cells in ((None, missing & absent), ("NaN", missing & ~absent)) if cells.any())]
-        )
-
-    def _stored(self, name: Name) -> pl.Series:
-        """Return a column in which codes for missing are looked for."""
+    def stored(self, name: Name) -> pl.Series:
+        """Return a column in polars, as text where it has no type for it."""
         return to_polars(self._series(name))
+
+    def nulls(self, name: Name) -> Bools:
+        """Return which cells are null in the library of the frame."""
+        return is_null(self._series(name))
 
     def words(self, name: Name, *, category: bool = False) -> Words:
         """Return the bits of a column; null is another cell than NaN."""
-        codes = self._codes.get(name, ())
+        codes = self.codes.get(name, ())
         plain = None if codes or category else arrow_numbers(self._series(name))
         if plain is not None:
             return number_bits(plain)
-        return cell_words(without_codes(self._stored(name), codes), category=category)
+        return super().words(name, category=category)
 
     def take(self, rows: Ints) -> FrameTable:
         """Return some of the records."""
         import narwhals as nw
 
         # Of a table of Arrow without columns, rows that are taken one by one are not counted.
-        taken = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
-        return FrameTable(nw.maybe_reset_index(taken))
+        frame = self._frame[rows.tolist()] if self._frame.columns else self._frame[: len(rows)]
+        return FrameTable(nw.maybe_reset_index(frame))
 
-    def without(self, names: Sequence[Name]) -> FrameTable:
+    def without(self, names: Sequence[Name]) -> Table:
         """Return the frame without some of the columns."""
-        if not self._frame.implementation.is_polars():
+        if self._frame.implementation.is_pandas():  # which takes a list of names that are truth values for a mask
             return FrameTable(self._frame.drop(list(names)))
-        return FrameTable(self._only([name for name in self.names if name not in names]) if names else self._frame)
+        return super().without(names)
 
     def only(self, names: Sequence[Name]) -> FrameTable:
         """Return some of the columns."""
-        return FrameTable(self._only(names))
-
-    def _only(self, names: Sequence[Name]) -> nw.DataFrame[Any]:
         import narwhals as nw
 
         if self._frame.implementation.is_polars():
-            return nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True)
+            return FrameTable(nw.from_native(only_columns(self._frame.to_native(), names), eager_only=True))
         if self._frame.implementation.is_pandas():  # names may be anything
-            return nw.from_native(self._frame.to_native()[list(names)], eager_only=True)
-        return self._frame.select([nw.col(name) for name in names])
-
-    def coded(self, codes: Codes) -> FrameTable:
-        """Return the frame with codes for missing."""
-        return FrameTable(self._frame, codes)
+            return FrameTable(nw.from_native(self._frame.to_native()[list(names)], eager_only=True))
+        return FrameTable(self._frame.select([nw.col(name) for name in names]))
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -302,8 +282,8 @@ class FrameTable:
         import narwhals as nw
 
         backend = self._frame.implementation
-        made = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
-        return FrameTable(self._frame.with_columns(*made))
+        columns = [nw.new_series(name, list(cells), nw.String(), backend=backend) for name, cells in texts.items()]
+        return FrameTable(self._frame.with_columns(*columns))
 
     def _respelled(self, name: Name, changed: Mapping[Spelling, Spelling]) -> nw.Series[Any]:
         """Return a column of text or categories with other spellings, in its own type."""
@@ -330,15 +310,15 @@ class FrameTable:
         absent = self._new_series(missing)
         if name not in self._frame.columns:
             return released if new.missing == "NaN" else without_cells(released, absent)
-        # Missing cells are the given ones, whatever this library calls missing; but null beside NaN tells them apart,
-        # and a cell that was not missing must not come back.
+        # Missing cells stay as this library has them; but null beside NaN would tell records apart, and a cell that was
+        # not missing must not come back.
         series = self._series(name)
         mixed = new.missing is None and (missing & ~is_null(series)).any()
-        given = series.fill_nan(None) if mixed else series
+        original = series.fill_nan(None) if mixed else series
         # Integers are missing in one way, and those beyond 2^53 cannot be cast.
-        if series.dtype.is_integer() or not np.isnan(as_floats(to_polars(given))[missing]).all():
+        if series.dtype.is_integer() or not np.isnan(as_floats(to_polars(original))[missing]).all():
             return released if new.missing == "NaN" else without_cells(released, absent)
-        return given.cast(released.dtype).zip_with(absent, released)
+        return original.cast(released.dtype).zip_with(absent, released)
 
     def _new_series(self, values: NDArray[Any]) -> nw.Series[Any]:
         """Return numbers or truth values as a column."""
@@ -380,9 +360,9 @@ class FrameTable:
 
         if not self._frame.implementation.is_pandas() or name not in self._frame.columns:
             return released
-        given, made = self._series(name).to_native().dtype, released.to_native()
-        alike = str(given) != str(made.dtype) and str(given).lower() == str(made.dtype)
-        return nw.from_native(made.astype(given), series_only=True) if alike else released
+        original, numbers = self._series(name).to_native().dtype, released.to_native()
+        alike = str(original) != str(numbers.dtype) and str(original).lower() == str(numbers.dtype)
+        return nw.from_native(numbers.astype(original), series_only=True) if alike else released
 
     def _new_category(self, name: Name, new: NewColumn) -> nw.Series[Any]:
         """Return a column of categories in its own type; of text, if that holds numbers and an ancestor is none."""
@@ -400,21 +380,11 @@ class FrameTable:
             cells = [int(float(new.code))] * len(cells)
         if text and (series.dtype.is_numeric() or series.dtype == nw.Boolean()):
             return nw.new_series("", cells, nw.String(), backend=backend)
-        known = {cell: record for record, cell in enumerate(self._categories(name, given=True))}
-        if set(cells) <= known.keys():
-            return series[[known[cell] for cell in cells]]
+        record_of = {cell: record for record, cell in enumerate(self._categories(name))}
+        if set(cells) <= record_of.keys():
+            return series[[record_of[cell] for cell in cells]]
         # A part of a table need not hold the value that stands for a group.
         if not text:
             return nw.new_series("", cells, series.dtype, backend=backend)
         levels = self.levels(name)
         return like_column(series, cells, None if levels is None or not set(cells) <= {*levels, None} else levels)
-
-
-def index_notes(table: Table) -> tuple[str, ...]:
-    """Return a note if a table has an index that is not in its release."""
-    if not isinstance(table, FrameTable):
-        return ()
-    import narwhals as nw
-
-    index = nw.maybe_get_index(nw.from_native(table.native, eager_only=True))
-    return () if index is None or is_plain(index) else (NO_INDEX,)

@@ -12,24 +12,27 @@ import polars as pl
 from shoal.core.checks import EXACT, plain_array
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
-from shoal.core.types import Bools, Ints
+from shoal.core.types import Ints
 from shoal.kernels.words import Words
+from shoal.kinds.column import Storage
 from shoal.kinds.date import Date
-from shoal.kinds.storage import Column, Storage
 from shoal.kinds.time_scale import Span
-from shoal.tables.codes import Codes, is_coded, without_codes
-from shoal.tables.columns import Name, NewColumn, Spelling, round_to
-from shoal.tables.series import cell_words, not_whole
+from shoal.tables.columns import (
+    Name,
+    NewColumn,
+    Spelling,
+    not_whole,
+    round_to,
+)
+from shoal.tables.table import Table
 
 __all__ = ["ArrayTable"]
 
 
-class ArrayTable:
+class ArrayTable(Table):
     """A NumPy array, one record a row; columns are named by their number in the array that was given."""
 
-    def __init__(
-        self, array: np.ndarray[Any, Any], codes: Codes | None = None, names: Sequence[Name] | None = None
-    ) -> None:
+    def __init__(self, array: np.ndarray[Any, Any], names: Sequence[Name] | None = None) -> None:
         array = plain_array(array)
         if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
             raise InputError(
@@ -41,8 +44,8 @@ class ArrayTable:
                 f"{parameter('data')} must be an array of numbers of at most 64 bits, got type {array.dtype}. Convert "
                 "it first: data.astype(numpy.float64)."
             )
-        self._array, self._codes = array, codes or {}
-        self._names = list(range(self._columns.shape[1]) if names is None else names)
+        self._array, self.codes = array, {}
+        self.names, self.rows = list(range(self._columns.shape[1]) if names is None else names), len(array)
 
     @property
     def native(self) -> np.ndarray[Any, Any]:
@@ -53,55 +56,30 @@ class ArrayTable:
     def _columns(self) -> np.ndarray[Any, Any]:
         return self._array[:, None] if self._array.ndim == 1 else self._array
 
-    @property
-    def names(self) -> list[Name]:
-        """The numbers of the columns."""
-        return list(self._names)
-
     def _cells(self, name: Name) -> np.ndarray[Any, Any]:
-        return self._columns[:, self._names.index(name)]
-
-    @property
-    def rows(self) -> int:
-        """The number of records."""
-        return len(self._array)
+        return self._columns[:, self.names.index(name)]
 
     def numeric_names(self) -> list[Name]:
         """Return all columns."""
         return self.names
 
-    def column(self, name: Name, first: int = 0) -> Column:
-        """Return a column as float64."""
-        kind = self._array.dtype
-        values = self._cells(name).astype(np.float64)
-        values[self._coded(name)] = np.nan
-        return Column(name, values, str(kind) if kind.kind in "iu" else _float(kind))
-
-    def _coded(self, name: Name, codes: Sequence[Any] | None = None) -> Bools:
-        """Say which cells are codes for missing."""
-        cells = pl.Series(np.ascontiguousarray(self._cells(name)))
-        return is_coded(cells, self._codes.get(name, ()) if codes is None else codes).to_numpy()
-
-    def timed_names(self) -> list[Name]:
-        """Return none: an array holds numbers."""
-        return []
+    def stored(self, name: Name) -> pl.Series:
+        """Return the cells of a column."""
+        cells = np.ascontiguousarray(self._cells(name))
+        return pl.Series(cells.astype(np.float64) if cells.dtype == np.float16 else cells)
 
     def moments(self, name: Name, kind: Date, first: int = 0) -> tuple[pl.Series, Span]:
         """Refuse: an array holds numbers."""
         raise InputError(f"Column {name!r} must hold dates to be of kind shoal.Date, but arrays hold numbers.")
 
-    def scale(self, name: Name) -> str | None:
-        """Return None: numbers say nothing of categories."""
-
-    def categories(self, name: Name, *, given: bool, first: int = 0) -> pl.Series:
+    def categories(self, name: Name, first: int = 0, *, named: bool = True) -> pl.Series:
         """Return a column of codes."""
         column = self._cells(name)
         if column.dtype.kind == "f":
             whole = np.isnan(column) | (np.rint(column) == column)
             if not whole.all():
                 raise not_whole(name, first + int(np.argmin(whole)) + 1, column[np.argmin(whole)])
-        cells = column.astype(np.float64)
-        cells[self._coded(name)] = np.nan
+        cells = self.column(name).values
         far = np.abs(cells) >= 2.0**63
         if far.any():
             raise InputError(
@@ -110,47 +88,18 @@ class ArrayTable:
             )
         return pl.Series(cells).fill_nan(None).cast(pl.Int64)
 
-    def text_numbers(self, name: Name, first: int = 0) -> None:
-        """Return nothing: an array holds no text next to numbers."""
-
-    def levels(self, name: Name) -> None:
-        """Return nothing: numbers are no levels."""
-
-    def keys(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns to group records by."""
-        return pl.DataFrame({str(i): np.ascontiguousarray(self._cells(name)) for i, name in enumerate(names)})
-
-    def cells(self, names: Sequence[Name]) -> pl.DataFrame:
-        """Return columns as they are."""
-        return self.keys(names)
-
-    def spellings(self, name: Name, missing: Bools) -> frozenset[Spelling]:
-        """Return "NaN" if that is missing, and the codes for missing that occur."""
-        found = [str(code) for code in self._codes.get(name, ()) if self._coded(name, [code]).any()]
-        return frozenset([*found, *(["NaN"] if (missing & ~self._coded(name)).any() else [])])
-
     def words(self, name: Name, *, category: bool = False) -> Words:
-        """Return the bits of a column."""
-        cells = pl.Series(np.ascontiguousarray(self._cells(name)))
-        return cell_words(without_codes(cells, self._codes.get(name, ())))
+        """Return the bits of a column; categories are numbers too."""
+        return super().words(name)
 
     def take(self, rows: Ints) -> ArrayTable:
         """Return some of the records."""
-        return ArrayTable(self._array[rows], names=self._names)
-
-    def without(self, names: Sequence[Name]) -> ArrayTable:
-        """Return the array without some of the columns; the others keep their numbers as names."""
-        kept = [name for name in self._names if name not in names]
-        return ArrayTable(np.column_stack([*map(self._cells, kept)]), names=kept) if names else self
+        return ArrayTable(self._array[rows], self.names)
 
     def only(self, names: Sequence[Name]) -> ArrayTable:
         """Return some of the columns; they keep their numbers as names."""
-        places = [self._names.index(name) for name in names]
-        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, places], names=names)
-
-    def coded(self, codes: Codes) -> ArrayTable:
-        """Return the array with codes for missing."""
-        return ArrayTable(self._array, codes, self._names)
+        places = [self.names.index(name) for name in names]
+        return ArrayTable(self._array if self._array.ndim == 1 else self._array[:, places], names)
 
     def released(
         self, new: Mapping[Name, NewColumn], strata: Mapping[Name, Mapping[Spelling, Spelling]] | None = None
@@ -164,10 +113,10 @@ class ArrayTable:
             self._check_others(new)
         array = self._columns.astype(np.float64 if floats else kind, copy=True)
         for name, column in new.items():
-            array[:, self._names.index(name)] = (
+            array[:, self.names.index(name)] = (
                 round_to(column.values, str(kind)) if array.dtype.kind in "iu" else column.values
             )
-        return ArrayTable(array.reshape(self._array.shape), names=self._names)
+        return ArrayTable(array.reshape(self._array.shape), self.names)
 
     def relabelled(self, texts: Mapping[Name, Sequence[str | None]]) -> ArrayTable:
         """Refuse: an array of numbers holds no text."""
@@ -188,10 +137,6 @@ class ArrayTable:
                     f"but record {record + 1} holds {column[record]}. Use {setting('integers', 'round')}, or a frame, "
                     "whose columns have types of their own."
                 )
-
-
-def _float(kind: np.dtype[Any]) -> str:
-    return "float32" if kind == np.float32 else "float64"
 
 
 def _codes_as_numbers(column: NewColumn) -> NewColumn:

@@ -14,34 +14,28 @@ import polars as pl
 from shoal.core.display import aligned, html_table
 from shoal.core.errors import InputError
 from shoal.core.phrases import count, count_holders, visible
-from shoal.kinds.category import MOST_VALUES
-from shoal.kinds.date import Date, find_format, fits
-from shoal.kinds.recognition import Cells
-from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
-from shoal.masking.commands import as_call, as_command
-from shoal.masking.request import MaskRequest
-from shoal.masking.request_rules import check_data
-from shoal.tables.choosing import open_data
-from shoal.tables.codes import is_coded
-from shoal.tables.columns import Name
-from shoal.tables.csv_cells import find_thousands, present_cells
-from shoal.tables.csv_files import CsvTable
-from shoal.tables.files import WRITABLE
-from shoal.tables.looks import (
-    SMALL,
+from shoal.inspection.column_roles import (
     is_code,
     is_confidential,
     is_of_person,
     is_stratum,
     is_weight,
-    looks_like_identifier,
     missing_codes,
     names_id,
     repeats_like_unit,
 )
-from shoal.tables.row_index import is_stored_index
-from shoal.tables.series import mostly_numbers
-from shoal.tables.table import Table
+from shoal.kinds.category import MOST_VALUES
+from shoal.kinds.column import Cells
+from shoal.kinds.date import Date, find_format, fits
+from shoal.kinds.registry import CATEGORIES, KINDS, NUMBERS, TIMES, kind_of_cells
+from shoal.masking.commands import as_call, as_command
+from shoal.masking.request import MaskRequest
+from shoal.masking.request_rules import check_data
+from shoal.tables.columns import Name, is_coded, mostly_numbers
+from shoal.tables.csv_table import CsvTable, present_cells
+from shoal.tables.files import open_data, writable_endings
+from shoal.tables.identifiers import SMALL, looks_like_identifier
+from shoal.tables.table import Table, stored_indexes
 from shoal.viewing import View, sizes_of, spread
 
 __all__ = ["InspectedColumn", "Inspection", "inspect"]
@@ -191,7 +185,7 @@ def inspect(
     check_data(request, data, dask=False)
     whole = open_data(data, numbers=(), named=True, **request.csv)
     table = whole if most is None or whole.rows <= most else whole.take(spread(whole.rows, most))
-    if thousands is None and isinstance(table, CsvTable) and (sign := find_thousands(table, decimal)):
+    if thousands is None and isinstance(table, CsvTable) and (sign := table.find_thousands(decimal)):
         return inspect(data, k, most=most, delimiter=delimiter, encoding=encoding, decimal=decimal, thousands=sign)
     words = {
         name: missing_codes(Cells.of(column))
@@ -210,27 +204,27 @@ def inspect(
     found = Inspection(tuple(_with_strata(looked, series, k)), whole.rows, 0, 0, "")
     found = _counted(found, View(whole.coded(listed)), sampled=table is not whole)
     coded = table.coded({name: list(listed_codes) for name, listed_codes in codes.items() if listed_codes})
-    asked = _asked(found, coded, series, cells, codes, dates, request)
+    parameters = _parameters(found, coded, series, cells, codes, dates, request)
     return replace(
         found,
-        columns=tuple(_with_drop(column, asked) for column in found.columns),
-        command=_command(asked, data) if asked["columns"] else "",
-        asked=asked,
+        columns=tuple(_with_drop(column, parameters) for column in found.columns),
+        command=_command(parameters, data) if parameters["columns"] else "",
+        asked=parameters,
     )
 
 
-def _counted(found: Inspection, view: View, *, sampled: bool) -> Inspection:
+def _counted(inspection: Inspection, view: View, *, sampled: bool) -> Inspection:
     """Add what is counted in all records."""
-    columns = found.columns
+    columns = inspection.columns
     if sampled:
         cells = view.columns()
         columns = tuple(
             replace(c, distinct=cells[c.name].drop_nulls().n_unique(), missing=cells[c.name].null_count())
             for c in columns
         )
-    keys, strata = found.named("key"), found.named("stratum")
+    keys, strata = inspection.named("key"), inspection.named("stratum")
     return replace(
-        found,
+        inspection,
         columns=columns,
         uniques=view.alike(keys).get(1, 0),
         uniques_in_strata=view.alike([*keys, *strata]).get(1, 0),
@@ -271,15 +265,15 @@ def _role(name: Name, cells: Cells, *, persons: bool) -> tuple[str, str]:  # noq
     """Return the role of a column, and why."""
     if not cells.present:
         return "other", "no cell is filled"
-    if is_stored_index(name):
+    if stored_indexes([name]):
         return "identifier", "an index that pandas stored in the file"
     if is_weight(name, cells, persons=persons):
         return "weight", "the name says weight, and all numbers are positive"
     if cells.distinct == 1 and cells.present == cells.records:
         return "other", "the same value in all records"
-    told = looks_like_identifier(name, cells)
-    if told is not None:
-        return "identifier", told
+    identifying = looks_like_identifier(name, cells)
+    if identifying is not None:
+        return "identifier", identifying
     if repeats_like_unit(name, cells):
         return "unit", f"an id by its name, and each stands in {cells.present / cells.distinct:.1f} records on average"
     if is_confidential(name):
@@ -289,9 +283,9 @@ def _role(name: Name, cells: Cells, *, persons: bool) -> tuple[str, str]:  # noq
 
 def _notes(kind: str, cells: Cells, codes: Mapping[int | str, int]) -> list[str]:
     """Say what else is to be known of a column that is released."""
-    told = ", ".join(f"{code} ({count(times, 'time')})" for code, times in codes.items())
+    listed_codes = ", ".join(f"{code} ({count(times, 'time')})" for code, times in codes.items())
     apart = " far from the rest" if any(isinstance(code, int) for code in codes) else ""
-    notes = [f"{told}{apart}: codes for missing?"] if told else []
+    notes = [f"{listed_codes}{apart}: codes for missing?"] if listed_codes else []
     if kind in NUMBERS:
         zeros = _zeros(cells)
         notes += [f"{100 * zeros:.1f} % are zero, the others stand out"] if zeros > ZEROS else []
@@ -333,25 +327,25 @@ def _unit(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) 
 
 def _dates(columns: Sequence[InspectedColumn], series: Mapping[Name, pl.Series]) -> dict[Name, Date]:
     """Return how the keys are written that hold dates or times as text or digits, where one format fits all cells."""
-    found: dict[Name, Date] = {}
+    dates: dict[Name, Date] = {}
     for column in columns:
         cells = series[column.name]
         written = cells.dtype == pl.String or cells.dtype.is_integer()
         if column.role == "key" and column.kind in ("date", "time") and written:
             format_ = find_format(cells.cast(pl.String))
-            found |= {} if format_ is None else {column.name: Date(format_ or None)}
-    return found
+            dates |= {} if format_ is None else {column.name: Date(format_ or None)}
+    return dates
 
 
 def _with_format(column: InspectedColumn, cells: pl.Series, kind: Date | None) -> InspectedColumn:
     """Say what is to be known of the format of dates that are text."""
     if column.role != "key" or column.kind not in ("date", "time") or cells.dtype != pl.String:
         return column
-    told = "" if kind is not None else "; written in several formats"
+    remark = "" if kind is not None else "; written in several formats"
     swapped = (kind.format or "").replace("%d", "%?").replace("%m", "%d").replace("%?", "%m") if kind else ""
     if swapped and swapped != (kind and kind.format) and fits(Date(swapped), cells):
-        told = "; day and month may be swapped"
-    return replace(column, reason=column.reason + told)
+        remark = "; day and month may be swapped"
+    return replace(column, reason=column.reason + remark)
 
 
 def _maskable(
@@ -364,7 +358,7 @@ def _maskable(
             if column.kind in NUMBERS:
                 table.column(column.name)
             elif column.kind in CATEGORIES:
-                table.categories(column.name, given=column.name in coded)
+                table.categories(column.name, named=column.name in coded)
             else:
                 table.moments(column.name, dates.get(column.name, Date()))
         except InputError:
@@ -400,9 +394,9 @@ def _dropped(
     return [column.name for column in columns if column in raw.get(column.role, ())]
 
 
-def _with_drop(column: InspectedColumn, asked: Mapping[str, Any]) -> InspectedColumn:
+def _with_drop(column: InspectedColumn, parameters: Mapping[str, Any]) -> InspectedColumn:
     """Add to the reason why a column is dropped that is not an identifier, and what to do to keep it."""
-    if column.role == "identifier" or column.name not in (asked["identifiers"] or []):
+    if column.role == "identifier" or column.name not in (parameters["identifiers"] or []):
         return column
     if column.role == "unit":
         why = "dropped: some records have no unit; fill them in" if column.missing else "dropped: another unit is used"
@@ -417,7 +411,7 @@ def _with_drop(column: InspectedColumn, asked: Mapping[str, Any]) -> InspectedCo
     return replace(column, reason=f"{column.reason}; {why}")
 
 
-def _asked(
+def _parameters(
     found: Inspection,
     table: Table,
     series: Mapping[Name, pl.Series],
@@ -463,31 +457,33 @@ def _numbered(series: pl.Series, cells: Cells) -> bool:
 
 
 def _kept_zeros(
-    found: Inspection,
+    inspection: Inspection,
     masked: Sequence[Name],
     series: Mapping[Name, pl.Series],
     cells: Mapping[Name, Cells],
     k: int,
 ) -> list[Name]:
     """Return the keys whose zeros can be kept: k records are zero in the same columns, and k are not."""
-    kinds = found.kinds
-    apart = [*(series[name] for name in found.named("stratum")), *(series[name].is_null() for name in masked)]
-    unit = _unit(found.columns, series)
+    kinds = inspection.kinds
+    apart = [*(series[name] for name in inspection.named("stratum")), *(series[name].is_null() for name in masked)]
+    unit = _unit(inspection.columns, series)
     units = None if unit is None else series[unit]
-    kept = []
+    names = []
     for name in masked:
         if kinds[name] in NUMBERS and _zeros(cells[name]) > ZEROS:
             zero = (series[name] == 0).fill_null(value=False)
             if len(zero) and _fewest([*apart, zero], units) >= k:
                 apart.append(zero)
-                kept.append(name)
-    return kept
+                names.append(name)
+    return names
 
 
-def _command(asked: Mapping[str, Any], data: Any) -> str:
+def _command(parameters: Mapping[str, Any], data: Any) -> str:
     """Return the command that masks a file, or the call that masks a table."""
     if not isinstance(data, (str, os.PathLike)):
-        return as_call({**asked, "missing": None if asked["missing"] == "error" else asked["missing"]}, None)
+        return as_call(
+            {**parameters, "missing": None if parameters["missing"] == "error" else parameters["missing"]}, None
+        )
     source = Path(data)
-    ending = source.suffix if source.suffix.lower() in WRITABLE else ".csv"
-    return as_command(asked, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))
+    ending = source.suffix if source.suffix.lower() in writable_endings() else ".csv"
+    return as_command(parameters, str(source), str(source.with_name(f"{source.stem}-masked{ending}")))

@@ -1,0 +1,162 @@
+"""Roles of columns by name and cells: weights, units, strata, codes, sensitive columns, codes for missing.
+
+Every recogniser is a small function that never refuses a column. What it returns is a guess for people to judge.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from shoal.core.types import Floats, Name
+from shoal.kinds.column import MOST, Cells
+from shoal.tables.identifiers import FEW, IDS, PEOPLE, name_pattern, name_words
+
+__all__ = [
+    "is_code",
+    "is_confidential",
+    "is_of_person",
+    "is_stratum",
+    "is_weight",
+    "missing_codes",
+    "names_id",
+    "repeats_like_unit",
+]
+
+BODIES = ((0.5, 6.5), (20.0, 350.0), (500.0, 6500.0))  # newborns in kg, persons in kg or pounds, newborns in grams
+
+# A weight of anything else (birth weight, weight in kg) is a measurement.
+_SURVEY = (
+    "sampling sample samp survey svy design final finl fnl afnl base basic expansion grossing calibrated calibration "
+    "calib cal raked adjusted adj normalised normalized norm rescaled scaled trimmed replicate repl rep bootstrap boot "
+    "frequency freq probability prob inverse inv ipw person personal pers per individual indiv household house hh "
+    "family fam population pop firm company enterprise establishment respondent resp cross longitudinal long wave "
+    "national stratum strata poststrat psp a d f i p"
+).replace(" ", "|")
+SURVEY = re.compile(rf"{_SURVEY}|\d+")
+# Words that no weight of a body has; "final", "person" or "p" may come before both.
+SAMPLING = re.compile(
+    r"sampl\w+|samp|survey|svy|design|a?fnl|expansion|grossing|calib\w*|raked|repl?(icate)?|boot(strap)?|freq(uency)?|"
+    r"prob(ability)?|inv(erse)?|ipw|household|hh|family|fam|pop(ulation)?|firm|company|enterprise|establishment|national|"
+    r"strat(um|a)|poststrat|psp|pondera\w*"
+)
+WEIGHT = re.compile(rf"(?P<of>{_SURVEY})?(?:weights?|wgh?ts?|wts?)\d*|(?P<word>pondera\w*)")
+PERSONS = name_pattern(
+    r"height|bmi|waist|chest|ages?|sex|gender|born|birth\w*|dob|gestation\w*|parity|mothers?|maternal|infants?|newborns?|"
+    r"bab(y|ies)|child|patients?|systolic|diastolic|pulse|smok\w+|pregnan\w+"
+)
+STRATA = name_pattern(
+    r"region|province|state|county|canton|district|sector|industry|nace|strat\w+|^(year|quarter|month|wave)$"
+)
+CONFIDENTIAL = name_pattern(
+    r"health|diseases?|diagnos\w+|illness|icd\w*|hiv|aids|cancer|symptoms?|medication|drugs?|disab\w+|pregnan\w+|genet\w+|"
+    r"religio\w*|faith|beliefs?|part(y|ies)_vot\w+|vot(e|ed|ing)|politic\w+|trade_union|union_memb\w+|crim\w+|convict\w+|"
+    r"offen[cs]e\w*|arrest\w*|sexual\w*|(test|lab|ct)_results?|^results?$"
+)
+QUANTITIES = name_pattern(r"n|num|number|count|size|age|hours|days|children|rooms|persons|members")
+CODES = (-7, -8, -9, *(sign * (10**d - c) for d in range(2, 7) for sign in (1, -1) for c in (1, 2, 3)))
+CODES += tuple(sign * c for sign in (1, -1) for c in (88, 888, 8888))
+WORDS = re.compile(r"(?i)\?+|-+|\.|n/?a|n\.a\.|#n/a|nan|null|unknown|not known|not stated|missing|no answer|refused")
+
+
+def is_code(name: Name, cells: Cells) -> bool:
+    """Say whether whole numbers are a code: a few come back again and again, and the name speaks of no quantity.
+
+    Examples
+    --------
+    >>> [is_code(name, Cells.of(pl.Series([1, 2, 2] * 10))) for name in ("sex", "rooms")]
+    [True, False]
+    """
+    few = 60 if is_stratum(name) else FEW
+    again = 1 < cells.distinct <= few and cells.present >= 5 * cells.distinct
+    return cells.whole and again and QUANTITIES.search(name_words(name)) is None
+
+
+def missing_codes(cells: Cells) -> dict[int | str, int]:
+    """Return what looks like a code for missing, and how often it stands: numbers far from the rest, words such as NA.
+
+    A number is repeated and lies below zero where all others do not, or farther above all others than these lie apart.
+
+    Examples
+    --------
+    >>> missing_codes(Cells.of(pl.Series([18, 30, 44, 999, -9, 52, 999, -9, 999, -9])))
+    {-9: 3, 999: 3}
+    >>> missing_codes(Cells.of(pl.Series(["smith", "?", "baker", "?"])))
+    {'?': 2}
+    """
+    if cells.text:
+        words = [word for word in cells.values.unique().sort() if WORDS.fullmatch(word)]
+        return {word: int((cells.values == word).sum()) for word in words} if len(words) < cells.distinct else {}
+    numbers = cells.numbers
+    rest = numbers[~np.isin(numbers, CODES)]
+    if len(rest) < 2:
+        return {}
+    least, most = float(rest.min()), float(rest.max())
+    apart: dict[int | str, int] = {
+        code: int((numbers == code).sum()) for code in sorted(CODES) if code < 0 <= least or code > 2 * most - least
+    }
+    return {code: count for code, count in apart.items() if count >= 3}
+
+
+def is_weight(name: Name, cells: Cells, *, persons: bool = False) -> bool:
+    """Return whether a column is a survey weight: positive numbers under a name that survey weights have.
+
+    The bare word "weight" is also that of a body: if the table describes `persons`, or the numbers may be kilograms,
+    pounds or grams, the column is not proposed as a survey weight. A "final weight" of persons may be of their bodies
+    too, if the numbers are.
+
+    Examples
+    --------
+    >>> bodies, counts = Cells.of(pl.Series([61.5, 80.0, 72.5])), Cells.of(pl.Series([900.5, 12_000.0, 3.5]))
+    >>> is_weight("sampling_weight", bodies), is_weight("weight", bodies), is_weight("weight", counts)
+    (True, False, True)
+    >>> is_weight("birthweight", counts), is_weight("weight", counts, persons=True)
+    (False, False)
+    >>> is_weight("final_weight", counts, persons=True), is_weight("final_weight", bodies, persons=True)
+    (True, False)
+    """
+    numbers = cells.numbers
+    words = name_words(name).split("_")
+    weights = [match for word in words if (match := WEIGHT.fullmatch(word))]
+    others = [word for word in words if WEIGHT.fullmatch(word) is None]
+    named = bool(weights) and all(map(SURVEY.fullmatch, others))
+    if not named or not len(numbers) or not numbers.min() > 0:
+        return False
+    prefixes = [*(match["of"] or match["word"] or "" for match in weights), *others]
+    if any(map(SAMPLING.fullmatch, prefixes)):
+        return True
+    bodies = _may_be_bodies(numbers)
+    return not (persons and bodies if any(word.strip("0123456789") for word in prefixes) else persons or bodies)
+
+
+def _may_be_bodies(numbers: Floats) -> bool:
+    """Return whether most numbers lie where the weights of persons or newborns do."""
+    return any(((least <= numbers) & (numbers <= most)).mean() >= MOST for least, most in BODIES)
+
+
+def is_of_person(name: Name) -> bool:
+    """Return whether the name is that of a property of persons; a bare weight next to it may be of their bodies."""
+    return PERSONS.search(name_words(name)) is not None
+
+
+def is_stratum(name: Name) -> bool:
+    """Say whether the name is that of regions, sectors or periods, by which tables are divided."""
+    return STRATA.search(name_words(name)) is not None
+
+
+def is_confidential(name: Name) -> bool:
+    """Say whether the name speaks of health, belief, politics, crime or sexual life."""
+    return CONFIDENTIAL.search(name_words(name)) is not None
+
+
+def names_id(name: Name) -> bool:
+    """Say whether the name is one of ids: of a person, a household, a firm."""
+    return IDS.search(name_words(name)) is not None
+
+
+def repeats_like_unit(name: Name, cells: Cells) -> bool:
+    """Say whether a column numbers persons, households or firms with a few records each."""
+    many = cells.distinct > 100 or (cells.distinct > FEW and PEOPLE.search(name_words(name)) is not None)
+    ids = (cells.text or cells.whole) and names_id(name)
+    return ids and many and 1.5 * cells.distinct <= cells.present <= 50 * cells.distinct

@@ -1,0 +1,160 @@
+"""A column as kinds see it: how it is stored, its numbers, and its cells as they are recognised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from shoal.core.types import Floats, Name
+
+__all__ = ["CATEGORY", "FLOAT", "MISSING", "MOST", "TIMED", "Cells", "Column", "Storage", "is_whole", "word_of"]
+
+# The types of polars and narwhals that hold no numbers and yet have an order and distances.
+TIMED = {"Date": "date", "Datetime": "date", "Time": "time", "Duration": "duration"}
+
+# Text that means a missing cell, whatever the format of the file.
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".")
+
+SAMPLE = 2000  # cells whose spelling is looked at
+MOST = 0.9  # the share of cells that must look alike
+
+
+def word_of(kind: Any) -> str | None:
+    """Return "date", "time" or "duration" for a type of polars or narwhals, None for any other.
+
+    Examples
+    --------
+    >>> word_of(pl.Datetime("ms", "UTC")), word_of(pl.Time()), word_of(pl.Int64())
+    ('date', 'time', None)
+    """
+    return TIMED.get(kind.base_type().__name__)
+
+
+class Storage(NamedTuple):
+    """How a column is stored."""
+
+    type: str  # of its numbers: "float64", "float32", "int64", "uint8", …; or what else it holds
+    whole: bool  # whether all its numbers are whole, whatever their type
+    absent: float | None = None  # the number that means missing
+
+    @property
+    def integer(self) -> bool:
+        """Whether it stores integers."""
+        return "int" in self.type
+
+    @property
+    def timed(self) -> bool:
+        """Whether it holds dates, times of day or durations, counted in whole steps."""
+        return self.type in TIMED.values()
+
+
+FLOAT = Storage("float64", whole=False)
+CATEGORY = Storage("category", whole=False)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as numbers; NaN where the cell is missing."""
+
+    name: Name
+    values: Floats
+    type: str = "float64"
+
+    @property
+    def storage(self) -> Storage | None:
+        """How the column is stored; None if all its cells are missing."""
+        if np.isnan(self.values).all():
+            return None
+        if "int" in self.type or "float" in self.type:
+            return Storage(self.type, whole="int" in self.type or is_whole(self.values))
+        return Storage(self.type, whole=False)
+
+
+def is_whole(values: Floats) -> bool:
+    """Say whether all numbers that are not missing are whole; a column without any is not.
+
+    Examples
+    --------
+    >>> is_whole(np.array([2.0, np.nan])), is_whole(np.array([2.5])), is_whole(np.array([np.nan]))
+    (True, False, False)
+    """
+    some = values[:1000]
+    if (np.rint(some) != some)[~np.isnan(some)].any():
+        return False
+    present = values[~np.isnan(values)]
+    return bool(len(present) and (np.rint(present) == present).all())
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a column, those that are missing or blank left out."""
+
+    values: pl.Series  # numbers, text, truth values, dates, times or durations
+    records: int  # with those that miss a cell
+    present: int  # cells that are there
+    text: bool  # whether they are text
+
+    @staticmethod
+    def of(column: pl.Series | Column) -> Cells:
+        """Take the cells of a column."""
+        series = pl.Series(column.values) if isinstance(column, Column) else column
+        values, kind = series.drop_nulls(), series.dtype
+        if kind.is_float():
+            values = values.drop_nans()
+        elif kind.is_decimal():
+            values = values.cast(pl.Float64)
+        elif kind in (pl.Categorical, pl.Enum, pl.String):
+            values = values.cast(pl.String).str.strip_chars()
+            values = values.filter(values != "")
+        elif not (kind.is_integer() or kind.is_temporal() or kind == pl.Boolean):
+            values = pl.Series([repr(value) for value in values.to_list()], dtype=pl.String)
+        return Cells(values, len(series), len(values), values.dtype == pl.String)
+
+    @cached_property
+    def distinct(self) -> int:
+        """The number of different values."""
+        return self.values.n_unique()
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether they are whole numbers."""
+        kind = self.values.dtype
+        return kind.is_integer() or (kind.is_float() and is_whole(self.values.to_numpy()))
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers, none if they are none."""
+        numeric = self.values.dtype.is_numeric()
+        return self.values.cast(pl.Float64).to_numpy() if numeric else np.empty(0)
+
+    @cached_property
+    def spelled(self) -> list[str]:
+        """Some of the cells, from all over the column, as text; none if they are neither text nor whole numbers."""
+        if not (self.text or self.whole):
+            return []
+        some = self.values.gather_every(max(1, self.present // SAMPLE))
+        if self.text:
+            return some.str.slice(0, 200).to_list()
+        return [str(int(number)) for number in some.to_list() if np.isfinite(number)]
+
+    def look_like(self, pattern: re.Pattern[str]) -> bool:
+        """Say whether most of the cells are spelled like that."""
+        return self.first_like({"pattern": pattern}) is not None
+
+    def first_like(self, patterns: Mapping[str, re.Pattern[str]]) -> str | None:
+        """Return the name of the first pattern that most of the cells are spelled like; None if there is none."""
+        spelled = self.spelled
+        allowed = len(spelled) - ceil(MOST * len(spelled))
+        for name, pattern in patterns.items() if spelled else ():
+            unlike = (cell for cell in spelled if pattern.fullmatch(cell) is None)
+            if next(islice(unlike, allowed, None), None) is None:
+                return name
+        return None

@@ -1,0 +1,350 @@
+"""CSV files in and out: the dialect is found from the file itself. Blank lines are no records."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import FileError, InputError, closest
+from shoal.core.messages import parameter, setting
+from shoal.kinds.column import MOST, Cells
+from shoal.kinds.date import PATTERNS
+from shoal.tables.columns import cells_of, named_cells, number_like
+from shoal.tables.csv_table import SIGNS, CsvTable, Dialect, is_numeric, present_cells
+from shoal.tables.identifiers import LOOKS
+from shoal.tables.table import Table, check_names
+
+__all__ = [
+    "check_header",
+    "csv_text",
+    "encode_part",
+    "header_text",
+    "read_csv",
+    "read_head",
+    "read_text",
+    "write_csv",
+]
+
+DELIMITERS = (",", ";", "\t", "|")
+HEAD = 1_000_000  # bytes that are looked at to find out how a file is written
+TAB = ("tab", "\\t")  # as users write it
+ROWS = 1000  # records that the first line is compared with
+EXPONENT = r"[eE][+-]?\d+$"
+YEAR = re.compile(r"(1[89]|20)\d\d")
+
+
+def read_csv(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    numbers: Sequence[str] = (),
+) -> CsvTable:
+    """Read a CSV file with a header line; what is not given is found from the file, except the thousands sign.
+
+    Columns of `numbers` are read as numbers even if they look like codes (007).
+    """
+    return _parse(path, path.read_bytes(), numbers, delimiter, encoding, decimal, thousands)
+
+
+def _parse(
+    path: Path,
+    raw: bytes,
+    numbers: Sequence[str],
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> CsvTable:
+    """Read the bytes of a CSV file, or those of its whole lines if they are only its head."""
+    signs = delimiter is None or delimiter in TAB or (len(delimiter) == 1 and delimiter.isascii())
+    if not signs or delimiter in ('"', "\r", "\n", "\0"):
+        raise InputError(
+            f"{parameter('delimiter')} must be one ASCII character, such as ';', or 'tab', got {delimiter!r}."
+        )
+    if decimal not in (None, ".", ","):
+        raise InputError(f"{parameter('decimal')} must be '.' or ',', got {decimal!r}.")
+    if thousands is not None and (thousands not in SIGNS or thousands == decimal):
+        listed = " or ".join(repr(sign) for sign in SIGNS if sign != decimal)
+        raise InputError(f"{parameter('thousands')} must be {listed}, and not the decimal sign, got {thousands!r}.")
+    content, encoding = _decode(path, raw, encoding)
+    if not content.strip():
+        raise FileError(f"File {path} is empty: it has no header line and no records. Check the path or the export.")
+    newline = _sniff_newline(content[:100_000])
+    if len(raw) < path.stat().st_size:
+        content = content[: content.rfind(newline) + 1] or content
+    delimiter = "\t" if delimiter in TAB else delimiter or _sniff_delimiter(content)
+    header = next((row for row in _rows(content[:HEAD], delimiter) if row), [])
+    check_names(header)
+    for name in numbers:
+        if name not in header:
+            raise InputError(f"File {path} has no column {name!r}.{closest(name, header)}")
+    text = read_text(path, content, header, delimiter)
+    dialect = Dialect(delimiter, encoding, decimal or ("," if thousands == "." else "."), newline, thousands)
+    if decimal is None and delimiter != "," and thousands not in (".", ","):
+        dialect = replace(dialect, decimal=_sniff_decimal(text, dialect))
+    return CsvTable(text, dialect, numbers, parsed={})
+
+
+def read_text(path: Path, content: str, header: Sequence[str], delimiter: str) -> pl.DataFrame:
+    """Return the cells of a CSV file as they are spelled; an empty cell is null, a quoted empty one is not."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    raw = content.encode()
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(raw),
+            # The header is read as a record: columns of any name, and of none, are found by their place.
+            read_options=arrow_csv.ReadOptions(
+                column_names=[str(place) for place in range(len(header))], block_size=min(max(len(raw), 1), 1 << 30)
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types={str(place): pa.string() for place in range(len(header))},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        # Without the line itself, which is made of values.
+        reason = re.sub(r"(got \d+): .*", r"\1", str(error).splitlines()[0])
+        raise FileError(
+            f"File {path} cannot be read as CSV with delimiter {delimiter!r}: {reason}. Set another delimiter or "
+            "repair the lines that have another number of fields than the header."
+        ) from None
+    text = pl.DataFrame(table.slice(1))
+    text.columns = list(header)
+    return text
+
+
+def read_head(path: Path, **csv: str | None) -> CsvTable:
+    """Read the first megabyte of a CSV file: its columns, and how it is written."""
+    with path.open("rb") as file:
+        return _parse(path, file.read(HEAD), (), **csv)
+
+
+def encode_part(content: str, dialect: Dialect, *, first: bool) -> bytes:
+    """Return a part of a CSV file in its encoding; the mark at the start of a file stands once."""
+    unmarked = {"utf-8-sig": "utf-8", "utf-16": f"utf-16-{sys.byteorder[0]}e"}
+    return content.encode(dialect.encoding if first else unmarked.get(dialect.encoding, dialect.encoding))
+
+
+def csv_text(frame: pl.DataFrame, dialect: Dialect, *, header: bool = True) -> str:
+    """Return a frame as CSV, every cell as polars prints it; durations in ISO 8601."""
+    for name, dtype in frame.schema.items():
+        if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+            raise FileError(f"A CSV file cannot hold column {name!r}, of type {dtype}. Drop it, or write Parquet.")
+    frame = frame.with_columns(pl.selectors.duration().dt.to_string("iso"))
+    quotes: Literal["always", "necessary"] = "necessary"
+    if frame.width == 1:
+        # A blank line is no record: a cell that is missing must be seen.
+        frame = frame.select(pl.all().cast(pl.String).fill_null(""))
+        # Nothing in the file says what its delimiter is: no reader must take a sign within a cell for one.
+        ((name, cells),) = named_cells(frame)
+        ambiguous = any(sign in name for sign in DELIMITERS) or cells.str.contains_any(list(DELIMITERS)).any()
+        quotes = "always" if ambiguous else "necessary"
+    return frame.write_csv(
+        separator=dialect.delimiter, line_terminator=dialect.newline, include_header=header, quote_style=quotes
+    )
+
+
+def header_text(names: Sequence[str], dialect: Dialect, *, quotes: bool) -> bytes:
+    """Return the header of a CSV file in its encoding; in a table of one column, every cell may be in quotes."""
+    text = pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv(
+        separator=dialect.delimiter, line_terminator=dialect.newline, quote_style="always" if quotes else "necessary"
+    )
+    return encode_part(text, dialect, first=True)
+
+
+def write_csv(text: pl.DataFrame, path: Path, dialect: Dialect) -> None:
+    """Write a frame, every cell as polars prints it, in the given dialect."""
+    content = csv_text(text, dialect)
+    try:
+        path.write_bytes(content.encode(dialect.encoding))
+    except UnicodeEncodeError as error:
+        raise FileError(
+            f"Encoding {dialect.encoding!r} cannot write {content[error.start : error.end]!r}. Use "
+            f"{setting('encoding', 'utf-8')}."
+        ) from None
+
+
+def _decode(path: Path, raw: bytes, encoding: str | None) -> tuple[str, str]:
+    """Return bytes as text, and their encoding; of the head of a file the last sign may be cut off."""
+    whole = len(raw) >= path.stat().st_size
+    marks = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+    candidates = [name for mark, name in marks if raw.startswith(mark)] + ["utf-8", "cp1252", "latin-1"]
+    if encoding is not None:
+        _check_encoding(encoding)
+    for candidate in candidates if encoding is None else [encoding]:
+        try:
+            return codecs.getincrementaldecoder(candidate)().decode(raw, whole), candidate
+        except UnicodeError as error:
+            reason = f"byte {error.start} does not fit" if isinstance(error, UnicodeDecodeError) else str(error)
+    raise FileError(f"File {path} is not in encoding {encoding!r}: {reason}. Set another encoding.")
+
+
+def _check_encoding(encoding: object) -> None:
+    """Refuse what is not an encoding of text: Python also has codecs that pack bytes (zlib) or turn letters (rot13)."""
+    try:
+        usable = isinstance(encoding, str) and isinstance("a,1\n".encode(encoding), bytes)
+    except (LookupError, ValueError):  # not known, not of text, or of no text at all
+        usable = False
+    if not usable:
+        raise InputError(
+            f"{parameter('encoding')} must be a known encoding, got {encoding!r}. Use one of text, such as 'utf-8'."
+        )
+
+
+def _rows(content: str, delimiter: str) -> Iterator[list[str]]:
+    """Split text into rows of fields, whatever ends its lines and however long they are."""
+    before = csv.field_size_limit(max(len(content), csv.field_size_limit()))
+    try:
+        # Lines may end in CR alone, which only this way of splitting them knows.
+        yield from csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
+    finally:
+        csv.field_size_limit(before)
+
+
+def _sniff_newline(content: str) -> str:
+    """Find out what ends the lines."""
+    return next((end for end in ("\r\n", "\n", "\r") if end in content), "\n")
+
+
+def _sniff_delimiter(content: str) -> str:
+    """Choose the delimiter that splits the first lines into the most fields, as many in each line."""
+    head = "".join(content[:200_000].splitlines(keepends=True)[:20])
+
+    def fields(delimiter: str) -> int:
+        counts = [len(row) for row in _rows(head, delimiter) if row]
+        return counts[0] if len(set(counts)) == 1 else 0
+
+    best = max(DELIMITERS, key=fields)
+    return best if fields(best) > 1 else ","
+
+
+def _sniff_decimal(text: pl.DataFrame, dialect: Dialect) -> str:
+    """Say whether the file writes 1,5 for one and a half."""
+
+    def number(name: str, decimal: str) -> bool:
+        return is_numeric(cells_of(text, name), replace(dialect, decimal=decimal))
+
+    return "," if any(number(name, ",") and not number(name, ".") for name in text.columns) else "."
+
+
+# Header lines: a file without one would release its first record as the names of its columns
+
+
+def check_header(path: Path, table: Table) -> None:
+    """Refuse a CSV or Excel file whose first line looks like the records below.
+
+    A name of a column does not look like its cells: it is no number above numbers, no date above dates, no e-mail
+    address above such addresses. Names that are numbers are accepted if they number the columns (1, 2, 3) or are years
+    (2019, 2020). A line of text is a record if most of its cells occur again below, each in its column.
+    """
+    first = table.take(np.arange(min(ROWS, table.rows)))
+    names = [str(name).strip() for name in table.names]
+    present = first.cells(table.names).select(present_cells(pl.all().cast(pl.String, strict=False)))
+    cells = [column.drop_nulls() for column in present.get_columns()]
+    like_record = _alike(names, cells) or _numbers(names, cells) or _repeated(names, cells)
+    if like_record:
+        # Without the name itself, which may be a value of a record.
+        raise FileError(
+            f"File {path} seems to have no header line: in line 1, column {like_record[0] + 1} looks like the cells "
+            "below it. Add a first line with the names of the columns. If line 1 has the names, change those that look "
+            "like values, such as '2019' to 'y2019'."
+        )
+
+
+def _alike(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
+    """Return the columns whose name is a date, an address or the like, as their cells are."""
+    patterns = {**PATTERNS, **LOOKS}
+    alike = []
+    for place, (name, cells) in enumerate(zip(names, columns, strict=True)):
+        of_name = {what: pattern for what, pattern in patterns.items() if pattern.fullmatch(name[:200])}
+        if of_name and Cells.of(cells).first_like(of_name) is not None:
+            alike.append(place)
+    return alike
+
+
+def _numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
+    """Return the columns of numbers whose name is a number, unless such names form a series."""
+    numeric = [place for place, like in enumerate(_named_by_numbers(names, columns)) if like]
+    alike = [place for place in numeric if _are_numbers(columns[place])]
+    if not alike:
+        return []
+    if _number_columns(names, columns, numeric) or _are_years(names, columns, numeric, alike):
+        return []
+    return alike
+
+
+def _named_by_numbers(names: Sequence[str], columns: Sequence[pl.Series]) -> list[bool]:
+    """Return for each column whether its name is a number; GDP 2020 is one only above cells such as EUR 500."""
+    words = pl.Series(names, dtype=pl.String)
+    lettered = _has_letters(words)
+    return [
+        bool(like) and (not lettered[place] or MOST * len(columns[place]) <= _has_letters(columns[place]).sum())
+        for place, like in enumerate(number_like(words))
+    ]
+
+
+def _has_letters(cells: pl.Series) -> pl.Series:
+    """Return for each cell whether it holds a letter that is not the e of an exponent."""
+    return cells.str.replace_all(EXPONENT, "").str.contains(r"\p{L}")
+
+
+def _are_numbers(cells: pl.Series) -> bool:
+    """Return whether most cells are written like numbers."""
+    return 0 < MOST * len(cells) <= int(number_like(cells).sum())
+
+
+def _number_columns(names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int]) -> bool:
+    """Return whether names count from 0 or 1: three or more, or all that follow an empty name, as pandas writes them.
+
+    They are a record if each of them is also among the cells below it.
+    """
+    numbers = [names[place] for place in numeric]
+    if numbers not in [[str(first + i) for i in range(len(numbers))] for first in (0, 1)]:
+        return False
+    after_index = not names[0] and len(numbers) == len(names) - 1
+    return (after_index or len(numbers) >= 3) and not all(names[place] in columns[place] for place in numeric)
+
+
+def _are_years(
+    names: Sequence[str], columns: Sequence[pl.Series], numeric: Sequence[int], alike: Sequence[int]
+) -> bool:
+    """Return whether all numbers among the names are different years above cells that are none.
+
+    A single year may also be a number of the first record, unless it lies outside the numbers below it.
+    """
+    years = [names[place] for place in numeric]
+    if not all(map(YEAR.fullmatch, years)) or any(Cells.of(columns[place]).look_like(YEAR) for place in alike):
+        return False
+    if len(years) > 1:
+        return len({*years}) == len(years)
+    below = pl.concat([columns[place].cast(pl.Float64, strict=False) for place in alike]).drop_nulls()
+    return not (below <= float(years[0])).any() or not (below >= float(years[0])).any()
+
+
+def _repeated(names: Sequence[str], columns: Sequence[pl.Series]) -> list[int]:
+    """Return the columns whose name is also one of their cells, if most are such and none of them is a number.
+
+    Columns of one or two values do not tell: those of a survey may be called by the answer that was ticked.
+    """
+    numeric = _named_by_numbers(names, columns)
+    among = [place for place, name in enumerate(names) if not numeric[place] and name in columns[place]]
+    varied = any(columns[place].n_unique() > 2 for place in among)
+    return among if varied and len(among) > 1 and 2 * len(among) > len(names) else []

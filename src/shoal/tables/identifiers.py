@@ -1,0 +1,231 @@
+"""Columns that identify their records: names, addresses, accounts, numberings, recognised by name and cells.
+
+Every recogniser is a small function that never refuses a column. What it returns is a guess for people to judge, in
+words that hold no cell of the column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from shoal.core.types import Name
+from shoal.kinds.column import MOST, Cells, Column
+from shoal.kinds.registry import kind_of_cells
+
+__all__ = [
+    "FEW",
+    "IDS",
+    "LOOKS",
+    "NUMBERED",
+    "PEOPLE",
+    "SMALL",
+    "WholeNumbers",
+    "identifying_columns",
+    "is_numbering",
+    "looks_like_identifier",
+    "name_pattern",
+    "name_words",
+]
+
+SMALL = 20  # records of a table in which all values may differ by chance
+FEW = 10  # values of a code
+LONG = 400  # characters of a name, of which only both ends are looked at
+NUMBERED = "whole numbers next to each other, all different: a numbering of the records"
+
+_PEOPLE = (
+    "person pers patient pat subject participant respondent resp individual household house hh family fam member firm "
+    "company enterprise establishment business customer cust client user student pupil employee emp utility school "
+    "hospital case record rec row account"
+).replace(" ", "|")
+_NUMBER = r"(_?(id|number|num|no|nr))?"
+
+
+def _ends(pattern: str) -> re.Pattern[str]:
+    """Compile what a name must end in, from the beginning of a word."""
+    return re.compile(rf"(?:^|_)(?:{pattern})$")
+
+
+def name_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a word that a name must have."""
+    return re.compile(rf"(?:^|_)(?:{pattern})(?:_|$)")
+
+
+NAMED = {
+    "a name": _ends(
+        rf"^name|^names|(first|last|sur|given|family|full|middle|maiden|fore|nick|user|birth|vor|nach|{_PEOPLE})_?names?"
+    ),
+    "an e-mail address": _ends(r"e_?mail(_?addr(ess)?)?"),
+    "a telephone number": _ends(rf"((tele|mobile_?|cell_?|home_?|work_?)?phone|tel|telefon|fax|mobile(?=_)){_NUMBER}"),
+    "an account": _ends(rf"(bank_?)?(account|acct|konto){_NUMBER}|iban|(credit_?)?card_(number|num|no|nr)"),
+    "an official number": _ends(
+        rf"ssn|social_?security{_NUMBER}|nino|dni|nif|cpf|bsn|ahv|passport{_NUMBER}|(national|tax)_?(id|number|num|no|nr)"
+    ),
+    "an address": _ends(r"address|addr|street|strasse|straße|addr(ess)?_?(line_?)?\d"),
+}
+IDS = _ends(
+    r"ids?|uid|uuid|guid|hid|pid|hhid|idhh|idpers|id_?(no|nr|num|number)|mrn|serial(_?(no|nr|num|number))?|"
+    rf"({_PEOPLE})_?(id|no|nr|number)|^id_\w+"
+)
+PEOPLE = re.compile(rf"hid|pid|idhh|(?:{_PEOPLE})(?:_|id|$)")
+NAMES = _ends(r"\w*name")
+
+LOOKS = {
+    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
+    "accounts (IBAN)": re.compile(r"[A-Z]{2}\d{2} ?([A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}"),
+    "universal identifiers or hashes": re.compile(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32,}"),
+    "addresses of the internet": re.compile(r"https?://\S+|(\d{1,3}\.){3}\d{1,3}"),
+}
+DIGITS = re.compile(r"(?!\d+[.,]\d+$)\+?\(?\d([ ()/.-]{0,2}\d){7,}")  # telephones, accounts, social security
+
+
+class WholeNumbers(NamedTuple):
+    """Whole numbers of a column, no two of them alike."""
+
+    present: int
+    least: float
+    greatest: float
+
+
+def name_words(name: Name) -> str:
+    """Return the words of a name, in small letters.
+
+    Examples
+    --------
+    >>> name_words("patientID"), name_words("Marital-Status"), name_words("UTILNAME")
+    ('patient_id', 'marital_status', 'utilname')
+    """
+    text = str(name)
+    if len(text) > LONG:  # patterns may take the square of its length
+        text = f"{text[: LONG // 2]}_{text[-LONG // 2 :]}"
+    parted = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", text)
+    return "_".join(re.findall(r"[^\W_]+", parted)).lower()
+
+
+def identifying_columns(columns: Mapping[Name, pl.Series]) -> tuple[dict[Name, str], dict[Name, WholeNumbers]]:
+    """Return which of some columns look like identifiers and why, and the whole numbers that may be a numbering."""
+    cells = {name: Cells.of(column) for name, column in columns.items()}
+    reasons = {name: looks_like_identifier(name, column) for name, column in cells.items()}
+    numbers = {name: _whole_numbers(column) for name, column in cells.items()}
+    return (
+        {name: reason for name, reason in reasons.items() if reason is not None},
+        {name: range_ for name, range_ in numbers.items() if range_ is not None},
+    )
+
+
+# To count the different values of a column takes longest, so that it is asked for last.
+
+
+def looks_like_identifier(name: Name, column: pl.Series | Column | Cells) -> str | None:
+    """Say why a column looks like one that names its record, a person or a firm; None if it does not.
+
+    Examples
+    --------
+    >>> looks_like_identifier("contact", pl.Series(["ann@example.org", "bob@example.org"]))
+    'the cells look like e-mail addresses'
+    >>> looks_like_identifier("sales", pl.Series([10.5, 7.25])) is None
+    True
+    """
+    cells = column if isinstance(column, Cells) else Cells.of(column)
+    if not cells.present or not (cells.text or cells.whole) or kind_of_cells(cells) not in ("nominal", "integer"):
+        return None
+    words = name_words(name)
+    return next((reason for recognise in IDENTIFIERS if (reason := recognise(words, cells))), None)
+
+
+def _various(cells: Cells) -> bool:
+    """Say whether there are more values than a code has, or than half of a small table."""
+    return cells.distinct > min(FEW, cells.present / 2)
+
+
+def _all_different(cells: Cells) -> bool:
+    return cells.present > SMALL and cells.distinct >= MOST * cells.present
+
+
+def _named(words: str, cells: Cells) -> str | None:
+    """Recognise what identifies by its name; yes and no to a telephone do not."""
+    what = next((what for what, pattern in NAMED.items() if pattern.search(words)), None)
+    return f"the name says that it is {what}" if what is not None and _various(cells) else None
+
+
+def _named_id(words: str, cells: Cells) -> str | None:
+    single = IDS.search(words) and cells.present < 1.5 * cells.distinct and _various(cells)
+    return "the name says that it is an id, and most values stand once" if single else None
+
+
+def _many_names(words: str, cells: Cells) -> str | None:
+    """Recognise names of firms or places, unless they are a classification."""
+    many = cells.text and NAMES.search(words) and cells.distinct > 100
+    return f"the name says that it holds names, {cells.distinct:,} different ones" if many else None
+
+
+def _spelled_so(words: str, cells: Cells) -> str | None:
+    what = cells.first_like(LOOKS) if cells.text else None
+    return None if what is None else f"the cells look like {what}"
+
+
+def _long_digits(words: str, cells: Cells) -> str | None:
+    """Recognise numbers of telephones, accounts and insurances: as text, or as numbers that are all equally long."""
+    if not cells.look_like(DIGITS) or not _various(cells):
+        return None
+    if not cells.text and not (_all_different(cells) and len(set(map(len, cells.spelled))) == 1):
+        return None
+    return "the cells are long strings of digits, as those of telephones or accounts"
+
+
+def _running_number(words: str, cells: Cells) -> str | None:
+    """Recognise a numbering of the records: whole numbers, no two alike, next to each other."""
+    span = _whole_numbers(cells)
+    return NUMBERED if span is not None and is_numbering([span]) else None
+
+
+def _whole_numbers(cells: Cells) -> WholeNumbers | None:
+    """Return how many whole numbers there are, and the least and the greatest, if no two are alike."""
+    if not cells.whole or not cells.present:
+        return None
+    values: Any = cells.values
+    least, greatest = values.min(), values.max()
+    # Whole numbers that lie closer are not all different: then they need not be counted.
+    different = greatest - least >= cells.present - 1 and cells.distinct == cells.present
+    return WholeNumbers(cells.present, least, greatest) if different else None
+
+
+def is_numbering(spans: Sequence[WholeNumbers]) -> bool:
+    """Say whether whole numbers of all parts of a table are a numbering of its records.
+
+    Examples
+    --------
+    >>> is_numbering([WholeNumbers(50, 1, 99), WholeNumbers(50, 2, 100)]), is_numbering([WholeNumbers(50, 1, 99)])
+    (True, False)
+    """
+    present = sum(span.present for span in spans)
+    reach = max(span.greatest for span in spans) - min(span.least for span in spans)
+    return present > SMALL and present - 1 <= reach < 1.2 * present
+
+
+def _different_text(words: str, cells: Cells) -> str | None:
+    if not cells.text or not _all_different(cells):
+        return None
+    return f"{'all' if cells.distinct == cells.present else 'almost all'} values are different"
+
+
+def _free_text(words: str, cells: Cells) -> str | None:
+    if not cells.text or np.mean([len(cell) for cell in cells.spelled]) < 40:
+        return None
+    return "free text, which may tell anything" if 2 * cells.distinct >= cells.present and _various(cells) else None
+
+
+IDENTIFIERS: tuple[Callable[[str, Cells], str | None], ...] = (
+    _named,
+    _named_id,
+    _spelled_so,
+    _long_digits,
+    _running_number,
+    _free_text,
+    _different_text,
+    _many_names,
+)
