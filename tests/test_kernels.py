@@ -14,8 +14,7 @@ from conftest import ROOT
 from numba import config
 
 from shoal.core import kernel_cache
-from shoal.core.compiler import kernel
-from shoal.core.workarounds import uncounted_options
+from shoal.core.compiler import kernel, uncounted_options
 
 IN_CHECKOUT = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="not run from a checkout")
 SOURCES = kernel_cache.sources(kernel_cache.PACKAGE)

@@ -25,8 +25,7 @@ from shoal.algorithms.optimize.neighbours import list_size
 from shoal.algorithms.optimize.random import seeded
 from shoal.algorithms.optimize.regions import split_groups
 from shoal.core.measures import canonical_labels, centroids, group_sizes, number_through, sse
-from shoal.core.progress import DONE, STOP, fresh_state, watched, within
-from shoal.core.threads import spread
+from shoal.core.progress import DONE, STOP, fresh_state, spread, watched, within
 from shoal.core.types import Floats, Ints, State
 from shoal.kernels.nearby import leaves_of, nearby
 

@@ -10,8 +10,8 @@ import typer
 from shoal.assessment.assess_request import AssessRequest
 from shoal.cli.options import values_of, with_parameters
 from shoal.cli.printing import say, say_pair
+from shoal.core.messages import agreeing, count
 from shoal.core.parameters import OUTPUT
-from shoal.core.phrases import agreeing, count
 
 __all__ = ["assess"]
 

@@ -11,8 +11,8 @@ import typer
 from shoal.cli.flags import flags_of, typed
 from shoal.cli.options import values_of, with_parameters
 from shoal.cli.printing import say_pair, was_said
-from shoal.core.errors import InputError, without_passwords
-from shoal.core.messages import worded
+from shoal.core.errors import InputError
+from shoal.core.messages import without_passwords, worded
 from shoal.core.parameters import LARGE, METHOD, OUTPUT
 from shoal.masking.request import MaskRequest, parameters
 from shoal.tables.addresses import as_place

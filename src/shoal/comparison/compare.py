@@ -18,9 +18,8 @@ from shoal.comparison.subject import Subject
 from shoal.comparison.trials import Comparison, Trial, pareto
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter
+from shoal.core.messages import count, count_holders, parameter
 from shoal.core.parameters import with_parameters_of
-from shoal.core.phrases import count, count_holders
 from shoal.core.progress import DONE, STOP, watch, within
 from shoal.core.types import Floats, State
 from shoal.masking.plan import choose_rule

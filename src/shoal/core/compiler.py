@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
@@ -13,9 +14,8 @@ from numba import njit
 from numba.extending import intrinsic
 
 from shoal.core.kernel_cache import PACKAGE, cache_folder
-from shoal.core.workarounds import uncounted_options
 
-__all__ = ["intrinsic", "kernel"]
+__all__ = ["intrinsic", "kernel", "uncounted_options"]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -38,6 +38,22 @@ def _leave_out_scipy() -> None:
 
 
 _leave_out_scipy()
+
+
+@cache
+def uncounted_options() -> dict[str, Any]:
+    """Return numba's option to leave references uncounted; none if this numba does not know it.
+
+    Counting takes longer than a short kernel that gets a tuple of many arrays. The option ``_nrt`` is private, so that
+    numba is asked first whether it accepts it; kernels work without.
+    """
+    option = {"_nrt": False}
+    try:
+        core: Any = import_module("numba.core")
+        core.registry.cpu_target.options.parse_as_flags(core.compiler.Flags(), option)
+    except Exception:  # noqa: BLE001 - whatever way it refuses, kernels work without
+        return {}
+    return option
 
 
 class Kernel(Protocol[P, R_co]):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from shoal.core.messages import Message, Reference, worded
+from shoal.core.messages import Message, Reference, without_passwords, worded
 
 __all__ = [
     "DataBoundsWarning",
@@ -26,28 +25,7 @@ __all__ = [
     "UnprotectedColumnWarning",
     "VerificationError",
     "closest",
-    "without_passwords",
 ]
-
-# postgresql://user:password@host, also after pathlib has made one slash of two; and …?password=…
-# A user name may hold @, a password also quotes.
-PASSWORD = re.compile(r"\b[a-z][a-z0-9+.-]+:/{1,2}[^\s:/'\"]*:([^\s\"]*)@", re.IGNORECASE)
-PASSWORD_OPTION = re.compile(
-    r"([?&;][\w.-]*(?:password|passwd|pwd|secret|token|key|sig|signature|credential)=)[^\s&;'\"]+", re.IGNORECASE
-)
-
-
-def without_passwords(text: str) -> str:
-    """Return text with *** in place of the passwords of addresses.
-
-    Examples
-    --------
-    >>> without_passwords("Input postgresql://ann:s3cret@host/db is an address.")
-    'Input postgresql://ann:***@host/db is an address.'
-    """
-    for password in PASSWORD.findall(text):
-        text = text.replace(f":{password}@", ":***@")  # libraries repeat it without the scheme
-    return PASSWORD_OPTION.sub(r"\1***", text)
 
 
 def _as_message(part: object) -> object:

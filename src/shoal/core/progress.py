@@ -1,4 +1,4 @@
-"""Watching long work: kernels count what is done, the caller shows it and may stop it.
+"""Long work: its progress, its interrupts and its threads.
 
 A kernel shares one array with its caller: ``state[DONE]`` counts finished records, ``state[STOP]`` asks it to
 return early. A search also publishes its steps, best SSE and proven bound there (`publish`, `observe`). The work
@@ -11,10 +11,12 @@ import contextvars
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from shoal.core.messages import visible
 
 if TYPE_CHECKING:
     from shoal.core.types import State
@@ -34,6 +36,7 @@ __all__ = [
     "interrupt",
     "observe",
     "publish",
+    "spread",
     "watch",
     "watching",
     "within",
@@ -43,6 +46,7 @@ DONE, STOP, _STEPS, _SSE, _BOUND = range(5)
 # What asks a run to end; a terminal that is closed is not known everywhere.
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 _caught: list[int] = []  # signals that were raised as interrupts, and may have been dropped
 
@@ -327,8 +331,6 @@ def _follow(work: Future[Any], state: State, total: int | None, title: Title) ->
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from shoal.core.phrases import visible
-
     began, console = time.monotonic(), Console(stderr=True)
     counted = () if total is None else ("{task.percentage:>3.0f} %", TimeRemainingColumn())
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), *counted)
@@ -342,3 +344,18 @@ def _follow(work: Future[Any], state: State, total: int | None, title: Title) ->
 
 def _text(title: Title, state: State, seconds: float) -> str:
     return title if isinstance(title, str) else title.text(state, seconds)
+
+
+def spread(work: Callable[[Item], T], items: Iterable[Item], threads: int) -> Iterator[T]:
+    """Yield what a function returns for each item, in their order, whatever the number of threads.
+
+    Examples
+    --------
+    >>> list(spread(abs, [-1, 2, -3], threads=2))
+    [1, 2, 3]
+    """
+    if threads == 1:  # handing over a small item takes as long as the work itself
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as executor:
+        yield from executor.map(work, items)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from importlib import import_module
 from pathlib import Path
-
-from shoal.core.workarounds import defer_import, drop_deferred
+from types import ModuleType
+from typing import Any
 
 __all__ = ["fork", "serve"]
 
@@ -58,6 +59,37 @@ def fork(template: int) -> int:
     drop_deferred("polars")
     serve()
     os._exit(0)
+
+
+def defer_import(name: str) -> None:
+    """Let a module be imported when it is first used, by whoever imports it from now on.
+
+    Polars starts threads when it is imported, and a process with threads cannot be forked safely. The process that
+    workers are forks of defers it: a fork imports it once it needs it, which it does not for numbers of Parquet files.
+    That is 15 MB of each. The standard `importlib.util.LazyLoader` does not serve: it loads the module as soon as
+    anybody looks at an attribute, as narwhals does.
+    """
+    sys.modules[name] = DeferredModule(name)
+
+
+def drop_deferred(name: str) -> None:
+    """Hide a deferred module that has not been used from libraries that look for imported ones, as narwhals does."""
+    if isinstance(sys.modules.get(name), DeferredModule):
+        del sys.modules[name]
+
+
+class DeferredModule(ModuleType):
+    """A stand-in for a module, which imports it when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.load(), name)
+
+    def load(self) -> ModuleType:
+        """Import the module; whoever has imported the stand-in has all of it then."""
+        drop_deferred(self.__name__)
+        module = import_module(self.__name__)
+        vars(self).update(vars(module))
+        return module
 
 
 def _begin() -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
-from shoal.core.messages import parameter, setting
-from shoal.core.phrases import agreeing, clauses, count_holders, holders, listed
+from shoal.core.messages import agreeing, clauses, count_holders, holders, listed, parameter, setting
 from shoal.core.types import Ints
 from shoal.core.unicode_forms import composed_cells, one_form
 from shoal.masking.parts import Cell, Columns, Part

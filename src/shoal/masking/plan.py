@@ -16,8 +16,7 @@ from shoal.algorithms.user_function import check_sendable
 from shoal.blocks.rule import BLOCK, Blocking, Extent, choose_blocking
 from shoal.core.checks import as_names, check_k
 from shoal.core.errors import InputError
-from shoal.core.messages import option, parameter, setting
-from shoal.core.phrases import agreeing, count, listed
+from shoal.core.messages import agreeing, count, listed, option, parameter, setting
 from shoal.core.types import Floats, Ints
 from shoal.engines.records import Records
 from shoal.kinds.coding import Coding, Embedding

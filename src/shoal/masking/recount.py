@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.core.errors import FileError, VerificationError
 from shoal.core.measures import group_sizes
-from shoal.core.phrases import count
+from shoal.core.messages import count
 from shoal.core.types import Ints, State
 from shoal.engines.records import Arrays, Records, Regrouping
 from shoal.kernels.words import Words, bucket_of_words, number_words

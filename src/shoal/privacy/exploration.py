@@ -19,8 +19,7 @@ import numpy as np
 
 from shoal.core.checks import as_names
 from shoal.core.errors import InputError, PrivateExplorationWarning
-from shoal.core.messages import parameter
-from shoal.core.phrases import count
+from shoal.core.messages import count, parameter
 from shoal.core.types import Floats
 from shoal.privacy.budgets import Budget, check_epsilon, split_budget
 from shoal.privacy.domains import BoundsGiven

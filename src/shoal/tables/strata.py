@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from shoal.core.phrases import listed
+from shoal.core.messages import listed
 from shoal.core.types import Ints
 from shoal.tables.columns import Name
 from shoal.tables.table import Table

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from shoal.core.errors import InputError, closest
-from shoal.core.messages import parameter
-from shoal.core.phrases import agreeing, listed
+from shoal.core.messages import agreeing, listed, parameter
 from shoal.core.types import Bools, Ints
 from shoal.kernels.words import Words
 from shoal.kinds.date import Date
