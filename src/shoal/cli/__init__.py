@@ -17,10 +17,10 @@ import typer
 from shoal.cli.assess import assess
 from shoal.cli.compare import compare
 from shoal.cli.demo import demo
-from shoal.cli.flags import flags_of, typed
 from shoal.cli.inspect import inspect
 from shoal.cli.mask import mask
 from shoal.cli.methods import methods
+from shoal.cli.options import flags_of, typed
 from shoal.cli.page import page
 from shoal.cli.printing import forget_warnings, say, say_refusal, say_warning
 from shoal.cli.publish import publish

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.flags import flags_of, typed
 from shoal.cli.mask import mask
-from shoal.cli.options import option, values_of, with_parameters
+from shoal.cli.options import flags_of, option, typed, values_of, with_parameters
 from shoal.cli.printing import say, say_pair
 from shoal.comparison.compare_request import CompareRequest
 from shoal.core.errors import InputError

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.flags import flags_of, typed
-from shoal.cli.options import values_of, with_parameters
+from shoal.cli.options import flags_of, typed, values_of, with_parameters
 from shoal.cli.printing import say_pair, was_said
 from shoal.core.errors import InputError
 from shoal.core.messages import without_passwords, worded
