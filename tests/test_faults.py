@@ -35,7 +35,7 @@ STEPS = [
     (pipeline, "recount"),
     (pipeline, "summarise"),
     (outputs.Outputs, "move"),
-    (import_module("shoal.cli.mask"), "print_release"),
+    (import_module("shoal.cli.mask_command"), "print_release"),
 ]
 FILES = {"-o": "out.parquet", "--manifest": "run.json"}
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]

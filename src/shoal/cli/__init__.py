@@ -14,16 +14,16 @@ from typing import Any
 
 import typer
 
-from shoal.cli.assess import assess
-from shoal.cli.compare import compare
-from shoal.cli.demo import demo
-from shoal.cli.inspect import inspect
-from shoal.cli.mask import mask
-from shoal.cli.methods import methods
+from shoal.cli.assess_command import assess
+from shoal.cli.compare_command import compare
+from shoal.cli.demo_command import demo
+from shoal.cli.inspect_command import inspect
+from shoal.cli.mask_command import mask
+from shoal.cli.methods_command import methods
 from shoal.cli.options import flags_of, typed
-from shoal.cli.page import page
+from shoal.cli.page_command import page
 from shoal.cli.printing import forget_warnings, say, say_refusal, say_warning
-from shoal.cli.publish import publish
+from shoal.cli.publish_command import publish
 from shoal.core.errors import ShoalError
 from shoal.core.memory_limits import lacks_memory
 from shoal.core.messages import without_passwords, worded

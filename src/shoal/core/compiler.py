@@ -92,22 +92,12 @@ def kernel(
 ) -> Any:
     """Compile a function when it is first called, or take it from the cache. It runs without the GIL.
 
-    Parameters
-    ----------
-    function
-        What to compile: loops over arrays and numbers.
-    inline
-        The kernel becomes part of its callers' source, and is compiled with each of them. For kernels that take a tuple
-        of many arrays: to hand it over costs more to compile than most of them do.
-    counted
-        Count references to arrays. Kernels that take such a tuple again and again, and ask for no memory, do not:
-        counting takes longer than a short query. They have no wrapper for C either, and compile twice as fast.
-    inner
-        Only kernels call it: no wrapper for Python is compiled.
-    fastmath
-        The liberties LLVM may take with floating-point numbers, where they are rounded anyhow.
-    error_model
-        ``"numpy"`` makes a division by zero infinite, without a test for it.
+    `inline` makes it part of its callers' source, compiled with each of them: for kernels that take a tuple of many
+    arrays, where a call costs more to compile than most of them do. Without `counted` no references to arrays are
+    counted: for kernels that take such a tuple again and again and allocate nothing, since counting takes longer than
+    a short query; they have no wrapper for C and compile twice as fast. An `inner` kernel is called by kernels only and
+    has no wrapper for Python. `fastmath` lists the liberties LLVM may take with numbers that are rounded anyway.
+    `error_model` ``"numpy"`` makes a division by zero infinite, without a test for it.
 
     Examples
     --------

@@ -8,7 +8,9 @@ runs in a thread (kernels release the GIL), so that Ctrl-C is answered at once.
 from __future__ import annotations
 
 import contextvars
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -221,19 +223,9 @@ def watch(
 ) -> T:
     """Run ``work(state)`` in a thread; show its progress on a terminal and stop it on Ctrl-C.
 
-    Parameters
-    ----------
-    work
-        The work. It gets the shared state and returns early once ``state[STOP]`` is set.
-    total
-        The value of ``state[DONE]`` when all is done; None for work that does not count.
-    title
-        The text before the progress bar.
-    show
-        Draw a progress bar on standard error, if that is a terminal and the work lasts.
-    keep
-        After Ctrl-C, but no other signal, return what ``work`` returned early instead of raising
-        ``KeyboardInterrupt``.
+    The work returns early once ``state[STOP]`` is set. `total` is the value of ``state[DONE]`` when all is done, None
+    for work that does not count. With `show`, a progress bar is drawn on standard error, if that is a terminal and the
+    work lasts. With `keep`, Ctrl-C returns what the work returned early; other signals are raised anyway.
 
     Examples
     --------
@@ -327,7 +319,10 @@ def _tell(watcher: Watcher, work: Future[Any], state: State, total: int | None, 
 
 
 def _follow(work: Future[Any], state: State, total: int | None, title: Title) -> None:
-    """Draw a progress bar until the work ends."""
+    """Draw a progress bar until the work ends, if there is a terminal: rich takes a while to import."""
+    if not (sys.stderr.isatty() or os.environ.get("FORCE_COLOR")):
+        _wait(work)
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

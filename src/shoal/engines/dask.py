@@ -38,8 +38,7 @@ from shoal.engines.cluster import (
     merge,
     sent_types,
 )
-from shoal.engines.dask_output import release_parts, write_parts
-from shoal.engines.dask_parts import FileParts, FrameParts, dask_refusals, read_files
+from shoal.engines.dask_tables import FileParts, FrameParts, dask_refusals, read_files, release_parts, write_parts
 from shoal.engines.records import Arrays, Regrouping, Schema
 from shoal.tables.addresses import Place, as_place, find_places, suffix_of
 from shoal.tables.choosing import is_dask

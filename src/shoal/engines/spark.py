@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 from shoal.core.errors import InputError
 from shoal.core.messages import parameter, setting
 from shoal.engines.cluster import ClusterRecords, Step, UntouchedColumns, merge, sent_types
-from shoal.engines.packets import PACKETS
 from shoal.engines.records import Regrouping, Schema
 from shoal.engines.spark_sessions import (
     Output,
@@ -35,6 +34,7 @@ from shoal.engines.spark_sessions import (
 )
 from shoal.engines.spark_tasks import (
     FAN,
+    PACKETS,
     ArrivedRecords,
     ColumnTask,
     HeldPiece,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.mask import mask
+from shoal.cli.mask_command import mask
 from shoal.cli.options import flags_of, option, typed, values_of, with_parameters
 from shoal.cli.printing import say, say_pair
 from shoal.comparison.compare_request import CompareRequest
