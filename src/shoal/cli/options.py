@@ -53,9 +53,9 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
 
     def complete(command: Command) -> Command:
         declared = signature(command, eval_str=True)
-        written = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
-        names = {part.name for part in written}
-        arguments = [part for part in written if not _info(part)]
+        explicit = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
+        names = {part.name for part in explicit}
+        arguments = [part for part in explicit if not _info(part)]
         made: list[Parameter] = []
         for item in fields(request):
             if item.name == "kinds":
@@ -63,7 +63,7 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
             elif item.metadata["flags"] and item.name not in names:
                 default = None if item.default is MISSING or item.metadata["typed"] is list else item.default
                 made.append(_keyword(item.name, default, _annotation(item), option(item.name, request)))
-        options = sorted([*made, *(part for part in written if _info(part))], key=_panel)
+        options = sorted([*made, *(part for part in explicit if _info(part))], key=_panel)
         command.__signature__ = declared.replace(parameters=[*arguments, *options])  # type: ignore[attr-defined]
         return command
 
@@ -72,8 +72,8 @@ def with_parameters(request: type) -> Callable[[Command], Command]:
 
 def _info(part: Parameter) -> OptionInfo | None:
     """Return the option that a parameter of a command is; None for an argument."""
-    found = (info for info in getattr(part.annotation, "__metadata__", ()) if isinstance(info, OptionInfo))
-    return next(found, None)
+    options = (info for info in getattr(part.annotation, "__metadata__", ()) if isinstance(info, OptionInfo))
+    return next(options, None)
 
 
 def _panel(part: Parameter) -> int:

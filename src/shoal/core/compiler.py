@@ -22,6 +22,7 @@ R_co = TypeVar("R_co", covariant=True)
 _deciding = threading.Lock()
 
 
+@cache
 def _leave_out_scipy() -> None:
     """Load numba's functions of arrays without scipy's linear algebra, which takes longer to import than numba itself.
 
@@ -37,7 +38,27 @@ def _leave_out_scipy() -> None:
         linalg.ensure_blas = check
 
 
-_leave_out_scipy()
+def _load_lightly(compiled: Any) -> None:
+    """Let a kernel be loaded from the cache without all that numba needs to compile one, which takes 0.1 s to import.
+
+    numba fills its registries of compilable functions before it looks into the cache; a kernel that is not there fills
+    them when it is compiled. The attributes are private: a numba that has others loads kernels in its own way.
+    """
+    cache: Any = getattr(compiled, "_cache", None)
+    runtime = getattr(import_module("numba.core.runtime"), "rtsys", None)
+    if runtime is None or not hasattr(cache, "_load_overload"):
+        _leave_out_scipy()
+        return
+
+    def load_overload(signature: Any, target: Any) -> Any:
+        runtime.initialize(target)
+        with cache._guard_against_spurious_io_errors():  # noqa: SLF001
+            if (loaded := cache._load_overload(signature, target)) is not None:  # noqa: SLF001
+                return loaded
+        _leave_out_scipy()
+        return None
+
+    cache.load_overload = load_overload
 
 
 @cache
@@ -121,7 +142,10 @@ def kernel(
         options["no_cpython_wrapper"] = True
 
     def compiling(function: Any) -> Any:
-        return _cached(function, options) or njit(function, **options)
+        if (cached := _cached(function, options)) is not None:
+            return cached
+        _leave_out_scipy()
+        return njit(function, **options)
 
     return compiling(function) if function else compiling
 
@@ -142,5 +166,6 @@ def _cached(function: Any, options: dict[str, Any]) -> Any:
         finally:
             config.CACHE_DIR = theirs
     stats = getattr(compiled, "stats", None)  # NUMBA_DISABLE_JIT leaves functions as they are
+    _load_lightly(compiled)
     # If other settings led numba past our folder, its cache may be stale.
     return compiled if stats is None or Path(stats.cache_path).is_relative_to(folder) else None

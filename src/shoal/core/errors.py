@@ -126,6 +126,6 @@ def closest(name: object, choices: Iterable[object]) -> str:
     """
     texts = [str(choice) for choice in choices]
     lowered = dict.fromkeys(text.lower() for text in texts)
-    found = get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
-    near = [text for match in found for text in texts if text.lower() == match]
+    matches = get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
+    near = [text for match in matches for text in texts if text.lower() == match]
     return f" Did you mean {' or '.join(repr(match) for match in near)}?" if near else ""

@@ -120,14 +120,14 @@ class Message(str):  # noqa: SLOT000 - pickled with its parts
         if isinstance(text, cls):
             return text
         parts = tuple(_read(text))
-        written = ""
+        rendered = ""
         for part in parts:
             if isinstance(part, str):
-                written += part
+                rendered += part
             else:
-                first = not part.literal and (not written or written.endswith((". ", ": ")))
-                written += f"{part.noun} {part.in_python()}" if first else part.in_python()
-        message = super().__new__(cls, written)
+                first = not part.literal and (not rendered or rendered.endswith((". ", ": ")))
+                rendered += f"{part.noun} {part.in_python()}" if first else part.in_python()
+        message = super().__new__(cls, rendered)
         message.parts = parts
         return message
 

@@ -105,7 +105,7 @@ def with_parameters_of(request: type) -> Callable[[Function], Function]:
         items = [item for item in fields(request) if item.name != "options"]
         declared = signature(function)
         leading = [part for part in declared.parameters.values() if part.kind is not Parameter.VAR_KEYWORD]
-        written = {part.name for part in leading}
+        leading_names = {part.name for part in leading}
         keywords = [
             Parameter(
                 item.name,
@@ -114,7 +114,7 @@ def with_parameters_of(request: type) -> Callable[[Function], Function]:
                 annotation=item.type,
             )
             for item in items
-            if item.name not in written
+            if item.name not in leading_names
         ]
         function.__signature__ = declared.replace(parameters=[*leading, *keywords])  # type: ignore[attr-defined]
         return with_help_of(request)(function)

@@ -98,10 +98,10 @@ def watching(watcher: Watcher) -> Iterator[None]:
     --------
     >>> import shoal
     >>> import numpy as np
-    >>> told = []
-    >>> with watching(told.append):
+    >>> reports = []
+    >>> with watching(reports.append):
     ...     release = shoal.mask(np.arange(12.0), k=3)
-    >>> all(progress.done <= progress.total for progress in told if progress.total)
+    >>> all(progress.done <= progress.total for progress in reports if progress.total)
     True
     """
     token = _watcher.set(watcher)
